@@ -40,14 +40,14 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
             return {"family": family.name, "columns": columns}
         return {"own": type(part).__name__, "fields": list(part._fields), "columns": columns}
 
-    def lifted_of(one: AnyLifted) -> dict[str, Any]:
-        if isinstance(one, Listed):
-            lists = [keep(column) for column in one.cells]
-            return {"kind": one.rule.kind, "lists": lists, "dictionary": keep(one.dictionary)}
+    def lifted_of(lifted: AnyLifted) -> dict[str, Any]:
+        if isinstance(lifted, Listed):
+            lists = [keep(column) for column in lifted.cells]
+            return {"kind": lifted.rule.kind, "lists": lists, "dictionary": keep(lifted.dictionary)}
         return {
-            "parts": [part_of(part) for part in one.parts],
-            "valid": None if one.valid is None else keep(one.valid.value),
-            "dictionary": None if one.dictionary is None else keep(one.dictionary),
+            "parts": [part_of(part) for part in lifted.parts],
+            "valid": None if lifted.valid is None else keep(lifted.valid.value),
+            "dictionary": None if lifted.dictionary is None else keep(lifted.dictionary),
         }
 
     told = [
@@ -78,32 +78,34 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         # Memory of our own, because kernels are compiled for writable arrays.
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
-    def part_of(one: dict[str, Any]) -> Columns:
-        if "own" in one:
+    def part_of(described: dict[str, Any]) -> Columns:
+        if "own" in described:
             # Only a plan has the definition: see `restored_state`.
-            return namedtuple(one["own"], one["fields"])(*(numbers(place, None) for place in one["columns"]))
-        family = FAMILIES[one["family"]]
-        places = zip(one["columns"], family.kinds, strict=True)
+            return namedtuple(described["own"], described["fields"])(
+                *(numbers(place, None) for place in described["columns"])
+            )
+        family = FAMILIES[described["family"]]
+        places = zip(described["columns"], family.kinds, strict=True)
         return family.of(*(numbers(place, kind) for place, kind in places))
 
-    def lifted_of(one: dict[str, Any]) -> AnyLifted:
-        if "lists" in one:
-            columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
-            return Listed(LIST_RULES[one["kind"]], Lists(*columns), array(one["dictionary"]))
+    def lifted_of(described: dict[str, Any]) -> AnyLifted:
+        if "lists" in described:
+            columns = (numbers(place, kind) for place, kind in zip(described["lists"], _LIST_KINDS, strict=True))
+            return Listed(LIST_RULES[described["kind"]], Lists(*columns), array(described["dictionary"]))
         return Lifted(
-            tuple(part_of(part) for part in one["parts"]),
-            None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),
-            None if one["dictionary"] is None else array(one["dictionary"]),
+            tuple(part_of(part) for part in described["parts"]),
+            None if described["valid"] is None else AddInt(numbers(described["valid"], np.int64)),
+            None if described["dictionary"] is None else array(described["dictionary"]),
         )
 
     return {
-        int(one["number"]): Cells(
-            [array(place) for place in one["keys"]],
-            numbers(one["group_bounds"], np.int64),
-            numbers(one["starts"], np.int64),
-            tuple(lifted_of(part) for part in one["lifted"]),
+        int(set_cells["number"]): Cells(
+            [array(place) for place in set_cells["keys"]],
+            numbers(set_cells["group_bounds"], np.int64),
+            numbers(set_cells["starts"], np.int64),
+            tuple(lifted_of(part) for part in set_cells["lifted"]),
         )
-        for one in told
+        for set_cells in told
     }
 
 

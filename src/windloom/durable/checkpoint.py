@@ -208,7 +208,7 @@ class Checkpoint:
     def last_batch(self) -> int:
         """Spark's number of the newest micro-batch that a committed round took in; -1 if there is none."""
         begun = (self.begun(round) for round in reversed(self._numbers["begun"]) if round <= self.last_committed)
-        return next((one.batch for one in begun if one is not None and one.batch is not None), -1)
+        return next((record.batch for record in begun if record is not None and record.batch is not None), -1)
 
     def write_log(self, log: RoundLog) -> None:
         fault("before log")
@@ -280,7 +280,9 @@ class Checkpoint:
 
     def recent_observed(self, most: int) -> list[RoundObserved]:
         """What the newest rounds observed, oldest first, as far as it is kept."""
-        return [read_observed(one["observed"]) for one in self.recent_progress(most) if "observed" in one]
+        return [
+            read_observed(progress["observed"]) for progress in self.recent_progress(most) if "observed" in progress
+        ]
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
         """The progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""

@@ -13,7 +13,7 @@ def write_emitted(emitted: Emitted) -> bytes:
     kept = [("standing", emitted.standing), ("known", emitted.known)]
     tables = [(kind, key, table) for kind, held in kept for key, table in sorted(held.items())]
     body = {"tables": [[kind, key] for kind, key, _ in tables]}
-    return frame_bytes("emitted", body, {str(place): table_blob(one) for place, (_, _, one) in enumerate(tables)})
+    return frame_bytes("emitted", body, {str(place): table_blob(table) for place, (_, _, table) in enumerate(tables)})
 
 
 def read_emitted(name: str, data: bytes) -> Emitted:

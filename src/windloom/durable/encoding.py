@@ -97,14 +97,14 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["seen"],
         about["since"],
         frozenset(about["fresh"]),
-        {int(number): _history(one) for number, one in about["history"].items()},
+        {int(number): _history(history) for number, history in about["history"].items()},
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
         about.get("answered", {}),
         _owed(about["owed"], blobs["owed"]) if "owed" in about else {},
         about["reported"],
-        {name: kept_from_json(one) for name, one in about["kept"].items()},
+        {name: kept_from_json(kept) for name, kept in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
         read_versions(about["versions"]),
     )
@@ -119,10 +119,14 @@ def _owing(number: int, owed: Owed) -> dict[str, Any]:
 def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
     held = iter(read_cells(about["cells"], blob).values())
     found = {}
-    for one in about["sets"]:
-        cells = next(held) if one["has_cells"] else None
-        rounds = None if one["rounds"] is None else tuple(LaterRound(next(held), closed) for closed in one["rounds"])
-        found[int(one["set"])] = Owed(cells, rounds)
+    for set_owed in about["sets"]:
+        cells = next(held) if set_owed["has_cells"] else None
+        rounds = (
+            None
+            if set_owed["rounds"] is None
+            else tuple(LaterRound(next(held), closed) for closed in set_owed["rounds"])
+        )
+        found[int(set_owed["set"])] = Owed(cells, rounds)
     return found
 
 

@@ -48,7 +48,7 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
         if old["time"] != new["time"] or old["time_unit"] != new["time_unit"]:
             yield f"stream '{name}': its time is '{_time(new)}' here and '{_time(old)}' in the checkpoint"
         if old["delay_ticks"] != new["delay_ticks"]:
-            here, there = (format_duration(one["delay_ticks"]) for one in (new, old))
+            here, there = (format_duration(stream["delay_ticks"]) for stream in (new, old))
             yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
 
 
@@ -58,7 +58,7 @@ def relation_differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> 
         old, new = held[name], wanted[name]
         yield from _columns(f"relation '{name}'", old["columns"], new["columns"])
         if old["retroactive"] != new["retroactive"]:
-            here, there = ("retroactive" if one["retroactive"] else "not retroactive" for one in (new, old))
+            here, there = ("retroactive" if relation["retroactive"] else "not retroactive" for relation in (new, old))
             yield f"relation '{name}' is {here} here and {there} in the checkpoint"
 
 

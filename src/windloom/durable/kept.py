@@ -21,7 +21,7 @@ def kept_from_json(about: Mapping[str, Any]) -> KeptTuples:
         Coverage(tuple(columns), None if wheres is None else tuple(wheres), since)
         for columns, wheres, since in about["coverages"]
     )
-    return KeptTuples(tuple(TupleFile(*one) for one in about["files"]), coverages)
+    return KeptTuples(tuple(TupleFile(*file) for file in about["files"]), coverages)
 
 
 def brought_to_json(brought: BroughtTuples) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def brought_to_json(brought: BroughtTuples) -> dict[str, Any]:
 
 
 def brought_from_json(about: Mapping[str, Any]) -> BroughtTuples:
-    added = tuple(TupleFile(*one) for one in about["added"])
+    added = tuple(TupleFile(*file) for file in about["added"])
     return BroughtTuples(added, frozenset(about["replaced"]), frozenset(about["lost"]))
 
 

@@ -69,11 +69,11 @@ class RoundLog:
             scan = plan.scans[number]
             assert isinstance(scan, WovenScan), "only woven scans leave tuples"
             made = [fed.number for fed in scan.feeds if fed.number in cells]
-            is_smaller = table.nbytes < sum(cells[one].nbytes for one in made)
+            is_smaller = table.nbytes < sum(cells[set_number].nbytes for set_number in made)
             if scan.log == "tuples" or (scan.log == "smaller" and is_smaller):
                 tuples[number] = table
-                for one in made:
-                    del cells[one]
+                for set_number in made:
+                    del cells[set_number]
         return replace(self, input=self.input.taking(replace(self.input.taken, cells=cells)), tuples=tuples)
 
     def to_bytes(self) -> bytes:
@@ -129,7 +129,7 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     behind = {number: Behind.from_table(table_of(blobs[f"behind {number}"])) for number in about["behind"]}
     rows = None if about["rows"] is None else read_positions(about["rows"], blobs)
     idle = frozenset(about["idle"])
-    scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
+    scanned = {int(number): Scanned(**counts) for number, counts in about.get("scanned", {}).items()}
     taken = Taken(cells, behind, scanned)
     return RoundInput(
         taken,
@@ -141,7 +141,7 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         about.get("events", {}),
         about.get("postponed", {}),
         about["round"],
-        {name: brought_from_json(one) for name, one in about["kept"].items()},
+        {name: brought_from_json(brought) for name, brought in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
         read_versions(about["versions"]),
     )

@@ -25,7 +25,7 @@ def write_observed(seen: RoundObserved) -> Json:
 
 def read_observed(about: Mapping[str, Any]) -> RoundObserved:
     return RoundObserved(
-        {name: StreamRound(**one) for name, one in about["streams"].items()},
+        {name: StreamRound(**stream) for name, stream in about["streams"].items()},
         {_identity(named): SetRound(*figures) for named, figures in about["sets"]},
         {name: tuple(read_link(link) for link in links) for name, links in about["joins"].items()},
     )
@@ -79,22 +79,22 @@ def write_estimates(estimates: Estimates) -> Json:
 def read_estimates(about: Mapping[str, Any]) -> Estimates:
     streams = {
         name: StreamEstimate(
-            Mean(*one["rate"]),
-            None if one["round"] is None else Mean(*one["round"]),
-            one["conditions"],
-            one["signatures"],
+            Mean(*stream["rate"]),
+            None if stream["round"] is None else Mean(*stream["round"]),
+            stream["conditions"],
+            stream["signatures"],
         )
-        for name, one in about["streams"].items()
+        for name, stream in about["streams"].items()
     }
     sets = {
         _identity(named): SetEstimate(
-            Mean(*one["selectivity"]),
-            Mean(*one["groups"]),
-            Mean(*one["cells"]),
-            one["regularity"],
-            one["spread"],
+            Mean(*of_set["selectivity"]),
+            Mean(*of_set["groups"]),
+            Mean(*of_set["cells"]),
+            of_set["regularity"],
+            of_set["spread"],
         )
-        for named, one in about["sets"]
+        for named, of_set in about["sets"]
     }
     joins = {name: tuple(LinkEstimate(*link) for link in links) for name, links in about["joins"].items()}
     return Estimates(streams, sets, joins)

@@ -140,7 +140,7 @@ class LocalStorage:
             raise _failed("read", self.root / folder, error) from error
 
     def free_bytes(self) -> int | None:
-        place = next((one for one in (self.root, *self.root.parents) if one.exists()), None)
+        place = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), None)
         try:
             return None if place is None else shutil.disk_usage(place).free
         except OSError:
@@ -246,7 +246,7 @@ def _sync(path: Path) -> None:
 
 def full_disk(path: Path) -> StorageError:
     """What to say when there is no room for a file: which disk it is, and how large."""
-    place = next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+    place = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
     fact = os.strerror(errno.ENOSPC)
     with suppress(OSError):
         used = shutil.disk_usage(place)

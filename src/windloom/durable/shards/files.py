@@ -63,8 +63,8 @@ class ShardFiles:
                 for piece in pieces:
                     stream.write(piece)
             if self._is_local:
-                for one in (path, self._folder):
-                    _sync(one)
+                for entry in (path, self._folder):
+                    _sync(entry)
         except OSError as error:
             raise self._failed("write", name, error) from error
 

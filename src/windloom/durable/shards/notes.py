@@ -60,7 +60,7 @@ class ShardNote:
             _numbered(values["partials"]),
             groups=_numbered(values["groups"]),
             held=_numbered(values["held"]),
-            links={(place, number): read_link(one) for place, number, one in values["links"]},
+            links={(place, number): read_link(link) for place, number, link in values["links"]},
         )
         kept_from = _numbered(values["kept_from"])
         pieces = tuple(Piece(*piece) for piece in values["pieces"])
@@ -121,8 +121,8 @@ def _added(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 def _linked(links: Iterable[Mapping[tuple[int, int], LinkRound]]) -> dict[tuple[int, int], LinkRound]:
     total: dict[tuple[int, int], LinkRound] = {}
-    for one in links:
-        for place, link in one.items():
+    for shard_links in links:
+        for place, link in shard_links.items():
             total[place] = total[place] + link if place in total else link
     return total
 

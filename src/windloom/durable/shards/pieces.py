@@ -150,9 +150,9 @@ class PieceWriter:
             elif rows.num_rows:
                 waiting = self._waiting.setdefault(table, [])
                 waiting.append((block, rows))
-                if sum(one.num_rows for _, one in waiting) >= self._outlet.least_rows:
-                    for _, one in self._waiting.pop(table):
-                        self._write(table, one)
+                if sum(waiting_rows.num_rows for _, waiting_rows in waiting) >= self._outlet.least_rows:
+                    for _, waiting_rows in self._waiting.pop(table):
+                        self._write(table, waiting_rows)
         for waiting in self._waiting.values():
             yield from (block for block, _ in waiting)
 

@@ -89,8 +89,8 @@ class WrittenFile:
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
     """How columns are written: times grow, texts repeat, and numbers are rarely worth a dictionary."""
-    texts = [one.name for one in schema if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
-    growing = [one.name for one in schema if one.name == TICK or pa.types.is_timestamp(one.type)]
+    texts = [column.name for column in schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    growing = [column.name for column in schema if column.name == TICK or pa.types.is_timestamp(column.type)]
     return {
         "compression": "lz4",
         "use_dictionary": [*texts, ROUND],
