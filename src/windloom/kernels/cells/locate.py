@@ -91,7 +91,7 @@ def locate(
     no_ints, no_positions = np.empty(0, np.int64), np.empty(0, np.int32)
     _walk = _walk_marks if len(marks[0]) else _walk_cells
     after_each, until_each = (
-        np.array(np.broadcast_to(np.asarray(one, np.int64), (queries,))) for one in (after, until)
+        np.array(np.broadcast_to(np.asarray(ticks, np.int64), (queries,))) for ticks in (after, until)
     )
     lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark)
     if span is None:

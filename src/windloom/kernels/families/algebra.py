@@ -107,7 +107,7 @@ def declare(
     same: Callable[..., Any] | None = None,
 ) -> Family:
     """Makes a family known to kernels: its operations, functions of `left` and `right`, are compiled into them."""
-    value = family.columns(*(kind(one) for kind, one in zip(family.kinds, neutral, strict=True)))
+    value = family.columns(*(kind(neutral_field) for kind, neutral_field in zip(family.kinds, neutral, strict=True)))
     _OPERATIONS[family.columns] = _Operation(combine, value, remove, same)
     return family
 

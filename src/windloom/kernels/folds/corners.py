@@ -119,9 +119,9 @@ def _lowest_sum(a, b, c, d):  # type: ignore[no-untyped-def]
 @compiled
 def _corner_products(a, b, c, d, lowest):  # type: ignore[no-untyped-def]
     best = np.nan
-    for one in (a * c, b * d, a * d, b * c):
-        if not np.isnan(one) and (np.isnan(best) or (one < best if lowest else one > best)):
-            best = one
+    for corner in (a * c, b * d, a * d, b * c):
+        if not np.isnan(corner) and (np.isnan(best) or (corner < best if lowest else corner > best)):
+            best = corner
     return best
 
 
@@ -150,9 +150,9 @@ def _lowest_product(a, b, c, d):  # type: ignore[no-untyped-def]
 @compiled
 def _negate(numbers, out):  # type: ignore[no-untyped-def]
     for i in range(len(out.high)):
-        one = negated(Wide(numbers.high[i], numbers.low[i]))
-        out.high[i] = one.high
-        out.low[i] = one.low
+        number = negated(Wide(numbers.high[i], numbers.low[i]))
+        out.high[i] = number.high
+        out.low[i] = number.low
 
 
 def negate(numbers: Wide) -> Wide:

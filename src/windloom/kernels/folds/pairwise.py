@@ -242,7 +242,7 @@ def _stretches(
                 *held,
             )
             if count:
-                yield Stretches(*(one[:count] for one in held))
+                yield Stretches(*(column[:count] for column in held))
             if state[3] == len(parents):
                 break
 

@@ -23,7 +23,7 @@ class RowFold(FoldTechnique, Protocol):
 
 
 #: The techniques that fold any join.
-ROW_FOLDS: dict[str, RowFold] = {one.name: one for one in (Pairwise(), Recalculate())}
+ROW_FOLDS: dict[str, RowFold] = {fold.name: fold for fold in (Pairwise(), Recalculate())}
 FOLDS: dict[str, FoldTechnique] = {**ROW_FOLDS, SliceMatrix.name: SliceMatrix()}
 
 

@@ -180,7 +180,7 @@ def cell_stretches(
             *(to_fixed, to_moving, held.out, held.length),
         )
         if count:
-            yield Stretches(*(one[:count] for one in held))
+            yield Stretches(*(column[:count] for column in held))
 
 
 @compiled
@@ -194,12 +194,12 @@ def _list_stretches(  # type: ignore[no-untyped-def]
     count = 0
     room = len(to_fixed)
     while pair < len(groups_fixed):
-        one, other = groups_fixed[pair], groups_moving[pair]
-        last_i, last_j = fixed_hi[one], moving_hi[other]
+        group_fixed, group_moving = groups_fixed[pair], groups_moving[pair]
+        last_i, last_j = fixed_hi[group_fixed], moving_hi[group_moving]
         if i < 0:
-            i, begin = fixed_lo[one], moving_lo[other]
+            i, begin = fixed_lo[group_fixed], moving_lo[group_moving]
             j = begin
-        base = np.int64(numbers[fixed_outs[one], moving_outs[other]]) * fixed_width
+        base = np.int64(numbers[fixed_outs[group_fixed], moving_outs[group_moving]]) * fixed_width
         while i < last_i:
             own = np.int64(fixed_slices[i]) - fixed_first
             low, high = band_lo[own] + moving_first, band_hi[own] + moving_first

@@ -71,13 +71,13 @@ def _multiply(left: Any, right: Any) -> Callable[..., Any] | None:
 def _multiply_wide(left: Any, right: Any) -> Any:
     if left.high == BEYOND or right.high == BEYOND:
         return Wide(np.int64(BEYOND), np.uint64(0))
-    one, other = _size(left), _size(right)
-    if one.high != np.uint64(0) and other.high != np.uint64(0):
+    long, short = _size(left), _size(right)
+    if long.high != np.uint64(0) and short.high != np.uint64(0):
         return Wide(np.int64(BEYOND), np.uint64(0))
-    if one.high == np.uint64(0):
-        one, other = other, one
-    carried, middle = _product(one.high, other.low)
-    top, low = _product(one.low, other.low)
+    if long.high == np.uint64(0):
+        long, short = short, long
+    carried, middle = _product(long.high, short.low)
+    top, low = _product(long.low, short.low)
     high = top + middle
     if carried != np.uint64(0) or high < top or high >= np.uint64(2**63 - 1):
         return Wide(np.int64(BEYOND), np.uint64(0))
@@ -128,12 +128,12 @@ def _from_limbs(limbs, weights, out):  # type: ignore[no-untyped-def]
         for j in range(len(limbs)):
             limb = limbs[j, i]
             if weights[j] < 64:
-                one = Wide(*_product(limb, np.int64(1) << weights[j]))
+                shifted = Wide(*_product(limb, np.int64(1) << weights[j]))
             else:
                 shift = weights[j] - 64
                 moved = limb << shift
-                one = Wide(moved if moved >> shift == limb else np.int64(BEYOND), np.uint64(0))
-            total = add(total, one)
+                shifted = Wide(moved if moved >> shift == limb else np.int64(BEYOND), np.uint64(0))
+            total = add(total, shifted)
         out.high[i] = total.high
         out.low[i] = total.low
 
@@ -167,8 +167,8 @@ def widened(numbers: AddInt | Wide) -> Wide:
 @compiled
 def _add_signed(left, right, sign):  # type: ignore[no-untyped-def]
     for i in range(len(left.high)):
-        one = Wide(right.high[i], right.low[i])
-        total = add(Wide(left.high[i], left.low[i]), one if sign > 0 else negated(one))
+        right_number = Wide(right.high[i], right.low[i])
+        total = add(Wide(left.high[i], left.low[i]), right_number if sign > 0 else negated(right_number))
         left.high[i] = total.high
         left.low[i] = total.low
 
@@ -214,9 +214,9 @@ def as_python(numbers: AddInt | Wide, row: int) -> int | None:
 @compiled
 def _scale(numbers, factor, out):  # type: ignore[no-untyped-def]
     for i in range(len(out.high)):
-        one = multiply(Wide(numbers.high[i], numbers.low[i]), factor)
-        out.high[i] = one.high
-        out.low[i] = one.low
+        number = multiply(Wide(numbers.high[i], numbers.low[i]), factor)
+        out.high[i] = number.high
+        out.low[i] = number.low
 
 
 def scaled(numbers: Wide, digits: int) -> Wide:

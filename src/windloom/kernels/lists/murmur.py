@@ -37,7 +37,7 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
             offsets, data = _bytes_of(column)
             _hash_bytes(offsets, data, valid, hashes)
         elif pa.types.is_decimal(kind) and kind.precision > _LONG_DIGITS:
-            offsets, data = _bytes_of(pa.array([_big_endian(one) for one in column.to_pylist()], pa.binary()))
+            offsets, data = _bytes_of(pa.array([_big_endian(number) for number in column.to_pylist()], pa.binary()))
             _hash_bytes(offsets, data, valid, hashes)
         else:
             words, is_long = _words_of(column)
@@ -53,7 +53,7 @@ def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:
     """Values as integers, and whether they take 64 bits."""
     kind = column.type
     if pa.types.is_decimal(kind):
-        scaled = [0 if one is None else int(one.scaleb(kind.scale)) for one in column.to_pylist()]
+        scaled = [0 if number is None else int(number.scaleb(kind.scale)) for number in column.to_pylist()]
         return np.array(scaled, np.int64), True
     if pa.types.is_floating(kind):
         is_long = kind.bit_width == 64

@@ -43,11 +43,12 @@ class SteppingTechnique(Technique, Protocol):
 
 
 STEPPING: dict[str, SteppingTechnique] = {
-    one.name: one for one in (SubtractOnEvict(), SlickDeque(), TwoStacks(), Daba(), FlatFit(), FlatFat(), BInt())
+    technique.name: technique
+    for technique in (SubtractOnEvict(), SlickDeque(), TwoStacks(), Daba(), FlatFit(), FlatFat(), BInt())
 }
 
 TECHNIQUES: dict[str, Technique] = {
-    **{one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition(), RunningCounts())},
+    **{technique.name: technique for technique in (Recalculate(), PrefixRing(), BlockDecomposition(), RunningCounts())},
     **STEPPING,
 }
 
@@ -86,7 +87,7 @@ def choose_technique(family: Family, forced: str = "auto") -> str:
                 "use technique='auto' or one of: " + ", ".join(allowed(family)),
             )
         lacks = " or ".join(
-            " and ".join(str(one.name).lower().replace("_", " ") for one in needs & ~family.has)
+            " and ".join(str(need.name).lower().replace("_", " ") for need in needs & ~family.has)
             for needs in technique.needs
         )
         raise WindloomError(

@@ -33,11 +33,11 @@ def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  
 
 
 @compiled
-def _equal_windows(groups, bounds, lo, hi, one, other):  # type: ignore[no-untyped-def]
+def _equal_windows(groups, bounds, lo, hi, query, twin):  # type: ignore[no-untyped-def]
     """Do two queries cover the same cells, window for window? A row in the middle almost always decides."""
-    first, last = bounds[one * groups], bounds[(one + 1) * groups]
-    shift = bounds[other * groups] - first
-    if bounds[(other + 1) * groups] - last != shift:
+    first, last = bounds[query * groups], bounds[(query + 1) * groups]
+    shift = bounds[twin * groups] - first
+    if bounds[(twin + 1) * groups] - last != shift:
         return False
     middle = (first + last) // 2
     if middle < last and (lo[middle] != lo[middle + shift] or hi[middle] != hi[middle + shift]):
