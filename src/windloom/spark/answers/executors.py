@@ -78,8 +78,8 @@ class WideAnswers:
 
     def _ticks(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape, with edges of windows as ticks."""
-        one = plan.shapes[shape]
-        names = [name for name, _ in one.groups + one.columns]
+        described = plan.shapes[shape]
+        names = [name for name, _ in described.groups + described.columns]
         renamed = [F.col(slot).alias(name) for slot, name in zip(self.slots[shape], names, strict=True)]
         return self.frame.where(F.col("shape") == shape).select("query", "window_start", "window_end", *renamed)
 
@@ -125,7 +125,7 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
     ddl += "".join(f", {slot} {kinds[slot].name}" for slot in order) + ", folds binary"
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = join_cells((one.as_py() for batch in batches for one in batch.column("cells")), plan)
+        own = join_cells((blob.as_py() for batch in batches for blob in batch.column("cells")), plan)
         _, answers, counts, _ = step_shard(round, round.left, own)
         yield _count_rows(counts, arrow)
         folds = answers.folds(divided)

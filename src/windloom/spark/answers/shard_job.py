@@ -105,7 +105,7 @@ def _task(round: ShardRound, places: ShardPlaces) -> _Task:
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shard = key[0].as_py()
         cells = join_cells(
-            (one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid), round.plan
+            (blob.as_py() for batch in batches for blob in batch.column("cells") if blob.is_valid), round.plan
         )
         task = TaskContext.get()
         is_first = task is not None and task.attemptNumber() == 0

@@ -98,7 +98,7 @@ class _Passed:
 
     @classmethod
     def of(cls, state: State, frontiers: Mapping[str, int], stream: Stream) -> _Passed:
-        closed, frontier = (one.get(stream.name, TICK_MIN) for one in (state.frontiers, frontiers))
+        closed, frontier = (by_stream.get(stream.name, TICK_MIN) for by_stream in (state.frontiers, frontiers))
         return cls(tick_sql(stream), closed, frontier)
 
     @property

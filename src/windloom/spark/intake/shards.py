@@ -214,13 +214,13 @@ def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def _row(scan: int, shard: int, cells: bytes) -> pa.RecordBatch:
     columns: Sequence[list[object]] = ([scan], [shard], [cells])
-    arrays = [pa.array(values, one.type) for values, one in zip(columns, _SCHEMA, strict=True)]
+    arrays = [pa.array(values, column.type) for values, column in zip(columns, _SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
 def _write_told(ticks: Ticks, seen: Scanned, behind: Behind | None) -> bytes:
     about = {"first": ticks.first, "last": ticks.last, "untimed": ticks.untimed, "scanned": asdict(seen)}
-    columns = [] if behind is None else [one.tolist() for one in (behind.starts, behind.tuples, *behind.words)]
+    columns = [] if behind is None else [column.tolist() for column in (behind.starts, behind.tuples, *behind.words)]
     return json.dumps({**about, "behind": columns}).encode()
 
 
@@ -229,5 +229,5 @@ def _read_told(data: bytes) -> tuple[Ticks, Scanned, Behind | None]:
     ticks, seen = Ticks(about["first"], about["last"], about["untimed"]), Scanned(**about["scanned"])
     if not about["behind"]:
         return ticks, seen, None
-    columns = [pa.array(one, pa.int64()) for one in about["behind"]]
+    columns = [pa.array(column, pa.int64()) for column in about["behind"]]
     return ticks, seen, Behind.from_table(pa.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))]))

@@ -42,9 +42,9 @@ class Ticks:
     tuples: int | None = None
 
     def __add__(self, other: Ticks) -> Ticks:
-        firsts = [one for one in (self.first, other.first) if one is not None]
-        lasts = [one for one in (self.last, other.last) if one is not None]
-        counted = [one for one in (self.tuples, other.tuples) if one is not None]
+        firsts = [tick for tick in (self.first, other.first) if tick is not None]
+        lasts = [tick for tick in (self.last, other.last) if tick is not None]
+        counted = [count for count in (self.tuples, other.tuples) if count is not None]
         untimed = self.untimed + other.untimed
         return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
 

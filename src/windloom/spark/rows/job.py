@@ -108,7 +108,7 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
         for own, names in zip(columns, slots, strict=True)
         for slot, (_, kind) in zip(names, own, strict=True)
     }
-    parts = [_united(number, *one, kinds) for number, one in enumerate(zip(texts, columns, slots, strict=True))]
+    parts = [_united(number, *own, kinds) for number, own in enumerate(zip(texts, columns, slots, strict=True))]
     frame = views.analysed(" UNION ALL ".join(parts))
     shown = ", ".join(f"'{asked_rows.planned.name}'" for asked_rows in asked[:3])
     for table in collected(frame, f"the rows of {shown}"):

@@ -87,12 +87,12 @@ def aliased(selection: Selection, number: int, text: str) -> str:
     return f"({text}) AS {Expression.of_column(alias).sql}"
 
 
-def within_sql(selection: Selection, one: int, other: int) -> list[str]:
+def within_sql(selection: Selection, left: int, right: int) -> list[str]:
     """How far the tuples of two strands may lie apart."""
-    ticks = selection.attached[max(one, other) - 1].within_ticks
+    ticks = selection.attached[max(left, right) - 1].within_ticks
     if ticks is None:
         return []
-    return [f"__t{one} < __t{other} + {ticks}L", f"__t{other} < __t{one} + {ticks}L"]
+    return [f"__t{left} < __t{right} + {ticks}L", f"__t{right} < __t{left} + {ticks}L"]
 
 
 def extreme(function: str, operands: list[str]) -> str:

@@ -64,7 +64,7 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
             "give the directory that files appear in"
             + ("; without --follow a file is read as a batch" if place.exists() else ""),
         )
-    files = [one for one in files_in(place) if pattern is None or fnmatchcase(one.name, pattern)]
+    files = [file for file in files_in(place) if pattern is None or fnmatchcase(file.name, pattern)]
     if not files:
         return _unseen(stream, local_path(place), _wanted(stream, str(place), pattern))
     source = look_at(stream, place, files)

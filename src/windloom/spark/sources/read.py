@@ -146,8 +146,8 @@ def _files(stream: Stream, place: Path) -> list[Path]:
 
 def files_in(place: Path) -> list[Path]:
     """The files below a directory that Spark would read."""
-    inside = [(one, one.relative_to(place).parts) for one in sorted(place.rglob("*")) if one.is_file()]
-    return [one for one, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
+    inside = [(file, file.relative_to(place).parts) for file in sorted(place.rglob("*")) if file.is_file()]
+    return [file for file, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
 
 
 def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:

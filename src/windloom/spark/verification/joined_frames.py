@@ -29,7 +29,7 @@ def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, Dat
     assert join is not None
     bounds = _bounds(join, streams, frames)
     frame = _Frames(join, streams, frames, bounds).below(0).withColumn("__w", F.col("__e0"))
-    starts = [one for side in join.sides if (one := _start(side, bounds)) is not None]
+    starts = [side_start for side in join.sides if (side_start := _start(side, bounds)) is not None]
     kind = streams[join.streams[0]].window_type
     start = starts[0] if len(starts) == 1 else f"least({', '.join(starts)})"
     return Windowed(frame, F.col("__w"), F.expr(instant_sql(start, kind)), F.expr(instant_sql("__w", kind)))

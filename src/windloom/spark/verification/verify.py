@@ -253,9 +253,9 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float
 def _plain(value: object) -> object:
     """A nested value in which NaN equals itself."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(held) for name, held in value.items()}
     return "NaN" if isinstance(value, float) and value != value else value
 
 
