@@ -35,9 +35,9 @@ def frequent(k: int, parts: list[list[Any]]) -> dict[str, Any]:
     for part in parts:
         listed = most_frequent(frequencies(part))[:k]
         threshold += listed[-1]["count"] if len(listed) == k else 0
-        for one in listed:
-            counts[str(one["value"])] = counts.get(str(one["value"]), 0) + one["count"]
-            values[str(one["value"])] = one["value"]
+        for item in listed:
+            counts[str(item["value"])] = counts.get(str(item["value"]), 0) + item["count"]
+            values[str(item["value"])] = item["value"]
     order = [str(value) for value, _ in frequencies(list(values.values()))]
     above = [name for name in order if counts[name] > threshold]
     items = sorted(above, key=lambda name: (-counts[name], order.index(name)))

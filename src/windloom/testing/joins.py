@@ -87,7 +87,7 @@ def joined_rows(
     for end in _ends(join, tuples, ticks, given):
         starts = [None if side.is_relation else _start(side, end, ticks, given) for side in join.sides]
         held = [
-            own if side.is_relation else [one for one in own if start is not None and start <= one.tick < end]
+            own if side.is_relation else [tuple_ for tuple_ in own if start is not None and start <= tuple_.tick < end]
             for side, own, start in zip(join.sides, tuples, starts, strict=True)
         ]
         window = (min(start for start in starts if start is not None), end)
@@ -115,7 +115,7 @@ def _ends(
 ) -> list[int]:
     """Every end at which there may be a row: there is none without a tuple of the first side."""
     window = join.sides[0].window
-    found = {one for own in tuples[:1] for each in own for one in _ends_holding(window, each.tick)}
+    found = {end for own in tuples[:1] for each in own for end in _ends_holding(window, each.tick)}
     if not isinstance(join.window, LandmarkWindow):
         return sorted(found)
     last_tick = max((tick for own in ticks.values() for tick in own), default=None)
@@ -158,12 +158,12 @@ def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Ro
     An inner link gives a row for every match. A left one gives one with NULLs where there is none. A semi or an anti
     link gives the row itself, once, if there is a match or if there is none.
     """
-    return [row for one in held[side] for row in _rows_with(join, _as_it_came(join, held, one), side, one)]
+    return [row for tuple_ in held[side] for row in _rows_with(join, _as_it_came(join, held, tuple_), side, tuple_)]
 
 
-def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, one: Tuple) -> list[_Row]:
+def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, tuple_: Tuple) -> list[_Row]:
     """The same for one tuple."""
-    rows: list[_Row] = [({join.sides[side].alias: one.row}, one.group)]
+    rows: list[_Row] = [({join.sides[side].alias: tuple_.row}, tuple_.group)]
     for link in join.links:
         if link.parent == side:
             others = _rows_of(join, held, link.child)
@@ -172,9 +172,9 @@ def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, one: Tupl
     return rows
 
 
-def _as_it_came(join: Join, held: Sequence[Sequence[Tuple]], one: Tuple) -> Sequence[Sequence[Tuple]]:
+def _as_it_came(join: Join, held: Sequence[Sequence[Tuple]], tuple_: Tuple) -> Sequence[Sequence[Tuple]]:
     """What a tuple is joined with: as the window has it, but relations that are not retroactive as when it came."""
-    arrived = one.row.get(ARRIVED, {})
+    arrived = tuple_.row.get(ARRIVED, {})
     return [
         _tuples(side, arrived[side.source.stream], "") if side.is_relation and side.source.stream in arrived else own
         for side, own in zip(join.sides, held, strict=True)

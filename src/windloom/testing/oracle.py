@@ -59,7 +59,9 @@ def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequen
 
 def _by_time(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     span = query.window.range_ticks
-    return answers_of(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])], tick)
+    return answers_of(
+        query, rows, lambda row: [(start, start + span) for start in windows_of(query.window, row[tick])], tick
+    )
 
 
 def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
@@ -73,7 +75,7 @@ def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
 def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     places, count = positions(query.window, stream, tick), query.window.range_ticks
     return answers_of(
-        query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])], tick
+        query, rows, lambda row: [(place, place + count) for place in windows_of(query.window, places[id(row)])], tick
     )
 
 
@@ -96,7 +98,7 @@ def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int,
         for i, row in enumerate(ordered):
             if i + 1 == len(ordered) or ordered[i + 1][tick] - row[tick] > gap:
                 whole = (ordered[first][tick], row[tick] + gap)
-                found.update((id(one), whole) for one in ordered[first : i + 1])
+                found.update((id(joined), whole) for joined in ordered[first : i + 1])
                 first = i + 1
     return found
 

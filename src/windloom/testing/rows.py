@@ -181,9 +181,9 @@ def _is_looked(selection: Selection, held: Sequence[Sequence[Row]], parts: tuple
     for looked in selection.looked:
         found: list[dict[int, Row | None]] = [dict(enumerate(parts))]
         for place in looked.strands:
-            found = [{**one, place: row} for one in found for row in held[place]]
+            found = [{**combined, place: row} for combined in found for row in held[place]]
         every = range(len(selection.strands))
-        is_found = any(_holds(selection, looked.on, tuple(one.get(i) for i in every)) for one in found)
+        is_found = any(_holds(selection, looked.on, tuple(combined.get(i) for i in every)) for combined in found)
         if is_found != (looked.kind is JoinKind.SEMI):
             return False
     return True

@@ -41,13 +41,13 @@ def either(left: Scalar, right: Scalar, *, decides: bool) -> Scalar:
     """OR, for which TRUE decides, and AND, for which FALSE does."""
 
     def both(row: Row) -> Any:
-        one = left(row)
-        if one is decides:
+        left_truth = left(row)
+        if left_truth is decides:
             return decides
-        other = right(row)
-        if other is decides:
+        right_truth = right(row)
+        if right_truth is decides:
             return decides
-        return None if one is None or other is None else not decides
+        return None if left_truth is None or right_truth is None else not decides
 
     return both
 
@@ -62,8 +62,12 @@ def compared(sign: str, left: Scalar, right: Scalar) -> Scalar:
 
 def safe_equal(left: Scalar, right: Scalar) -> Scalar:
     def equal(row: Row) -> bool:
-        one, other = left(row), right(row)
-        return one is other if one is None or other is None else _alike(is_equal)(one, other)
+        left_value, right_value = left(row), right(row)
+        return (
+            left_value is right_value
+            if left_value is None or right_value is None
+            else _alike(is_equal)(left_value, right_value)
+        )
 
     return equal
 
@@ -96,7 +100,7 @@ def _remainder(left: Any, right: Any) -> Any:
 
 
 def is_like(text: str, pattern: str) -> bool:
-    parts = ["." if one == "_" else ".*" if one == "%" else re.escape(one) for one in pattern]
+    parts = ["." if character == "_" else ".*" if character == "%" else re.escape(character) for character in pattern]
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
@@ -173,7 +177,7 @@ def cast(value: Scalar, kind: str) -> Scalar:
     if kind.startswith("decimal"):
         scale = int(kind.removesuffix(")").split(",")[1]) if "," in kind else 0
         unit = Decimal(1).scaleb(-scale)
-        return strict(lambda one: Decimal(str(one)).quantize(unit, rounding=ROUND_HALF_UP), value)
+        return strict(lambda number: Decimal(str(number)).quantize(unit, rounding=ROUND_HALF_UP), value)
     kinds: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(["double"], float),
         **dict.fromkeys(["tinyint", "smallint", "int", "bigint"], int),

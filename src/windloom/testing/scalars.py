@@ -121,11 +121,11 @@ class _Reader:
                 continue
             start = self._next
             is_negated = self._take("not") is not None
-            one = self._listed(found)
-            if one is None:
+            listed = self._listed(found)
+            if listed is None:
                 self._next = start
                 return found
-            found = negated(one) if is_negated else one
+            found = negated(listed) if is_negated else listed
 
     def _is(self, value: Scalar) -> Scalar:
         if self._take("distinct"):
@@ -143,8 +143,8 @@ class _Reader:
             self._need("(")
             values = self._arguments()
             found = compared("=", value, values[0])
-            for one in values[1:]:
-                found = either(found, compared("=", value, one), decides=True)
+            for candidate in values[1:]:
+                found = either(found, compared("=", value, candidate), decides=True)
             return found
         if self._take("between"):
             low = self._sum()

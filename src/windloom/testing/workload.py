@@ -18,7 +18,7 @@ def divisors(number: int) -> list[int]:
     >>> divisors(10)
     [1, 2, 5, 10]
     """
-    return [one for one in range(1, number + 1) if number % one == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def divisor_windows(
