@@ -109,14 +109,14 @@ def _claims(
     name: str, properties: Iterable[str], inverse: object | None, fields: tuple[tuple[str, DataType], ...]
 ) -> Needs:
     given = [properties] if isinstance(properties, str) else list(properties)
-    for one in given:
-        if one not in PROPERTIES:
+    for property_ in given:
+        if property_ not in PROPERTIES:
             raise WindloomError(
-                f"aggregate '{name}': unknown property '{one}'",
+                f"aggregate '{name}': unknown property '{property_}'",
                 "a property says how values may be combined",
-                near_names(one, list(PROPERTIES)),
+                near_names(property_, list(PROPERTIES)),
             )
-    missing = [one for one in REQUIRED if one not in given]
+    missing = [required for required in REQUIRED if required not in given]
     if missing:
         raise WindloomError(
             f"aggregate '{name}' must be {' and '.join(REQUIRED)}",
@@ -134,8 +134,8 @@ def _claims(
             "leave the inverse out; only whole numbers can be removed exactly",
         )
     has = PROPERTIES["invertible"] if inverse is not None else Needs.NONE
-    for one in given:
-        has |= PROPERTIES[one]
+    for property_ in given:
+        has |= PROPERTIES[property_]
     return has
 
 
@@ -207,7 +207,7 @@ def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tup
     if same_class and len(parts) == len(fields):
         numbers = all(isinstance(piece, types.Integer | types.Float | types.Boolean) for piece in parts)
         pairs = zip(parts, fields, strict=True)
-        if numbers and all(kind == DOUBLE or not isinstance(one, types.Float) for one, (_, kind) in pairs):
+        if numbers and all(kind == DOUBLE or not isinstance(piece, types.Float) for piece, (_, kind) in pairs):
             return
     raise WindloomError(
         f"aggregate '{name}': '{part}' does not give a value like the neutral one",
@@ -233,7 +233,7 @@ def _told(value: Any, seen: set[int]) -> str:
     seen.add(id(function))
     read = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     cells = [_content(cell) for cell in function.__closure__ or ()]
-    used = [(name, _told(one, seen)) for name, one in read.items() if one is not None]
+    used = [(name, _told(read_value, seen)) for name, read_value in read.items() if read_value is not None]
     return repr((_code(function.__code__), used, [_told(cell, seen) for cell in cells], function.__defaults__))
 
 

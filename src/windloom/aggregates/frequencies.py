@@ -113,8 +113,8 @@ class Frequencies(ListCard):
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         """For FREQUENT: there are no false positives."""
-        counts = {str(one["value"]): one["count"] for one in truth}
-        return all(answer["threshold"] < one["count"] <= counts.get(str(one["value"]), 0) for one in answer["items"])
+        counts = {str(item["value"]): item["count"] for item in truth}
+        return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
 
 def ask_rank(aggregate: Aggregate, asked: Asked) -> Ranked:

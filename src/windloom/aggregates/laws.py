@@ -72,7 +72,7 @@ class _Laws:
         """With every field of its type."""
         if self.own.value_class is None:
             return self.kinds[0](value)
-        return self.own.value_class(*(kind(one) for kind, one in zip(self.kinds, value, strict=True)))
+        return self.own.value_class(*(kind(field) for kind, field in zip(self.kinds, value, strict=True)))
 
     def _parts(self, value: Any) -> tuple[Any, ...]:
         return (value,) if self.own.value_class is None else tuple(value)
@@ -120,10 +120,10 @@ class _Laws:
 
     def are_near(self, left: Any, right: Any, *others: Any) -> bool:
         """Equal whole numbers; equal floats up to rounding, relative also to the largest of `others`."""
-        columns = zip(*(self._parts(one) for one in (left, right, *others)), strict=True)
-        for kind, (one, other, *rest) in zip(self.kinds, columns, strict=True):
-            size = max(abs(each) for each in (one, other, *rest))
-            if abs(one - other) > (0 if kind is np.int64 else TOLERANCE * size):
+        columns = zip(*(self._parts(value) for value in (left, right, *others)), strict=True)
+        for kind, (first, second, *rest) in zip(self.kinds, columns, strict=True):
+            size = max(abs(each) for each in (first, second, *rest))
+            if abs(first - second) > (0 if kind is np.int64 else TOLERANCE * size):
                 return False
         return True
 
@@ -187,10 +187,11 @@ def _arguments(own: UserDefined) -> Iterator[Any]:
     """Ordinary numbers and corner cases, the same ones each time."""
     rng = np.random.default_rng(13)
     if own.argument.kind is TypeKind.INTEGER:
-        yield from (np.int64(one) for one in (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN)))
+        yield from (np.int64(number) for number in (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN)))
         return
     yield from (
-        np.float64(one) for one in (*_CORNERS, *_FRACTIONS, *rng.normal(0, 10, _DRAWN), *rng.lognormal(0, 3, _DRAWN))
+        np.float64(number)
+        for number in (*_CORNERS, *_FRACTIONS, *rng.normal(0, 10, _DRAWN), *rng.lognormal(0, 3, _DRAWN))
     )
 
 

@@ -41,9 +41,9 @@ class TopFrequencies(ListCard):
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         """`truth` is every value with its count, the most frequent first."""
         k = int(aggregate.parameters[0])
-        counts = {str(one["value"]): one["count"] for one in truth}
+        counts = {str(item["value"]): item["count"] for item in truth}
         slack = TOP_ERROR * sum(counts.values())
-        found = {str(one["value"]): one["count"] for one in answer}
+        found = {str(item["value"]): item["count"] for item in answer}
         least = min(found.values()) if len(found) == k else 0
         return (
             len(found) == len(answer) <= k

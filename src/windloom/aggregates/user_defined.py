@@ -86,13 +86,13 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
     """The definition: lifts every argument and combines them from left to right, in plain Python."""
-    known = [one for one in arguments or () if one is not None]
+    known = [argument for argument in arguments or () if argument is not None]
     if not known:
         return None
     try:
         total = own.lift(known[0])
-        for one in known[1:]:
-            total = own.combine(total, own.lift(one))
+        for argument in known[1:]:
+            total = own.combine(total, own.lift(argument))
         answer = own.lower(total)
     except (ArithmeticError, ValueError) as error:
         # Compiled code gives NaN or infinity there, and there is nothing to compare it with.

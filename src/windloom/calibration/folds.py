@@ -151,10 +151,10 @@ def _row_terms(plan: Plan, rows: list[tuple]) -> dict[str, float]:  # type: igno
 
 def _met(left: Ints, right: Ints) -> float:
     """How many pairs of equal numbers there are."""
-    one, times = np.unique(left, return_counts=True)
-    other, others = np.unique(right, return_counts=True)
-    _, place, other_place = np.intersect1d(one, other, return_indices=True)
-    return float(times[place] @ others[other_place])
+    left_numbers, left_times = np.unique(left, return_counts=True)
+    right_numbers, right_times = np.unique(right, return_counts=True)
+    _, left_places, right_places = np.intersect1d(left_numbers, right_numbers, return_indices=True)
+    return float(left_times[left_places] @ right_times[right_places])
 
 
 def _matrix_terms(plan: Plan, cells: Mapping[int, Cells]) -> dict[str, float]:

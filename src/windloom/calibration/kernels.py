@@ -76,12 +76,16 @@ def _cases(*sizes: tuple[int, int]) -> list[Case]:
     found = []
     for even in (True, False):
         for groups, cells in sizes:
-            found += [Case(groups, cells, *one, even) for one in _ALIKE if one[1] <= 2 * cells]
-            found += [Case(groups, cells, *one, even, mixed=True) for one in _MIXED if one[1] * one[2] <= 2 * cells]
+            found += [Case(groups, cells, *windows, even) for windows in _ALIKE if windows[1] <= 2 * cells]
+            found += [
+                Case(groups, cells, *windows, even, mixed=True)
+                for windows in _MIXED
+                if windows[1] * windows[2] <= 2 * cells
+            ]
     return found
 
 
-_LARGE = [Case(1, *one, even) for even in (True, False) for one in ((60_000, 40, 100, 3), (100_000, 12, 50, 2))]
+_LARGE = [Case(1, *size, even) for even in (True, False) for size in ((60_000, 40, 100, 3), (100_000, 12, 50, 2))]
 FULL = [*_cases((1, 20_000), (100, 400), (500, 40)), *_LARGE]
 QUICK = _cases((1, 10_000), (50, 200), (200, 40))
 

@@ -60,20 +60,20 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> F
     warming = 2  # Spark compiles, and Java compiles that
     with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
         frames = {}
-        for one in JOBS:
-            name = f"{one.keys}-{one.share}"
+        for spark_job in JOBS:
+            name = f"{spark_job.keys}-{spark_job.share}"
             if name not in frames:
                 path = str(Path(folder) / name)
-                made = synthetic_trades(spark, int(events * one.share), PER_SECOND, one.keys)
+                made = synthetic_trades(spark, int(events * spark_job.share), PER_SECOND, spark_job.keys)
                 made.coalesce(4).write.parquet(path)
                 frames[name] = spark.read.parquet(path)
         cases = []
-        for one in JOBS:
-            frame = frames[f"{one.keys}-{one.share}"]
-            cases.append((one, plan_of_job(spark, one, frame), frame))
+        for spark_job in JOBS:
+            frame = frames[f"{spark_job.keys}-{spark_job.share}"]
+            cases.append((spark_job, plan_of_job(spark, spark_job, frame), frame))
         least = [np.inf] * len(cases)
         for number in range(warming + passes):
-            for i, (one, plan, frame) in enumerate(cases):
+            for i, (spark_job, plan, frame) in enumerate(cases):
                 stage = "warming up" if number < warming else f"pass {number - warming + 1} of {passes}"
                 tell(f"Spark job {i + 1} of {len(cases)}, {stage}")
                 # A new frame each time, because Spark keeps what a frame has shuffled.
@@ -83,8 +83,8 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> F
                 if number >= warming:
                     least[i] = min(least[i], took)
                 if number == 0:
-                    terms.append(terms_of(plan, events * one.share, partials))
-    return fit(terms, [max(one - job, 1e-3) for one in least])
+                    terms.append(terms_of(plan, events * spark_job.share, partials))
+    return fit(terms, [max(seconds - job, 1e-3) for seconds in least])
 
 
 def _timed(spark: SparkSession, frame: DataFrame) -> tuple[int, float]:
@@ -141,7 +141,7 @@ def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
     from windloom.spark.sources.synthetic import synthetic_trades
 
     events = 500_000 if quick else 2_000_000
-    terms = [{"job": 1.0, "woven_tuple": events, "woven_column": events * len(one)} for one in PROJECTIONS]
+    terms = [{"job": 1.0, "woven_tuple": events, "woven_column": events * len(columns)} for columns in PROJECTIONS]
     terms.append({"job": 1.0, "woven_tuple": 0.0, "woven_column": 0.0})
     least = [np.inf] * len(terms)
     with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:

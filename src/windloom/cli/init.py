@@ -129,7 +129,7 @@ CREATE QUERY last_hour AS
 
 
 def _first_file(path: Path) -> Path:
-    files = sorted(one for one in path.rglob("*") if one.name[0] not in "._") if path.is_dir() else [path]
+    files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
     found = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
     if found is None:
         fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
@@ -180,8 +180,8 @@ def _in_utc(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     fields = [
-        pa.field(one.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(one.type) else one
-        for one in rows.schema
+        pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in rows.schema
     ]
     return rows.cast(pa.schema(fields), safe=False)
 

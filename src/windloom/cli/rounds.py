@@ -143,7 +143,7 @@ class _LiveView:
 
 def round_table(recent: list[RoundProgress], is_wide: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    columns = [one for one in _COLUMNS if is_wide or one[2]]
+    columns = [column for column in _COLUMNS if is_wide or column[2]]
     if any(done.postponed for done in recent):
         columns.insert(5 if is_wide else 4, _LEFT)
     for name, _, _ in columns:
@@ -177,8 +177,8 @@ def _json_line(done: RoundProgress) -> str:
     return json.dumps(done.as_dict())
 
 
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _counted(number: int, singular: str, many: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def _bracketed(facts: list[str]) -> str:

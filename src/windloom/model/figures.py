@@ -35,12 +35,12 @@ def number(value: float) -> str:
     return text
 
 
-def count(how_many: int, one: str, many: str | None = None) -> str:
+def count(how_many: int, singular: str, many: str | None = None) -> str:
     """
     >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
     ('1 query', '1,200 queries', '0 trees')
     """
-    return f"{how_many:,} {one if how_many == 1 else (many or one + 's')}"
+    return f"{how_many:,} {singular if how_many == 1 else (many or singular + 's')}"
 
 
 def share(part: float) -> str:

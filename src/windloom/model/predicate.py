@@ -98,7 +98,7 @@ def common(predicates: Sequence[Predicate]) -> Predicate | None:
     if not possible:
         return Predicate(NEVER) if predicates else None
     shared = frozenset.intersection(*(each.subjects for each in possible))
-    found = [atom(each, _united(logic.projection(one, each) for one in possible)) for each in shared]
+    found = [atom(each, _united(logic.projection(formula, each) for formula in possible)) for each in shared]
     whole = (part for part in conjuncts(possible[0]) if isinstance(part, AnyOf))
     found += [part for part in whole if all(logic.implies(other, part) for other in possible)]
     result = Predicate.of(all_of(found))

@@ -120,7 +120,7 @@ def _size(found: _Found) -> float:
 
 def _product(a: _Found, b: _Found) -> _Found:
     if isinstance(a, set) and isinstance(b, set) and len(a) * len(b) <= _MOST_KEPT:
-        return {one | other for one in a for other in b}
+        return {left | right for left in a for right in b}
     return _size(a) * _size(b)
 
 

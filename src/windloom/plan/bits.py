@@ -17,4 +17,4 @@ def plan_name(early: tuple[bool, ...]) -> str:
     >>> plan_name((True, False)), plan_name((False, False, False))
     ('EAP10', 'LAP')
     """
-    return f"EAP{''.join('1' if one else '0' for one in early)}" if any(early) else "LAP"
+    return f"EAP{''.join('1' if is_early else '0' for is_early in early)}" if any(early) else "LAP"

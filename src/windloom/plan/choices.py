@@ -30,12 +30,12 @@ class Choices:
 
     @classmethod
     def of(cls, trees: Iterable[TreeChoice], options: Mapping[str, Mapping[str, str]]) -> Choices:
-        flat = ((switch, about, one) for switch, found in options.items() for about, one in found.items())
+        flat = ((switch, about, option) for switch, found in options.items() for about, option in found.items())
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
     def option(self, switch: str, about: str, otherwise: str) -> str:
         """The option of a switch for a stream or join, or another one if none was chosen."""
-        return next((one for name, own, one in self.options if (name, own) == (switch, about)), otherwise)
+        return next((option for name, own, option in self.options if (name, own) == (switch, about)), otherwise)
 
     def options_of(self, switch: str) -> dict[str, str]:
         return {about: option for name, about, option in self.options if name == switch}

@@ -49,9 +49,9 @@ class KeyHistogram:
 
     def __add__(self, other: KeyHistogram) -> KeyHistogram:
         """Of two parts that have no key in common."""
-        every = sorted((*self.counted, *other.counted), key=lambda one: (-one[1], one[0]))
+        every = sorted((*self.counted, *other.counted), key=lambda entry: (-entry[1], entry[0]))
         kept, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
-        groups = self.other_groups + other.other_groups + sum(one for _, one in rest)
+        groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
         return KeyHistogram(tuple(kept), groups, self.other_keys + other.other_keys + len(rest))
 
 

@@ -204,7 +204,10 @@ class Memory:
         slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
         left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
         noise = (
-            sum(w * one * one for w, one in zip(weights, left, strict=True)) / total * len(values) / (len(values) - 2)
+            sum(w * residual * residual for w, residual in zip(weights, left, strict=True))
+            / total
+            * len(values)
+            / (len(values) - 2)
         )
         error = math.sqrt(noise * sum(w * w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))) / across
         return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0

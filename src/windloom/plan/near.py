@@ -49,7 +49,7 @@ def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin |
     keys = []
     for condition in selection.conditions:
         left, equals, right = condition.expression.sql.partition(" = ")
-        pair = sorted(known[one] for one in (left, right) if one in known)
+        pair = sorted(known[column] for column in (left, right) if column in known)
         if not equals or [side for side, _ in pair] != [0, 1]:
             return None
         kinds = [streams[strand.stream].columns[name] for strand, (_, name) in zip(strands, pair, strict=True)]

@@ -106,8 +106,8 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
         for key_edge_class in key_classes(join.join)
         if {side for side, _ in key_edge_class} >= set(every)
     ]
-    common.sort(key=lambda one: sorted(one))
-    for classes in [common, *([one] for one in common)] if len(common) > 1 else [common]:
+    common.sort(key=lambda key_class: sorted(key_class))
+    for classes in [common, *([key_class] for key_class in common)] if len(common) > 1 else [common]:
         found: dict[int, tuple[int, ...]] = {}
         for side in every:
             member = plan.side(join.sides[side])[2]

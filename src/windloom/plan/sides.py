@@ -49,9 +49,9 @@ def with_sides(queries: Iterable[Query]) -> list[Query]:
     for query in queries:
         if query.rows is not None:
             continue
-        for one in sides_of(query) or (query,):
-            known = found.get(one.name)
+        for side in sides_of(query) or (query,):
+            known = found.get(side.name)
             if known is not None:
-                one = replace(known, keeps=tuple(dict.fromkeys(known.keeps + one.keeps)))
-            found[one.name] = one
+                side = replace(known, keeps=tuple(dict.fromkeys(known.keeps + side.keeps)))
+            found[side.name] = side
     return list(found.values())

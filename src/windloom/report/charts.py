@@ -116,13 +116,13 @@ def line_chart(
 ) -> str:
     """Lines over numbers or times, each named at its end. A log axis leaves out what is not above zero."""
     canvas = Canvas()
-    is_time = any(isinstance(x, datetime) for one in series for x, _ in one.points)
-    lines = [_known(one, log_x, log_y) for one in series]
+    is_time = any(isinstance(x, datetime) for line_series in series for x, _ in line_series.points)
+    lines = [_known(line_series, log_x, log_y) for line_series in series]
     known = [point for line in lines for part in line for point in part]
     if not known:
         canvas.text(WIDTH / 2, 60, "nothing to show: no values", 13, FAINT, room=WIDTH, anchor="middle")
         return canvas.document(WIDTH, 110, title or "empty chart")
-    names = min(180.0, max(text_width(one.label, 12, True) for one in series) + 16)
+    names = min(180.0, max(text_width(line_series.label, 12, True) for line_series in series) + 16)
     x_scale, labels = _x_scale([x for x, _ in known], is_time, log_x, WIDTH - names - 8)
     top, bottom = 30.0, height - (50.0 if x_label else 34.0)
     y_scale, y_labels = _y_scale([y for _, y in known], log_y, bottom, top)
@@ -137,13 +137,13 @@ def line_chart(
         canvas.line(x, bottom, x, bottom + 5, FAINT, 0.8)
         canvas.text(x, bottom + 19, label, 10.5, FAINT, room=110, anchor="middle")
     ends = []
-    for index, (one, line) in enumerate(zip(series, lines, strict=True)):
+    for index, (line_series, line) in enumerate(zip(series, lines, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
-        with canvas.group(one.label):
+        with canvas.group(line_series.label):
             for part in line:
                 _draw_line(canvas, [(x_scale.at(x), y_scale.at(y)) for x, y in part], colour)
         if line:
-            ends.append((y_scale.at(line[-1][-1][1]), one.label, colour))
+            ends.append((y_scale.at(line[-1][-1][1]), line_series.label, colour))
     for y, label, colour in _spread(ends, top, bottom):
         canvas.text(x_scale.end + 10, y + 4, label, 12, colour, room=names - 4, bold=True)
     return canvas.document(WIDTH, height, title or "line chart")

@@ -89,7 +89,7 @@ def time_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
     >>> time_ticks(0, 3_600)[1]
     ['00:00', '00:10', '00:20', '00:30', '00:40', '00:50', '01:00']
     """
-    step = next((one for one in _TIME_STEPS if (high - low) / one <= _SHOWN_TIMES), 0)
+    step = next((seconds for seconds in _TIME_STEPS if (high - low) / seconds <= _SHOWN_TIMES), 0)
     if step == 0:
         step = _DAY * ceil((high - low) / _DAY / _SHOWN_TIMES)
     ticks = [float(index * step) for index in range(ceil(low / step), floor(high / step) + 1)]

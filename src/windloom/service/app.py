@@ -44,8 +44,8 @@ def _app() -> FastAPI:
         redirect_slashes=False,
         responses={422: {"model": Failure, "description": "What is wrong with the request, and what to do."}},
     )
-    for one in (queries, answers, plan, rounds):
-        app.include_router(one.router, prefix=API)
+    for routes in (queries, answers, plan, rounds):
+        app.include_router(routes.router, prefix=API)
     for open_one in (login, health):
         app.include_router(open_one.router)
     app.include_router(page.router, include_in_schema=False)

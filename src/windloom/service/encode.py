@@ -42,7 +42,7 @@ def _flat(table: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(kind):
             made.append(column.cast(kind.value_type))
         elif pa.types.is_nested(kind):
-            texts = [None if one is None else json.dumps(plain(one)) for one in column.to_pylist()]
+            texts = [None if value is None else json.dumps(plain(value)) for value in column.to_pylist()]
             made.append(pa.chunked_array([pa.array(texts, pa.string())]))
         else:
             made.append(column)

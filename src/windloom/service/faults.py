@@ -76,7 +76,7 @@ def on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 def on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    facts = [f"{_place(one['loc'])}: {one['msg']}" for one in error.errors()[:5]]
+    facts = [f"{_place(mistake['loc'])}: {mistake['msg']}" for mistake in error.errors()[:5]]
     return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500]))
 
 

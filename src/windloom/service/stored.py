@@ -74,7 +74,8 @@ class StoredAnswers:
         tables = [
             table
             for table, about in self._manifest().items()
-            if name in about["queries"] and [one for one in about["columns"] if one not in _FIXED] == list(columns)
+            if name in about["queries"]
+            and [column for column in about["columns"] if column not in _FIXED] == list(columns)
         ]
         files = [file for table in tables for file in (self._directory / table).glob("round-*.parquet")]
         yield from sorted(files, key=lambda file: file.name, reverse=True)
@@ -95,7 +96,7 @@ class StoredAnswers:
         table = pq.ParquetFile(file).read(use_threads=False)  # a third of what `read_table` takes for small files
         with self._lock:
             self._kept[key] = table
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _KEPT_BYTES:
+            while len(self._kept) > 1 and sum(rows.nbytes for rows in self._kept.values()) > _KEPT_BYTES:
                 self._kept.popitem(last=False)
         return table
 
@@ -118,9 +119,9 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
     """None for both if the file does not tell."""
     place = about.schema.names.index(column)
     told = [about.row_group(i).column(place).statistics for i in range(about.num_row_groups)]
-    if not told or not all(one is not None and one.has_min_max for one in told):
+    if not told or not all(statistics is not None and statistics.has_min_max for statistics in told):
         return None, None
-    return min(one.min for one in told), max(one.max for one in told)
+    return min(statistics.min for statistics in told), max(statistics.max for statistics in told)
 
 
 def _round(file: Path) -> str:

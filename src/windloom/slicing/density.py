@@ -87,7 +87,7 @@ def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
         return 1 - missed
     # Take one class from the rest: it adds its own edges, less those that the others already have.
     *rest, (period, residue) = kept
-    others = frozenset(met for one in rest if (met := _restrict(one, period, residue)) is not None)
+    others = frozenset(met for edge_class in rest if (met := _restrict(edge_class, period, residue)) is not None)
     return _exact(frozenset(rest), budget) + Fraction(1, period) * (1 - _exact(others, budget))
 
 
@@ -120,13 +120,13 @@ def _independent_parts(classes: list[Class]) -> list[list[Class]]:
     return [members for _, members in parts]
 
 
-def _restrict(one: Class, period: int, residue: int) -> Class | None:
-    """The class `one` restricted to `k·period + residue`, as a class of k; None if they never meet."""
-    common = gcd(one[0], period)
-    distance, rest = divmod(one[1] - residue, common)
+def _restrict(edge_class: Class, period: int, residue: int) -> Class | None:
+    """The class restricted to `k·period + residue`, as a class of k; None if they never meet."""
+    common = gcd(edge_class[0], period)
+    distance, rest = divmod(edge_class[1] - residue, common)
     if rest:
         return None
-    modulus = one[0] // common
+    modulus = edge_class[0] // common
     if modulus == 1:
         return (1, 0)
     return (modulus, distance * pow(period // common, -1, modulus) % modulus)

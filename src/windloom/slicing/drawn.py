@@ -71,15 +71,15 @@ def first_held(period: int, residue: int, begin: int, other: int, other_residue:
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
     """For each class, how many edges of its run no earlier class holds."""
     found = np.zeros(len(periods), np.int64)
-    for one in range(len(periods)):
-        length = lengths[one]
+    for own in range(len(periods)):
+        length = lengths[own]
         held = np.zeros(length, np.bool_)
-        for other in range(one):
-            first, every = first_held(periods[one], residues[one], begins[one], periods[other], residues[other])
+        for other in range(own):
+            first, every = first_held(periods[own], residues[own], begins[own], periods[other], residues[other])
             if first >= 0:
                 held[first:length:every] = True
         for i in range(length):
-            found[one] += not held[i]
+            found[own] += not held[i]
     return found
 
 
@@ -89,10 +89,10 @@ def holders(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> tuple
     room = max(16, int(2 * lengths.sum()))
     classes, edges, count = np.empty(room, np.int64), np.empty(room, np.int64), 0
     start = 0
-    for one in range(len(periods)):
-        length = lengths[one]
+    for own in range(len(periods)):
+        length = lengths[own]
         for other in range(len(periods)):
-            first, every = first_held(periods[one], residues[one], begins[one], periods[other], residues[other])
+            first, every = first_held(periods[own], residues[own], begins[own], periods[other], residues[other])
             if first < 0 or first >= length:
                 continue
             hits = (length - 1 - first) // every + 1

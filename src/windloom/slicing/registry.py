@@ -25,7 +25,7 @@ class Slicing(Protocol):
     def partials_per_window(self, window: Window) -> int: ...
 
 
-SLICINGS: dict[str, Slicing] = {one.name: one for one in (Pairs(), Panes(), Cutty())}
+SLICINGS: dict[str, Slicing] = {slicing.name: slicing for slicing in (Pairs(), Panes(), Cutty())}
 
 
 def find_slicing(name: str) -> Slicing:

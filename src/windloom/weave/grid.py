@@ -84,7 +84,7 @@ class Grid:
             group_of,
             row_of,
         )
-        self.slice_of, self.group_of, self.row_of = (one[:count].copy() for one in (slice_of, group_of, row_of))
+        self.slice_of, self.group_of, self.row_of = (column[:count].copy() for column in (slice_of, group_of, row_of))
 
     def __len__(self) -> int:
         return len(self.slice_of)

@@ -114,8 +114,8 @@ def _sorted_rows(numbers, count, rows):  # type: ignore[no-untyped-def]
     places = np.zeros(count + 1, np.int64)
     for i in range(len(numbers)):
         places[numbers[i] + 1] += 1
-    for one in range(count):
-        places[one + 1] += places[one]
+    for place in range(count):
+        places[place + 1] += places[place]
     for i in range(len(numbers)):
         rows[places[numbers[i]]] = i
         places[numbers[i]] += 1

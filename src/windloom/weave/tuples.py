@@ -79,8 +79,8 @@ class Tuples:
             if wanted.all():
                 return self
             mask = pa.array(wanted)
-            columns = {id(one): Column(one.column.filter(mask)) for one in self._every}
-            words, others = ([columns[id(one)] for one in each] for each in (self._words, self._columns))
+            columns = {id(column): Column(column.column.filter(mask)) for column in self._every}
+            words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
             return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
 
         return self._once(("since", tick), make)

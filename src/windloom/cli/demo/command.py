@@ -200,9 +200,9 @@ def _show_costs(console: Console, results: Results, measured: list[Measured]) ->
     stats = results.stats
     table = Table("", "seconds", "against Windloom", "how")
     table.add_row(f"Windloom, {stats.queries} queries", f"{stats.total_seconds:.2f}", "1", "measured")
-    for one in measured:
-        ratio = one.scaled_seconds / stats.total_seconds
-        table.add_row(one.what, f"{one.scaled_seconds:,.1f}", f"{ratio:,.0f} × slower", one.note)
+    for baseline in measured:
+        ratio = baseline.scaled_seconds / stats.total_seconds
+        table.add_row(baseline.what, f"{baseline.scaled_seconds:,.1f}", f"{ratio:,.0f} × slower", baseline.note)
     console.print(table)
 
 

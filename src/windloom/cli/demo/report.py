@@ -63,12 +63,15 @@ _COSTS_TEXT = (
 def _costs(results: Results, measured: list[Measured]) -> str:
     seconds = results.stats.total_seconds
     rows = [("Windloom", seconds, f"{results.stats.queries} queries, measured")]
-    rows += [(one.what, one.scaled_seconds, f"{one.scaled_seconds / seconds:,.0f} ×; {one.note}") for one in measured]
+    rows += [
+        (baseline.what, baseline.scaled_seconds, f"{baseline.scaled_seconds / seconds:,.0f} ×; {baseline.note}")
+        for baseline in measured
+    ]
     return bar_chart(rows, "s", log=True, title="seconds, logarithmic")
 
 
 def _single_queries(measured: list[Measured]) -> str:
-    rows = [(name, seconds, one.what) for one in measured for name, seconds in one.seconds.items()]
+    rows = [(name, seconds, baseline.what) for baseline in measured for name, seconds in baseline.seconds.items()]
     return bar_chart(rows, "s", log=True, title="seconds of single queries, logarithmic", highlight=None)
 
 

@@ -11,4 +11,6 @@ from windloom.model.windows.session import SessionWindow
 from windloom.model.windows.time import TimeWindow
 from windloom.model.windows.window import Window
 
-KINDS: dict[str, type[Window]] = {one.kind: one for one in (TimeWindow, LandmarkWindow, RowsWindow, SessionWindow)}
+KINDS: dict[str, type[Window]] = {
+    window_class.kind: window_class for window_class in (TimeWindow, LandmarkWindow, RowsWindow, SessionWindow)
+}

@@ -76,9 +76,9 @@ def _wider(left: DataType, right: DataType) -> DataType:
         return DOUBLE
     if left.kind is right.kind is TypeKind.INTEGER:
         return max(left, right, key=lambda each: each.bits)
-    one, other = _decimal_for(left), _decimal_for(right)
-    scale = max(one.scale, other.scale)
-    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+    left_decimal, right_decimal = _decimal_for(left), _decimal_for(right)
+    scale = max(left_decimal.scale, right_decimal.scale)
+    precision = max(left_decimal.precision - left_decimal.scale, right_decimal.precision - right_decimal.scale) + scale
     if precision > MOST_DIGITS:
         raise NotKnownError(f"{left} beside {right}: more than {MOST_DIGITS} digits")
     return decimal(precision, scale)
