@@ -54,7 +54,7 @@ def main() -> int:
         print(outcomes[-1].line(), flush=True)
     write_outcomes(RESULTS, outcomes)
     print(f"written to {RESULTS}")
-    return 0 if all(one.holds for one in outcomes) else 1
+    return 0 if all(measured.holds for measured in outcomes) else 1
 
 
 def run(workload: Callable[..., Outcome], repeats: int, events: int | None) -> Outcome:

@@ -133,8 +133,8 @@ def overhead(repeats: int) -> Outcome:
         steady_rounds(spark, folder, asked)  # compiles
         spent.rounds.clear()
         handle = steady_rounds(spark, folder, asked, spent.mark)
-    took = [one.total_seconds for one in handle.recent_progress][COLD:]
-    here, beside = (statistics.fmean(one[i] for one in spent.rounds[COLD:]) for i in (0, 1))
+    took = [progress.total_seconds for progress in handle.recent_progress][COLD:]
+    here, beside = (statistics.fmean(seconds[i] for seconds in spent.rounds[COLD:]) for i in (0, 1))
     figure = (here + beside) / statistics.fmean(took)
     note = (
         f"{1e3 * here:.1f} ms in and {1e3 * beside:.1f} ms beside a round of {statistics.fmean(took):.3f} s,"
@@ -149,16 +149,16 @@ def predicted(repeats: int) -> Outcome:
     asked, spark = unlike_queries(100, True), session()
     with stored_bids(ROUNDS * PER_FILE, per_file=PER_FILE) as folder:
         handle = steady_rounds(spark, folder, asked)
-    rounds = [one for one in handle.recent_progress[COLD:] if one.predicted is not None]
-    off = [abs((one.predicted or 0.0) / one.total_seconds - 1) for one in rounds]
+    rounds = [progress for progress in handle.recent_progress[COLD:] if progress.predicted is not None]
+    off = [abs((progress.predicted or 0.0) / progress.total_seconds - 1) for progress in rounds]
     adapter = handle._loop.adapting.adapter  # type: ignore[union-attr]
     alone = 0.0 if adapter.forecast is None else adapter.forecast.cost.seconds
-    taken = statistics.median(one.total_seconds for one in rounds)
+    taken = statistics.median(progress.total_seconds for progress in rounds)
     note = (
         f"median of {len(off)} rounds of {taken:.3f} s, of 100 mixed queries; constants alone predict {alone:.3f} s,"
         " the rest is learned from the rounds before"
     )
-    pairs = [(one.predicted, one.total_seconds) for one in rounds]
+    pairs = [(progress.predicted, progress.total_seconds) for progress in rounds]
     figure = statistics.median(off)
     return Outcome("predicted / taken seconds of a round, off by", figure, "share", 0.15, "<=", note, {"pairs": pairs})
 

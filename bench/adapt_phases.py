@@ -83,7 +83,7 @@ def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[fl
         handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=known is None)
         handle.await_termination()
         plan = described(choices_of(handle.plan))
-    return sum(one.total_seconds for one in handle.recent_progress), handle, plan
+    return sum(progress.total_seconds for progress in handle.recent_progress), handle, plan
 
 
 def _asked(spark: SparkSession, events: DataFrame) -> Loom:

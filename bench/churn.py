@@ -49,15 +49,15 @@ def churn(repeats: int) -> Outcome:
     fifth = len(samples) // 5
     early, late = samples[fifth : 2 * fifth], samples[-fifth:]
     growth = {
-        name: max(getattr(one, name) for one in late) / max(getattr(one, name) for one in early)
+        name: max(getattr(sample, name) for sample in late) / max(getattr(sample, name) for sample in early)
         for name in ("state", "python", "jvm", "files")
     }
     marks = [samples[fifth], samples[len(samples) // 2], samples[-1]]
     note = (
-        f"{len(samples):,} rounds in {sum(one.seconds for one in samples):.0f} s; after a fifth, a half and all: "
+        f"{len(samples):,} rounds in {sum(sample.seconds for sample in samples):.0f} s; after a fifth, a half and all: "
         + (
             "; ".join(
-                f"{what} {', '.join(f'{getattr(one, name) / unit:,.{digits}f}' for one in marks)}{ending}"
+                f"{what} {', '.join(f'{getattr(sample, name) / unit:,.{digits}f}' for sample in marks)}{ending}"
                 for what, name, unit, digits, ending in (
                     ("state", "state", 1024, 0, " KiB"),
                     ("Python", "python", MIB, 0, " MiB"),
@@ -90,7 +90,7 @@ def _run(spark: SparkSession, folder: Path, rounds: int) -> list[Sample]:
         nonlocal last
         ready.wait()  # rounds may run before there is a handle to change queries with
         now = time.perf_counter()
-        files = sum(1 for one in (folder / "checkpoint").glob("*/*") if one.parent.name != "spark")
+        files = sum(1 for file in (folder / "checkpoint").glob("*/*") if file.parent.name != "spark")
         samples.append(Sample(done.state_bytes, resident_bytes(), resident_bytes(jvm), files, now - last))
         last = now
         length, slide = rng.choice(WINDOWS)

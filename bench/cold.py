@@ -37,7 +37,7 @@ def run(repeats: int) -> Outcome:
     best = [min(times) for times in zip(*pairs, strict=True)]
     details = {
         "first_seconds": first,
-        "bare_seconds": [one for one, _ in pairs],
+        "bare_seconds": [bare_seconds for bare_seconds, _ in pairs],
         "our_seconds": [two for _, two in pairs],
     }
     note = f"{best[1]:.1f} s, a bare session {best[0]:.1f} s; the first time {first:.1f} s"

@@ -57,7 +57,7 @@ def workloads_of(place: Path) -> list[str]:
 
 def slowdown(name: str, there: Path, here: Path, turns: int, repeats: int) -> float:
     pairs = [(measured(name, there, repeats), measured(name, here, repeats)) for _ in range(turns)]
-    before, after = (statistics.median(one.figure for one in column) for column in zip(*pairs, strict=True))
+    before, after = (statistics.median(outcome.figure for outcome in column) for column in zip(*pairs, strict=True))
     factor: float = after / before if pairs[0][0].better == "<=" else before / after
     print(f"{name:<28} {before:>10.4g} {after:>10.4g} {factor:>10.3f}", flush=True)
     return factor

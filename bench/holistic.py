@@ -38,7 +38,10 @@ def distinct_windows(repeats: int, sampled: int = 3) -> Outcome:
         ordered = sorted(loom.queries.values(), key=lambda query: (query.window.overlap, query.name))
         chosen = [ordered[int((i + 0.5) * QUERIES / sampled)] for i in range(sampled)]
         streams, frames = loom.streams, {"visits": visits}
-        took = {f"range/slide {one.window.overlap:g}": time_spark_window(one, streams, frames) for one in chosen}
+        took = {
+            f"range/slide {chosen_query.window.overlap:g}": time_spark_window(chosen_query, streams, frames)
+            for chosen_query in chosen
+        }
     scaled = sum(took.values()) / sampled * QUERIES
     note = (
         f"scaled from {sampled} queries, one after the other: {scaled:,.0f} s against {ours:.2f} s; "

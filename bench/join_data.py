@@ -87,7 +87,7 @@ class JoinText:
 
     @property
     def columns(self) -> list[str]:
-        return [self.group.rpartition(".")[2], *(one.rpartition(" AS ")[2] for one in self.aggregates)]
+        return [self.group.rpartition(".")[2], *(aggregate.rpartition(" AS ")[2] for aggregate in self.aggregates)]
 
     def spark_sql(self) -> str:
         """Windows on both sides, then the join, then the aggregate: what users write first."""
@@ -189,12 +189,14 @@ def check_same(ours: pa.Table, theirs: pa.Table, text: JoinText) -> None:
     if left.num_rows != right.num_rows:
         raise AssertionError(f"{left.num_rows:,} rows, not {right.num_rows:,}: {text.cql}")
     for name in left.column_names:
-        one, other = left[name], right[name]
-        if pa.types.is_floating(one.type) or pa.types.is_decimal(other.type):
-            one, other = (np.asarray(column.cast(pa.float64())) for column in (one, other))
-            same = bool(np.allclose(one, other, rtol=1e-9))
+        left_column, right_column = left[name], right[name]
+        if pa.types.is_floating(left_column.type) or pa.types.is_decimal(right_column.type):
+            left_column, right_column = (
+                np.asarray(column.cast(pa.float64())) for column in (left_column, right_column)
+            )
+            same = bool(np.allclose(left_column, right_column, rtol=1e-9))
         else:
-            same = one.to_pylist() == other.to_pylist()
+            same = left_column.to_pylist() == right_column.to_pylist()
         if not same:
             raise AssertionError(f"the values of '{name}' differ: {text.cql}")
 

@@ -88,7 +88,7 @@ def hundred(repeats: int, *, events: int = EVENTS) -> Outcome:
     """A hundred joins of one pair of streams, which differ in both ranges, groups and aggregates."""
     every, spark = grid_of_joins(100), session()
     with stored_streams(events // 2, events // 2, KEYS) as stored:
-        many = join_loom(spark, stored, {one.name: one.cql for one in every})
+        many = join_loom(spark, stored, {join.name: join.cql for join in every})
         single = join_loom(spark, stored, {"spent": JoinText().cql})
         rows = [answered(loom) for loom in (many, single)]
         found = paired(lambda: answered(many), lambda: answered(single), repeats, warm=1)
@@ -98,7 +98,7 @@ def hundred(repeats: int, *, events: int = EVENTS) -> Outcome:
 
 def beside_plain(repeats: int, *, events: int = EVENTS) -> Outcome:
     """Twenty joins in one loom with eighty plain queries, against these alone."""
-    plain, joins, spark = plain_queries(80), {one.name: one.cql for one in grid_of_joins(20)}, session()
+    plain, joins, spark = plain_queries(80), {join.name: join.cql for join in grid_of_joins(20)}, session()
     with stored_streams(events // 2, events // 2, KEYS) as stored:
         both, alone = join_loom(spark, stored, {**plain, **joins}), join_loom(spark, stored, plain)
         rows = [answered(loom) for loom in (both, alone)]
@@ -114,7 +114,7 @@ def against_duckdb(repeats: int, *, events: int = EVENTS, queries: int = 20) -> 
         stored_streams(events // 2, events // 2, KEYS) as stored,
         ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _open_database, (stored,)) as duck,
     ):
-        loom = join_loom(spark, stored, {one.name: one.cql for one in every})
+        loom = join_loom(spark, stored, {join.name: join.cql for join in every})
         results = loom.run()
         for text in every:
             check_same(results.arrow(text.name), duck.submit(_duckdb_arrow, text).result(), text)
@@ -156,7 +156,7 @@ def against_streams(repeats: int, *, events: int = STREAM_EVENTS, rounds: int = 
     mine = ours[0][1]
     common = pa.compute.is_in(mine["window_end"], table["window_end"])
     check_same(mine.filter(common), table, text)
-    took = statistics.median(one for one, _ in ours)
+    took = statistics.median(took_ours for took_ours, _ in ours)
     note = f"{took:.1f} s against {theirs:.1f} s in {rounds} rounds; {mine.num_rows:,} rows against {table.num_rows:,}"
     return Outcome("Spark's stream-stream join / our stream", theirs / took, "ratio", 10, ">=", note)
 
@@ -210,12 +210,12 @@ class Forced:
 
 def against_forced(repeats: int, *, events: int = GRID_EVENTS) -> Outcome:
     """The chosen plan against the best of all forced ones, over the grid of source D's figure 5."""
-    found = {name: _all_plans(one, max(2, repeats // 2)) for name, one in grid(events).items()}
-    figure = sum(one.auto for one in found.values()) / sum(one.best for one in found.values())
+    found = {name: _all_plans(setting, max(2, repeats // 2)) for name, setting in grid(events).items()}
+    figure = sum(point.auto for point in found.values()) / sum(point.best for point in found.values())
     worst = max(found, key=lambda name: found[name].auto / found[name].best)
     ratio = found[worst].auto / found[worst].best
     note = f"{len(found)} points; the worst is {worst} with {ratio:.2f} ({found[worst].chosen})"
-    points = {name: asdict(one) for name, one in found.items()}
+    points = {name: asdict(point) for name, point in found.items()}
     return Outcome("auto / best forced plan, grid of fig. 5", figure, "ratio", 1.15, "<=", note, {"points": points})
 
 

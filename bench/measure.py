@@ -95,7 +95,7 @@ def cpu_seconds() -> float:
     family = {os.getpid()}
     while more := {child for child, parent in parents.items() if parent in family} - family:
         family |= more
-    return sum(spent[one] for one in family if one in spent)
+    return sum(spent[process] for process in family if process in spent)
 
 
 @contextmanager
@@ -119,5 +119,5 @@ def watching_memory(pid: int | None = None) -> Iterator[Callable[[], int]]:
 
 def write_outcomes(path: Path, outcomes: list[Outcome]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [{**asdict(one), "holds": one.holds} for one in outcomes]
+    rows = [{**asdict(outcome), "holds": outcome.holds} for outcome in outcomes]
     path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

@@ -170,7 +170,7 @@ def measured_period(spark: SparkSession) -> tuple[int, float]:
             write_file(Path(name), number, 1000)
         handle = start(spark, Path(name), 1000, NOW, None)
         handle.await_termination()
-    plain = statistics.median(one.total_seconds for one in handle.recent_progress[COLD:])
+    plain = statistics.median(progress.total_seconds for progress in handle.recent_progress[COLD:])
     return max(LEAST_PERIOD, int(500 * plain) // (2 * ENDS) * 2 * ENDS), plain
 
 

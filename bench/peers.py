@@ -107,7 +107,7 @@ def check_rows(queries: Iterable[UnlikeQuery], ours: dict[str, int], theirs: dic
 def check_values(query: UnlikeQuery, ours: pa.Table, theirs: pa.Table) -> None:
     """Same windows, same groups, same values but for the rounding of floating-point numbers."""
     keys = ["window_start", *query.groups]
-    values = [one.rpartition(" AS ")[2] for one in query.aggregates]
+    values = [aggregate.rpartition(" AS ")[2] for aggregate in query.aggregates]
     left, right = (_in_order(table.select(keys + values), keys) for table in (ours, theirs))
     for key in keys:
         if left[key].to_pylist() != right[key].to_pylist():

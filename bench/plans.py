@@ -65,8 +65,8 @@ def zipf(repeats: int) -> Outcome:
     drawn = example.model.tree_cost(example.load(groups), example.counter.rates(groups))
     counted = example.tree_costs(trees)  # type: ignore[arg-type]
     edges = [example.union(example.bundle_edges[i] for i in group).density for group in groups]
-    exact = [i for i, one in enumerate(edges) if one.exact]
-    bound = max(one.error / float(one.value) for one in edges)
+    exact = [i for i, count in enumerate(edges) if count.exact]
+    bound = max(count.error / float(count.value) for count in edges)
     note = (
         f"{len(groups)} trees; cost off by {abs(drawn.sum() / counted.sum() - 1):.1e}, on the {len(exact)} trees "
         f"counted exactly by {max(abs(drawn[exact] / counted[exact] - 1), default=0.0):.1e}; "
@@ -97,7 +97,10 @@ def naive(repeats: int) -> Outcome:
     ours = min(seconds(lambda: STRATEGIES["weave_share"].choose(problem_of(windows, 100.0))) for _ in range(3))
     trees = example.bundles_of(STRATEGIES["weave_share"].choose(example))
     unit = TICKS_PER_SECOND // 100
-    classes = [[(one.period // unit, one.residue // unit) for one in edges.classes] for edges in example.bundle_edges]
+    classes = [
+        [(edge_class.period // unit, edge_class.residue // unit) for edge_class in edges.classes]
+        for edges in example.bundle_edges
+    ]
     bits, rng, total, pairs = np.zeros(NAIVE_PANES, np.bool_), random.Random(1), 0.0, 0
 
     def pair(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
@@ -106,7 +109,7 @@ def naive(repeats: int) -> Outcome:
             _marked(periods, residues, bits)
 
     pair(classes[0], classes[1])  # compiles
-    final = [[one for i in group for one in classes[i]] for group in trees]
+    final = [[edge_class for i in group for edge_class in classes[i]] for group in trees]
     for alive in range(len(classes), len(trees), -1):
         # So many trees are left: those that end large have grown in proportion.
         grown = (len(classes) - alive) / max(1, len(classes) - len(trees))

@@ -46,7 +46,7 @@ def joined_rounds(spark: SparkSession, place: Path, path: str) -> list[float]:
         writer = followed(spark, place).writeStream.foreachBatch(aggregate).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        return [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
+        return [told["durationMs"]["triggerExecution"] / 1000 for told in query.recentProgress if told["numInputRows"]]
 
 
 def loom_rounds(spark: SparkSession, place: Path, path: str, *, retroactive: bool) -> list[float]:
@@ -59,7 +59,7 @@ def loom_rounds(spark: SparkSession, place: Path, path: str, *, retroactive: boo
         handle = loom.start("memory", checkpoint=f"{folder}/checkpoint", trigger=NOW)
         handle.await_termination()
         progress = handle.spark_query.recentProgress
-    return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]]
+    return [told["durationMs"]["triggerExecution"] / 1000 for told in progress if told["numInputRows"]]
 
 
 def _against_spark(name: str, bar: float, repeats: int, *, retroactive: bool) -> Outcome:

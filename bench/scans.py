@@ -69,7 +69,7 @@ def groupings(repeats: int) -> Outcome:
         each = [loom_of(spark, trades, [""], [grouping], MANY_WINDOWS) for grouping in GROUPINGS]
         for loom in (together, *each):
             loom.run()  # also measures the groups, which later plans rest on
-        pairs = [(seconds(together.run), sum(seconds(one.run) for one in each)) for _ in range(repeats)]
+        pairs = [(seconds(together.run), sum(seconds(single_loom.run) for single_loom in each)) for _ in range(repeats)]
         stats = together.run().stats
     plan = together.plan()
     figure = median(ours / theirs for ours, theirs in pairs)

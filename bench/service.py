@@ -54,8 +54,10 @@ def _rounds(spark: SparkSession, place: Path, *, watched: bool) -> tuple[list[fl
             handle.await_termination()
         done = handle.recent_progress
         progress = handle.spark_query.recentProgress
-    seen = [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]]
-    told["events"] = sum(one.events for one in done)
+    seen = [
+        told_batch["durationMs"]["triggerExecution"] / 1000 for told_batch in progress if told_batch["numInputRows"]
+    ]
+    told["events"] = sum(progress_round.events for progress_round in done)
     return seen[WARM:], told
 
 

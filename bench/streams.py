@@ -74,7 +74,7 @@ def native_rounds(spark: SparkSession, place: Path, keys: int) -> list[float]:
         writer = followed(spark, place).writeStream.foreachBatch(aggregate).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        return [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
+        return [told["durationMs"]["triggerExecution"] / 1000 for told in query.recentProgress if told["numInputRows"]]
 
 
 def loom_rounds(
@@ -107,7 +107,7 @@ def loom_rounds(
         started.set()
         handle.await_termination()
         progress = handle.spark_query.recentProgress
-    return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]], handle
+    return [told["durationMs"]["triggerExecution"] / 1000 for told in progress if told["numInputRows"]], handle
 
 
 def against_native(name: str, queries: int, keys: int, sink: str, bar: float, repeats: int) -> Outcome:
@@ -124,7 +124,7 @@ def against_native(name: str, queries: int, keys: int, sink: str, bar: float, re
             ratios.append(ours / base)
         stages = _stages(handle)
     ratio = statistics.median(ratios[1:])
-    results = sum(one.results for one in handle.recent_progress)
+    results = sum(progress.results for progress in handle.recent_progress)
     note = f"{pairs[-1][1]:.3f} s a round against {pairs[-1][0]:.3f} s; {results:,} results; " + ", ".join(
         f"{stage} {took * 1000:.0f} ms" for stage, took in stages.items()
     )
@@ -134,7 +134,7 @@ def against_native(name: str, queries: int, keys: int, sink: str, bar: float, re
 def _stages(handle: Handle) -> dict[str, float]:
     done = handle.recent_progress[WARM:]
     names = [name for name in done[-1].seconds if name != "snapshot"]
-    return {name: statistics.median(one.seconds.get(name, 0.0) for one in done) for name in names}
+    return {name: statistics.median(progress.seconds.get(name, 0.0) for progress in done) for name in names}
 
 
 def round_one_key(repeats: int) -> Outcome:
@@ -155,7 +155,7 @@ def separate_streams(repeats: int, sampled: int = 10, rounds: int = 2) -> Outcom
         ours = ROUND * ROUNDS / (cpu_seconds() - before)
         for file in sorted((place / "in").iterdir())[rounds:]:
             file.unlink()
-        windows = sorted(divisor_windows(100), key=lambda one: (one[0] / one[1], one))
+        windows = sorted(divisor_windows(100), key=lambda window: (window[0] / window[1], window))
         chosen = [windows[int((i + 0.5) * len(windows) / sampled)] for i in range(sampled)]
         _spark_window_stream(spark, place, *chosen[0])  # compiles
         before = cpu_seconds()
@@ -196,7 +196,7 @@ def add_to_a_thousand(repeats: int, after: int = 5) -> Outcome:
         for _ in range(max(2, repeats // 2)):
             plain, _ = loom_rounds(spark, place, 1000, 1, "memory")
             added, handle = loom_rounds(spark, place, 1000, 1, "memory", add)
-            assert [one.queries for one in handle.recent_progress][after : after + 2] == [1000, 1001]
+            assert [progress.queries for progress in handle.recent_progress][after : after + 2] == [1000, 1001]
             ratios.append(statistics.median(added[after + 1 :]) / statistics.median(plain[after + 1 :]))
             firsts.append(added[after + 1] / plain[after + 1])
     note = (

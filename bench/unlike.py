@@ -38,7 +38,7 @@ def against_duckdb(
     with stored_bids(events) as folder:
         loom, duck = unlike_loom(spark, folder, asked), DuckDBProcess(folder)
         results = loom.run()
-        check_rows(asked, {one: results.arrow(one).num_rows for one in results}, duck.row_counts(asked))
+        check_rows(asked, {answered: results.arrow(answered).num_rows for answered in results}, duck.row_counts(asked))
         for query in evenly(asked, compared):
             check_values(query, results.arrow(query.name), duck.arrow(query))
         rows = results.stats.results
@@ -106,9 +106,9 @@ def first_run(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outc
     with stored_bids(events) as folder:
         runs = [in_fresh_process(first_and_warm, folder, queries, repeats) for _ in range(max(2, repeats // 2) + 1)][1:]
     first, warm, registering = (statistics.median(column) for column in zip(*runs, strict=True))
-    figure = statistics.median(one / other for one, other, _ in runs)
+    figure = statistics.median(cold / warmed for cold, warmed, _ in runs)
     note = f"{first:.1f} s against {warm:.2f} s in {len(runs)} processes; registering the queries {registering:.1f} s"
-    details: dict[str, object] = {"runs": [list(one) for one in runs]}
+    details: dict[str, object] = {"runs": [list(run) for run in runs]}
     return Outcome(f"plain {queries}, first run / warm", figure, "ratio", 5, "<=", note, details)
 
 

@@ -29,7 +29,7 @@ def stream_rounds(
             ours, handle = loom_rounds(spark, folder, asked)
             pairs.append((statistics.median(bare[warm:]), statistics.median(ours[warm:])))
     progress = handle.recent_progress
-    results = sum(one.results for one in progress)
+    results = sum(progress_round.results for progress_round in progress)
     note = (
         f"{pairs[-1][1]:.3f} s per round against {pairs[-1][0]:.3f} s; {results:,} results;"
         f" state {progress[-1].state_bytes / 2**20:.0f} MiB at the end"
@@ -80,7 +80,7 @@ def followed(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _round_seconds(progress: list[StreamingQueryProgress]) -> list[float]:
-    return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]]
+    return [told["durationMs"]["triggerExecution"] / 1000 for told in progress if told["numInputRows"]]
 
 
 UNLIKE_STREAMS = {"unlike_stream_plain": stream_plain, "unlike_stream_mixed": stream_mixed}

@@ -22,8 +22,8 @@ async def watch(port: int) -> list[int]:
 
 async def main(port: int, count: int) -> None:
     told = await asyncio.gather(*(watch(port) for _ in range(count)))
-    complete = sum(1 for one in told if one and one == list(range(one[-1] + 1)))
-    print(json.dumps({"watchers": len(told), "complete": complete, "rounds": max(len(one) for one in told)}))
+    complete = sum(1 for rounds in told if rounds and rounds == list(range(rounds[-1] + 1)))
+    print(json.dumps({"watchers": len(told), "complete": complete, "rounds": max(len(rounds) for rounds in told)}))
 
 
 if __name__ == "__main__":

@@ -46,13 +46,13 @@ class Measured:
 def run(quick: bool) -> Page:
     every = 4 if quick else 1
     varied = {
-        "a": {one: replace(DEFAULT, windows=(one, 2000)) for one in WINDOWS[::every]},
-        "b": {one: replace(DEFAULT, groups=(one, 1)) for one in GROUPS[::every]},
-        "c": {one: replace(DEFAULT, rates=(float(one), 500.0)) for one in RATES[::every]},
-        "d": {one: replace(DEFAULT, selectivity=one) for one in SELECTIVITIES[::every]},
+        "a": {length: replace(DEFAULT, windows=(length, 2000)) for length in WINDOWS[::every]},
+        "b": {groups: replace(DEFAULT, groups=(groups, 1)) for groups in GROUPS[::every]},
+        "c": {rate: replace(DEFAULT, rates=(float(rate), 500.0)) for rate in RATES[::every]},
+        "d": {selectivity: replace(DEFAULT, selectivity=selectivity) for selectivity in SELECTIVITIES[::every]},
     }
-    found = {part: {x: measure(one) for x, one in settings.items()} for part, settings in varied.items()}
-    shown = {plan: measure(one) for plan, one in SHOWN.items()}
+    found = {part: {x: measure(setting) for x, setting in settings.items()} for part, settings in varied.items()}
+    shown = {plan: measure(setting) for plan, setting in SHOWN.items()}
     return _page(found, shown)
 
 
@@ -75,7 +75,7 @@ def measure(setting: Setting) -> Measured:
                 if tuples is measured[-1]:
                     results.append(outcome.result)
                     sets = outcome.sets if name == "EAP11" else sets
-    assert all(np.array_equal(one, results[0]) for one in results), "plans differ"
+    assert all(np.array_equal(result, results[0]) for result in results), "plans differ"
     return Measured(costs[False], costs[True], sets)
 
 
@@ -103,7 +103,7 @@ AXES = {
 def _page(found: Mapping[str, Mapping[float, Measured]], shown: Mapping[str, Measured]) -> Page:
     default = measure(DEFAULT)
     gain = default.looped["LAP"][0] / default.looped["EAP11"][0]
-    right = [plan for plan, one in shown.items() if one.best(one.looped) == plan]
+    right = [plan for plan, measured in shown.items() if measured.best(measured.looped) == plan]
     return Page(
         title="Source D, figures 5 and 6: early and late aggregation below a join",
         summary=f"Nested loops, default setting: EAP11 takes {1 / gain:.0%} of LAP's time; of the four showcases "
@@ -144,9 +144,9 @@ def _page(found: Mapping[str, Mapping[float, Measured]], shown: Mapping[str, Mea
     )
 
 
-def _per_entry(one: Measured) -> str:
+def _per_entry(measured: Measured) -> str:
     """What looking costs, and what a match costs, at the default setting."""
-    (loops, entries), (hashed, matches) = one.looped["LAP"], one.hashed["LAP"]
+    (loops, entries), (hashed, matches) = measured.looped["LAP"], measured.hashed["LAP"]
     return (
         f"by nested loops LAP takes {1e6 * loops / entries:.1f} ns per tuple that it looks at, of which a tenth match; "
         f"by "
@@ -180,28 +180,35 @@ def _findings(found: Mapping[str, Mapping[float, Measured]]) -> str:
 
 def _figure(part: str, points: Mapping[float, Measured]) -> Figure:
     label, caption = AXES[part]
-    series = [Series(plan, [(x, one.looped[plan][0]) for x, one in points.items()]) for plan in PLANS]
+    series = [Series(plan, [(x, measured.looped[plan][0]) for x, measured in points.items()]) for plan in PLANS]
     chart = line_chart(series, y_label="ms per second, nested loops", x_label=label, log_x=part in "bd")
     return Figure(f"aggregation_joins_{part}.svg", caption, chart)
 
 
 def _showcases(shown: Mapping[str, Measured]) -> Table:
     rows: list[Sequence[Cell]] = []
-    for plan, one in shown.items():
+    for plan, measured in shown.items():
         setting = SHOWN[plan]
         what = (
             f"w {setting.windows[0]:,}/{setting.windows[1]:,}, g {setting.groups[0]:,}/{setting.groups[1]:,}, "
             f"σ {setting.selectivity:g}"
         )
-        for kind, costs in (("nested loops", one.looped), ("hash", one.hashed)):
-            rows.append((f"{plan}: {what}", kind, *(costs[name][0] for name in PLANS), one.best(costs)))
+        for kind, costs in (("nested loops", measured.looped), ("hash", measured.hashed)):
+            rows.append((f"{plan}: {what}", kind, *(costs[name][0] for name in PLANS), measured.best(costs)))
     return Table(("best in the paper, and setting", "join", *PLANS, "best here"), rows)
 
 
 def _data(name: str, points: Mapping[float, Measured]) -> Table:
     rows = [
-        (x, plan, one.looped[plan][0], one.looped[plan][1], one.hashed[plan][0], one.hashed[plan][1])
-        for x, one in points.items()
+        (
+            x,
+            plan,
+            measured.looped[plan][0],
+            measured.looped[plan][1],
+            measured.hashed[plan][0],
+            measured.hashed[plan][1],
+        )
+        for x, measured in points.items()
         for plan in PLANS
     ]
     return Table((name, "plan", "ms_loops", "looked_at_loops", "ms_hash", "looked_at_hash"), rows)

@@ -79,8 +79,8 @@ class Plan:
     def __init__(self, setting: Setting, early: tuple[bool, bool], *, is_hash: bool) -> None:
         buckets = setting.values if is_hash else 1
         most = [
-            min(window, setting.values * groups) if one else window
-            for window, groups, one in zip(setting.windows, setting.groups, early, strict=True)
+            min(window, setting.values * groups) if is_early else window
+            for window, groups, is_early in zip(setting.windows, setting.groups, early, strict=True)
         ]
         self._early, self._is_hash = np.array(early), is_hash
         self._bounds = np.array(setting.windows), np.array([max(setting.groups)] * 2)

@@ -80,7 +80,8 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
     window, output = TimeWindow(WINDOW, size), (Output("f", 0),)
     asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
     queries = [
-        Query(f"k{k}", WindowedStream("s", window), None, (), (one,), output, None, "") for k, one in asked.items()
+        Query(f"k{k}", WindowedStream("s", window), None, (), (aggregate,), output, None, "")
+        for k, aggregate in asked.items()
     ]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"), Known())
     (scan,) = plan.scans
@@ -104,7 +105,7 @@ def _measured(size: int, k: int, rows: dict[int, Answer], truths: dict[int, Ints
         thresholds.append(threshold / WINDOW)
         above.append(int((truth > threshold).sum()))
         reported.append(len(items))
-        errors += [1 - one["count"] / int(truth[one["value"]]) for one in items]
+        errors += [1 - item["count"] / int(truth[item["value"]]) for item in items]
     identified = sum(reported) / sum(above) if sum(above) else 1.0
     error = float(np.mean(errors)) if errors else None
     threshold, many, shown = (float(np.mean(values)) for values in (thresholds, above, reported))
@@ -112,13 +113,16 @@ def _measured(size: int, k: int, rows: dict[int, Answer], truths: dict[int, Ints
 
 
 def _false_positives(answer: Answer, truth: Ints) -> int:
-    counts = [(int(truth[one["value"]]), one["count"]) for one in answer["items"]]
+    counts = [(int(truth[item["value"]]), item["count"]) for item in answer["items"]]
     return sum(true <= answer["threshold"] or count > true for true, count in counts)
 
 
 def _page(found: list[Measured], tuples: int, sources: int, false_positives: int) -> Page:
-    sizes = sorted({one.size for one in found})
-    last = {size: max((one for one in found if one.size == size), key=lambda one: one.k) for size in sizes}
+    sizes = sorted({measured.size for measured in found})
+    last = {
+        size: max((measured for measured in found if measured.size == size), key=lambda measured: measured.k)
+        for size in sizes
+    }
     fine, coarse = last[sizes[0]], last[sizes[-1]]
     data = Table(
         ("sub_window", "k", "threshold", "above", "reported", "identified", "entries", "relative_error"),
@@ -126,7 +130,8 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
     )
     columns = ("k", *(f"b = {size}" for size in sizes))
     shown: list[tuple[Cell, ...]] = [
-        (k, *(_shown(one) for one in found if one.k == k)) for k in sorted({one.k for one in found})
+        (k, *(_shown(measured) for measured in found if measured.k == k))
+        for k in sorted({measured.k for measured in found})
     ]
     return Page(
         title="Source E, figure 6.3: frequent items",
@@ -146,8 +151,9 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
         ],
         data={"frequent.csv": data},
         findings=f"False positives over all windows of all queries: {false_positives}. With k ≥ 3 at least "
-        f"{min(one.identified for one in found if one.k >= 3):.0%} of the sources above the threshold are reported, "
-        f"on average {np.mean([one.identified for one in found if one.k >= 3]):.0%}.",
+        f"{min(measured.identified for measured in found if measured.k >= 3):.0%} of the sources above the threshold are "
+        "reported, "
+        f"on average {np.mean([measured.identified for measured in found if measured.k >= 3]):.0%}.",
         difference="The thesis takes windows of 100,000 tuples from a month of TCP connections with 1,647 sources; of "
         "that archive an hour of packets is at hand here, so that windows hold a tenth. The trends in k are the "
         "thesis's, and so is most of what it says of b: with short sub-windows the threshold is higher, nearly no "
@@ -158,9 +164,9 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
     )
 
 
-def _shown(one: Measured) -> str:
-    error = "–" if one.error is None else f"{one.error:.1%}"
-    return f"{one.threshold:.1%} · {one.above:.1f} · {one.reported:.1f} · {error}"
+def _shown(measured: Measured) -> str:
+    error = "–" if measured.error is None else f"{measured.error:.1%}"
+    return f"{measured.threshold:.1%} · {measured.above:.1f} · {measured.reported:.1f} · {error}"
 
 
 def _figures(found: list[Measured], sizes: list[int]) -> list[Figure]:
@@ -175,7 +181,10 @@ def _figures(found: list[Measured], sizes: list[int]) -> list[Figure]:
     figures = []
     for name, part, label in wanted:
         series = [
-            Series(f"b = {size}", [(one.k, getattr(one, name)) for one in found if one.size == size]) for size in sizes
+            Series(
+                f"b = {size}", [(measured.k, getattr(measured, name)) for measured in found if measured.size == size]
+            )
+            for size in sizes
         ]
         chart = line_chart(series, y_label=label, x_label="k")
         figures.append(Figure(f"frequent_{name}.svg", f"Figure 6.3 ({part}): {label}, by k", chart))

@@ -56,19 +56,21 @@ def run(quick: bool) -> Page:
     found = {epsilon: _follow(windows, counted, first, every, epsilon) for epsilon in tolerances}
     # Without tolerance every plan is a full one: what the others are measured against.
     full = found[0.0].costs
-    error = {e: fmean(a / b - 1 for a, b in zip(one.costs, full, strict=True)) for e, one in found.items()}
+    error = {e: fmean(a / b - 1 for a, b in zip(outcome.costs, full, strict=True)) for e, outcome in found.items()}
     rows = [
         (
             _shown(e),
-            one.comparisons,
-            one.full_plans,
+            outcome.comparisons,
+            outcome.full_plans,
             f"{error[e]:.1%}",
-            f"{one.comparisons / found[0.0].comparisons:.1%}",
+            f"{outcome.comparisons / found[0.0].comparisons:.1%}",
         )
-        for e, one in found.items()
+        for e, outcome in found.items()
     ]
     # Infinity has no place on an axis, and a log axis has none for an error of zero.
-    points: list[tuple[float, float | None]] = sorted((one.comparisons, 100 * error[e]) for e, one in found.items())
+    points: list[tuple[float, float | None]] = sorted(
+        (outcome.comparisons, 100 * error[e]) for e, outcome in found.items()
+    )
     chart = line_chart(
         [Series("ε from ∞ to 0", points)], y_label="mean relative error, %", x_label="comparisons", log_x=True
     )
@@ -99,7 +101,7 @@ def run(quick: bool) -> Page:
         data={
             "incremental.csv": Table(
                 ("epsilon", "comparisons", "full_plans", "mean_error"),
-                [(_shown(e), one.comparisons, one.full_plans, error[e]) for e, one in found.items()],
+                [(_shown(e), outcome.comparisons, outcome.full_plans, error[e]) for e, outcome in found.items()],
             )
         },
         findings="",

@@ -55,30 +55,32 @@ def _measured(scheduler: str, seconds: float, queries: int, size: int, pause: fl
     ]
 
     def mean(values: Callable[[Figures], Sequence[float]]) -> float:
-        every = [value for one in runs for value in values(one)]
+        every = [value for figures in runs for value in values(figures)]
         return fmean(every) if every else 0.0
 
-    committed, aborted = sum(one.committed for one in runs), sum(one.aborted for one in runs)
+    committed, aborted = sum(figures.committed for figures in runs), sum(figures.aborted for figures in runs)
     return Measured(
         scheduler,
         seconds,
         size,
         pause is not None,
         100 * aborted / (aborted + committed),
-        mean(lambda one: one.periodic_staleness),
-        mean(lambda one: one.intervals),
-        committed / sum(one.seconds for one in runs),
-        mean(lambda one: one.response),
-        mean(lambda one: one.one_time_staleness),
-        sum(one.repairs for one in runs) / committed,
-        max(one.versions for one in runs),
+        mean(lambda figures: figures.periodic_staleness),
+        mean(lambda figures: figures.intervals),
+        committed / sum(figures.seconds for figures in runs),
+        mean(lambda figures: figures.response),
+        mean(lambda figures: figures.one_time_staleness),
+        sum(figures.repairs for figures in runs) / committed,
+        max(figures.versions for figures in runs),
     )
 
 
 def _page(periodic: list[Measured], mixed: list[Measured], seeds: int) -> Page:
-    most = max(one.sub_windows for one in periodic)
-    worst = {one.scheduler: one for one in periodic if one.sub_windows == most and one.seconds == SETTINGS[0][0]}
-    slow = {one.scheduler: one for one in mixed if one.sub_windows == most}
+    most = max(point.sub_windows for point in periodic)
+    worst = {
+        point.scheduler: point for point in periodic if point.sub_windows == most and point.seconds == SETTINGS[0][0]
+    }
+    slow = {point.scheduler: point for point in mixed if point.sub_windows == most}
     ours, ttu, serial, lws, ws = (worst[name] for name in ("snapshots", "ttu", "serial", "lws", "ws"))
     answered = slow["serial"].response / slow["snapshots"].response
     return Page(
@@ -106,7 +108,7 @@ def _page(periodic: list[Measured], mixed: list[Measured], seeds: int) -> Page:
         findings="Snapshots are never aborted, because nothing that a query reads is overwritten. "
         f"{ours.repaired:.0%} of the answers are repaired once before they are given, which costs "
         f"{ttu.throughput / ours.throughput - 1:.1%} of the throughput of TTU at {most} sub-windows, and holds at "
-        f"most {max(one.versions for one in periodic)} "
+        f"most {max(point.versions for point in periodic)} "
         f"old sub-windows. Serial answers one-time queries {answered:.1f} times later than snapshots do. WS is "
         f"{ws.staleness / ttu.staleness:.1f} times as stale as TTU.",
         difference="The thesis measured a program in Java; its costs are not known, so the height of the curves is a "
@@ -122,28 +124,32 @@ def _page(periodic: list[Measured], mixed: list[Measured], seeds: int) -> Page:
 def _chart(
     file: str, caption: str, label: str, found: list[Measured], value: Callable[[Measured], float], names: Sequence[str]
 ) -> Figure:
-    several = len({one.seconds for one in found}) > 1
+    several = len({point.seconds for point in found}) > 1
     series = [
         Series(
             f"{LABELS[name]}{f', {seconds:g} s' if several else ''}",
-            [(one.sub_windows, value(one)) for one in found if one.scheduler == name and one.seconds == seconds],
+            [
+                (point.sub_windows, value(point))
+                for point in found
+                if point.scheduler == name and point.seconds == seconds
+            ],
         )
-        for seconds in sorted({one.seconds for one in found})
+        for seconds in sorted({point.seconds for point in found})
         for name in names
     ]
     return Figure(f"isolation_{file}.svg", caption, line_chart(series, y_label=label, x_label="sub-windows"))
 
 
 def _periodic_figures(found: list[Measured]) -> list[Figure]:
-    short = [one for one in found if one.seconds == SETTINGS[0][0]]
-    long = [one for one in found if one.seconds == SETTINGS[1][0]]
+    short = [point for point in found if point.seconds == SETTINGS[0][0]]
+    long = [point for point in found if point.seconds == SETTINGS[1][0]]
     return [
         _chart(
             "aborts",
             "Figure 7.8: queries that were aborted, by algorithm 7 and by snapshots (as by TTU: none)",
             "percent aborted",
             found,
-            lambda one: one.aborted,
+            lambda point: point.aborted,
             ("lws", "snapshots"),
         ),
         _chart(
@@ -151,7 +157,7 @@ def _periodic_figures(found: list[Measured]) -> list[Figure]:
             "Figure 7.9: staleness of periodic queries, sub-windows of 1 s",
             "seconds",
             short,
-            lambda one: one.staleness,
+            lambda point: point.staleness,
             SCHEDULERS,
         ),
         _chart(
@@ -159,7 +165,7 @@ def _periodic_figures(found: list[Measured]) -> list[Figure]:
             "Figure 7.9: the same, sub-windows of 5 s",
             "seconds",
             long,
-            lambda one: one.staleness,
+            lambda point: point.staleness,
             SCHEDULERS,
         ),
         _chart(
@@ -167,7 +173,7 @@ def _periodic_figures(found: list[Measured]) -> list[Figure]:
             "Figure 7.10: time between two executions of a query, sub-windows of 1 s",
             "seconds",
             short,
-            lambda one: one.interval,
+            lambda point: point.interval,
             SCHEDULERS,
         ),
         _chart(
@@ -175,7 +181,7 @@ def _periodic_figures(found: list[Measured]) -> list[Figure]:
             "Figure 7.11: queries answered per second, sub-windows of 1 s",
             "groups of queries per second",
             short,
-            lambda one: one.throughput,
+            lambda point: point.throughput,
             ("lws", "ttu", "snapshots"),
         ),
     ]
@@ -183,9 +189,9 @@ def _periodic_figures(found: list[Measured]) -> list[Figure]:
 
 def _mixed_figures(found: list[Measured]) -> list[Figure]:
     wanted: tuple[tuple[str, str, Callable[[Measured], float]], ...] = (
-        ("response", "Figure 7.12: response time of one-time queries", lambda one: one.response),
-        ("one_time", "Figure 7.13: staleness of one-time queries", lambda one: one.one_time_staleness),
-        ("mixed", "Figure 7.14: staleness of periodic queries beside them", lambda one: one.staleness),
+        ("response", "Figure 7.12: response time of one-time queries", lambda point: point.response),
+        ("one_time", "Figure 7.13: staleness of one-time queries", lambda point: point.one_time_staleness),
+        ("mixed", "Figure 7.14: staleness of periodic queries beside them", lambda point: point.staleness),
     )
     return [_chart(name, caption, "seconds", found, value, SCHEDULERS) for name, caption, value in wanted]
 
@@ -193,9 +199,16 @@ def _mixed_figures(found: list[Measured]) -> list[Figure]:
 def _table(found: list[Measured], size: int) -> Table:
     columns = ("sub-window", "scheduler", "aborted, %", "staleness, s", "between executions, s", "per second")
     rows: list[tuple[Cell, ...]] = [
-        (f"{one.seconds:g} s", LABELS[one.scheduler], one.aborted, one.staleness, one.interval, one.throughput)
-        for one in found
-        if one.sub_windows == size
+        (
+            f"{point.seconds:g} s",
+            LABELS[point.scheduler],
+            point.aborted,
+            point.staleness,
+            point.interval,
+            point.throughput,
+        )
+        for point in found
+        if point.sub_windows == size
     ]
     return Table(columns, rows)
 
@@ -203,16 +216,16 @@ def _table(found: list[Measured], size: int) -> Table:
 def _mixed_table(found: list[Measured], size: int) -> Table:
     columns = ("scheduler", "response, s", "staleness of one-time, s", "staleness of periodic, s", "aborted, %")
     rows: list[tuple[Cell, ...]] = [
-        (LABELS[one.scheduler], one.response, one.one_time_staleness, one.staleness, one.aborted)
-        for one in found
-        if one.sub_windows == size
+        (LABELS[point.scheduler], point.response, point.one_time_staleness, point.staleness, point.aborted)
+        for point in found
+        if point.sub_windows == size
     ]
     return Table(columns, rows)
 
 
 def _data(found: list[Measured]) -> Table:
     names = tuple(Measured.__slots__)
-    return Table(names, [tuple(_cell(getattr(one, name)) for name in names) for one in found])
+    return Table(names, [tuple(_cell(getattr(point, name)) for name in names) for point in found])
 
 
 def _cell(value: object) -> Cell:

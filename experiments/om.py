@@ -146,9 +146,9 @@ ORDERS = ((0, 1, 2), (1, 2, 0), (0, 2, 1))
 def join_costs(rates: Sequence[float], shares: Callable[[int, int], float]) -> list[float]:
     """Left-deep joins of three streams; `shares` are join selectivities."""
     found = []
-    for one, two, three in ORDERS:
-        rate, memory = _joined(rates[one], rates[two], shares(one, two))
-        last, more = _joined(rate, rates[three], (shares(one, three) + shares(two, three)) / 2)
+    for first, second, third in ORDERS:
+        rate, memory = _joined(rates[first], rates[second], shares(first, second))
+        last, more = _joined(rate, rates[third], (shares(first, third) + shares(second, third)) / 2)
         found.append(utility(max(last, 1e-9), memory + more, RATE_WEIGHT, MEMORY_WEIGHT))
     return found
 
@@ -219,8 +219,10 @@ def single_query(
 ) -> Chosen:
     """Q1: two hosts of the packets to one host. Selectivity and rate are observed and estimated as in every loom."""
     rounds = trace.rounds()
-    rates = varied(np.array([len(one) for one in rounds], np.float64) / WINDOW, variation)
-    shares = np.array([float((one.hosts == host).mean()) if len(one) else 0.0 for one in rounds])
+    rates = varied(np.array([len(round_packets) for round_packets in rounds], np.float64) / WINDOW, variation)
+    shares = np.array(
+        [float((round_packets.hosts == host).mean()) if len(round_packets) else 0.0 for round_packets in rounds]
+    )
     memory, expected = Memory(leap=None), []
     for rate, share in zip(rates, shares, strict=True):
         expected.append(_expected(memory, rate, share))
@@ -254,7 +256,10 @@ def join_rounds(trace: Trace, stream_of: Ints, variation: float | None = None, r
     As in the paper's λ–λ chart, join selectivities stay: they are those of histograms of the whole trace.
     """
     parts = [trace.part(stream_of == number) for number in range(3)]
-    counts = np.array([[len(one) for one in part.rounds(rounds)] for part in parts], np.float64).T / WINDOW
+    counts = (
+        np.array([[len(round_packets) for round_packets in part.rounds(rounds)] for part in parts], np.float64).T
+        / WINDOW
+    )
     rates = np.stack([varied(column, variation) for column in counts.T], axis=1)
     memory, expected = Memory(leap=None), []
     for point in rates:
@@ -266,7 +271,7 @@ def join_rounds(trace: Trace, stream_of: Ints, variation: float | None = None, r
         (a, b): LinkEstimate.of(linked(_hashed(parts[a]), _hashed(parts[b]))).selectivity
         for a, b in ((0, 1), (0, 2), (1, 2))
     }
-    return JoinRounds(rates, np.array(expected), lambda one, two: pairs[min(one, two), max(one, two)])
+    return JoinRounds(rates, np.array(expected), lambda left, right: pairs[min(left, right), max(left, right)])
 
 
 def _hashed(trace: Trace) -> Ints:

@@ -26,9 +26,9 @@ def run(quick: bool) -> Page:
     variations, ks = (VARIATIONS[::3], KS[::3]) if quick else (VARIATIONS, KS)
     real, drawn = dec(), random_trace()
     stream_of = real.sources % 3
-    by_variation = {one: join_query(join_rounds(real, stream_of, one)) for one in variations}
+    by_variation = {variation: join_query(join_rounds(real, stream_of, variation)) for variation in variations}
     rounds = {"DEC": join_rounds(real, stream_of), "URND": join_rounds(drawn, drawn.sources)}
-    by_parts = {name: {k: join_query(one, parts=k) for k in ks} for name, one in rounds.items()}
+    by_parts = {name: {k: join_query(own_rounds, parts=k) for k in ks} for name, own_rounds in rounds.items()}
     shares = np.bincount(stream_of) / len(stream_of)
     return _page(by_variation, by_parts, shares.tolist())
 
@@ -45,7 +45,7 @@ def _page(by_variation: dict[float, Chosen], by_parts: dict[str, dict[int, Chose
         "costs, weights and estimates as for one stream, charts of k × k × k regular parts. The paper's TCP, UDP "
         "and SF "
         "traces are not at hand: the packets of DEC-PKT-1, with hosts of LBL-PKT-4, are three streams by the host that "
-        f"they come from ({', '.join(f'{one:.0%}' for one in shares)} of them). Join selectivities come from "
+        f"they come from ({', '.join(f'{share:.0%}' for share in shares)} of them). Join selectivities come from "
         f"histograms "
         "of the whole trace, and stay, as the λ–λ chart of the paper assumes.",
         claim="99 % where rates are smooth, not below 80 % where they are erratic; RAND about 30 %; RATE's plan "
@@ -67,16 +67,16 @@ def _page(by_variation: dict[float, Chosen], by_parts: dict[str, dict[int, Chose
             "om_joins_variation.csv": Table(
                 ("variation", "fidelity", "rand", "rate", "moves", "switches"),
                 [
-                    (v, one.fidelity, by_chance(one, 3), by_first(one), one.moves, one.switches)
-                    for v, one in by_variation.items()
+                    (v, chosen.fidelity, by_chance(chosen, 3), by_first(chosen), chosen.moves, chosen.switches)
+                    for v, chosen in by_variation.items()
                 ],
             ),
             "om_joins_parts.csv": Table(
                 ("data", "parts", "plans", "fidelity", "moves", "switches"),
                 [
-                    (name, k, k**3, one.fidelity, one.moves, one.switches)
+                    (name, k, k**3, chosen.fidelity, chosen.moves, chosen.switches)
                     for name, found in by_parts.items()
-                    for k, one in found.items()
+                    for k, chosen in found.items()
                 ],
             ),
         },
@@ -90,10 +90,10 @@ def _page(by_variation: dict[float, Chosen], by_parts: dict[str, dict[int, Chose
     )
 
 
-def _row(name: str, one: Chosen) -> tuple[str, str, int, int, int, str, str]:
-    best = int((np.diff(one.best) != 0).sum())
-    chance, first = f"{by_chance(one, 3):.0%}", f"{by_first(one):.1%}"
-    return name, f"{one.fidelity:.1%}", one.moves, one.switches, best, chance, first
+def _row(name: str, chosen: Chosen) -> tuple[str, str, int, int, int, str, str]:
+    best = int((np.diff(chosen.best) != 0).sum())
+    chance, first = f"{by_chance(chosen, 3):.0%}", f"{by_first(chosen):.1%}"
+    return name, f"{chosen.fidelity:.1%}", chosen.moves, chosen.switches, best, chance, first
 
 
 def _figures(by_variation: dict[float, Chosen], by_parts: dict[str, dict[int, Chosen]]) -> list[Figure]:
@@ -108,7 +108,7 @@ def _figures(by_variation: dict[float, Chosen], by_parts: dict[str, dict[int, Ch
         x_label="coefficient of variation of the rates",
     )
     parts = line_chart(
-        [Series(name, [(k, 100 * one.fidelity) for k, one in found.items()]) for name, found in by_parts.items()],
+        [Series(name, [(k, 100 * chosen.fidelity) for k, chosen in found.items()]) for name, found in by_parts.items()],
         y_label="fidelity, %",
         x_label="k: parts per dimension; a chart has k³ plans",
     )

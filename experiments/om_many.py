@@ -53,10 +53,10 @@ def _every(trace: Trace, turns: list[int]) -> Trace:
 
 
 def _page(hosts: list[int], single: list[Chosen], joins: list[Chosen], turns: list[list[int]]) -> Page:
-    mean = {name: fmean(one.fidelity for one in found) for name, found in (("one", single), ("join", joins))}
-    waits = [max(np.diff(one)) for one in turns]
-    rows = [(f"packets to host {host}", *_figures(one, 2)) for host, one in zip(hosts, single, strict=True)]
-    rows += [(f"three streams by source / {i + 1} mod 3", *_figures(one, 3)) for i, one in enumerate(joins)]
+    mean = {name: fmean(chosen.fidelity for chosen in found) for name, found in (("one", single), ("join", joins))}
+    waits = [max(np.diff(turn)) for turn in turns]
+    rows = [(f"packets to host {host}", *_figures(chosen, 2)) for host, chosen in zip(hosts, single, strict=True)]
+    rows += [(f"three streams by source / {i + 1} mod 3", *_figures(chosen, 3)) for i, chosen in enumerate(joins)]
     return Page(
         title="Source B, section 5.4: ten queries",
         summary=f"Ten queries in turn: {mean['one']:.0%} of the rounds of those over one stream and {mean['join']:.0%} "
@@ -73,9 +73,9 @@ def _page(hosts: list[int], single: list[Chosen], joins: list[Chosen], turns: li
             "om_many.csv": Table(
                 ("query", "kind", "fidelity", "moves", "switches"),
                 [
-                    (i, kind, one.fidelity, one.moves, one.switches)
+                    (i, kind, chosen.fidelity, chosen.moves, chosen.switches)
                     for kind, found in (("single", single), ("join", joins))
-                    for i, one in enumerate(found)
+                    for i, chosen in enumerate(found)
                 ],
             )
         },
@@ -89,5 +89,5 @@ def _page(hosts: list[int], single: list[Chosen], joins: list[Chosen], turns: li
     )
 
 
-def _figures(one: Chosen, plans: int) -> tuple[int, str, int, int, str]:
-    return len(one.best), f"{one.fidelity:.0%}", one.moves, one.switches, f"{by_chance(one, plans):.0%}"
+def _figures(chosen: Chosen, plans: int) -> tuple[int, str, int, int, str]:
+    return len(chosen.best), f"{chosen.fidelity:.0%}", chosen.moves, chosen.switches, f"{by_chance(chosen, plans):.0%}"

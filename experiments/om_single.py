@@ -33,10 +33,12 @@ def run(quick: bool) -> Page:
     variations, ks = (VARIATIONS[::3], KS[1::3]) if quick else (VARIATIONS, KS)
     trace = dec()
     whole = single_query(trace)
-    by_variation = {one: single_query(trace, variation=one) for one in variations}
+    by_variation = {variation: single_query(trace, variation=variation) for variation in variations}
     by_parts = {k: single_query(trace, parts=k) for k in ks}
     others = {"LBL-PKT-4": lbl(), "URND": random_trace()}
-    return _page(whole, by_variation, by_parts, {name: single_query(one) for name, one in others.items()}, trace)
+    return _page(
+        whole, by_variation, by_parts, {name: single_query(other_trace) for name, other_trace in others.items()}, trace
+    )
 
 
 def _page(
@@ -48,8 +50,8 @@ def _page(
 ) -> Page:
     spans = [float(whole.hits[i : i + SPAN].mean()) for i in range(0, len(whole.hits), SPAN)]
     last = by_parts[max(by_parts)]
-    lowest = min(one.fidelity for one in by_variation.values())
-    highest = max(one.fidelity for one in by_variation.values())
+    lowest = min(chosen.fidelity for chosen in by_variation.values())
+    highest = max(chosen.fidelity for chosen in by_variation.values())
     optimal = int((np.diff(whole.best) != 0).sum())
     return Page(
         title="Source B, figure 3: charts for one stream",
@@ -72,22 +74,24 @@ def _page(
                 "By data",
                 Table(
                     ("data", "fidelity", "moves", "switches", "of the best plan", "RAND", "RATE"),
-                    [_row("DEC-PKT-1", whole), *(_row(name, one) for name, one in others.items())],
+                    [_row("DEC-PKT-1", whole), *(_row(name, chosen) for name, chosen in others.items())],
                 ),
             )
         ],
         data={
-            "om_single_time.csv": Table(("from_second", "fidelity"), [(SPAN * i, one) for i, one in enumerate(spans)]),
+            "om_single_time.csv": Table(
+                ("from_second", "fidelity"), [(SPAN * i, fidelity) for i, fidelity in enumerate(spans)]
+            ),
             "om_single_variation.csv": Table(
                 ("variation", "fidelity", "rand", "rate", "moves", "switches"),
                 [
-                    (v, one.fidelity, by_chance(one, 2), by_first(one), one.moves, one.switches)
-                    for v, one in by_variation.items()
+                    (v, chosen.fidelity, by_chance(chosen, 2), by_first(chosen), chosen.moves, chosen.switches)
+                    for v, chosen in by_variation.items()
                 ],
             ),
             "om_single_parts.csv": Table(
                 ("parts", "plans", "fidelity", "moves", "switches"),
-                [(k, k * k, one.fidelity, one.moves, one.switches) for k, one in by_parts.items()],
+                [(k, k * k, chosen.fidelity, chosen.moves, chosen.switches) for k, chosen in by_parts.items()],
             ),
         },
         findings=f"The best plan itself changes {optimal} times in {ROUNDS} rounds, of which {whole.switches} are "
@@ -105,15 +109,15 @@ def _page(
     )
 
 
-def _row(name: str, one: Chosen) -> tuple[str, str, int, int, int, str, str]:
-    best = int((np.diff(one.best) != 0).sum())
-    chance, first = f"{by_chance(one, 2):.0%}", f"{by_first(one):.0%}"
-    return name, f"{one.fidelity:.0%}", one.moves, one.switches, best, chance, first
+def _row(name: str, chosen: Chosen) -> tuple[str, str, int, int, int, str, str]:
+    best = int((np.diff(chosen.best) != 0).sum())
+    chance, first = f"{by_chance(chosen, 2):.0%}", f"{by_first(chosen):.0%}"
+    return name, f"{chosen.fidelity:.0%}", chosen.moves, chosen.switches, best, chance, first
 
 
 def _figures(spans: list[float], by_variation: dict[float, Chosen], by_parts: dict[int, Chosen]) -> list[Figure]:
     over_time = line_chart(
-        [Series("OM", [(SPAN * (i + 0.5), 100 * one) for i, one in enumerate(spans)])],
+        [Series("OM", [(SPAN * (i + 0.5), 100 * fidelity) for i, fidelity in enumerate(spans)])],
         y_label=f"fidelity over {SPAN} s, %",
         x_label="seconds",
     )
@@ -128,7 +132,7 @@ def _figures(spans: list[float], by_variation: dict[float, Chosen], by_parts: di
         x_label="coefficient of variation of the rate",
     )
     parts = line_chart(
-        [Series("OM", [(k, 100 * one.fidelity) for k, one in by_parts.items()])],
+        [Series("OM", [(k, 100 * chosen.fidelity) for k, chosen in by_parts.items()])],
         y_label="fidelity, %",
         x_label="k: parts per dimension; a chart has k² plans",
     )

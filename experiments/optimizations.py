@@ -53,8 +53,8 @@ class Watched(Merging):
 
 def _rates(problem: SharingProblem, group: list[int]) -> list[float]:
     """Every query brings its edges, whether others have them or not."""
-    classes = [one for bundle in group for one in problem.bundle_edges[bundle].classes]
-    return [TICKS_PER_SECOND / one.period for one in classes]
+    classes = [edge_class for bundle in group for edge_class in problem.bundle_edges[bundle].classes]
+    return [TICKS_PER_SECOND / edge_class.period for edge_class in classes]
 
 
 def run(quick: bool) -> Page:
@@ -111,19 +111,19 @@ def run(quick: bool) -> Page:
 def _work(rounds: list[Round]) -> dict[str, float]:
     total = dict.fromkeys(("naive", "cost look-up", "+ edge bitmap", "+ probing reorder"), 0.0)
     # The last state has no merger, but its pairs are compared all the same.
-    for one in rounds:
-        trees = len(one.hashed)
-        total["naive"] += 2 * (trees - 1) * float(one.hashed.sum())
-        if one.changed is None:
-            total["cost look-up"] += (trees - 1) * float(one.hashed.sum())
+    for probed in rounds:
+        trees = len(probed.hashed)
+        total["naive"] += 2 * (trees - 1) * float(probed.hashed.sum())
+        if probed.changed is None:
+            total["cost look-up"] += (trees - 1) * float(probed.hashed.sum())
             upper = np.triu_indices(trees, 1)
-            total["+ edge bitmap"] += float(one.distinct[upper[1]].sum())
-            total["+ probing reorder"] += float(np.minimum(one.distinct[upper[0]], one.distinct[upper[1]]).sum())
+            total["+ edge bitmap"] += float(probed.distinct[upper[1]].sum())
+            total["+ probing reorder"] += float(np.minimum(probed.distinct[upper[0]], probed.distinct[upper[1]]).sum())
             continue
-        others = np.delete(np.arange(trees), one.changed)
-        mine = one.distinct[one.changed]
-        total["cost look-up"] += float(one.hashed[others].sum() + len(others) * one.hashed[one.changed])
+        others = np.delete(np.arange(trees), probed.changed)
+        mine = probed.distinct[probed.changed]
+        total["cost look-up"] += float(probed.hashed[others].sum() + len(others) * probed.hashed[probed.changed])
         # In no order: either tree of the pair is as likely to probe.
-        total["+ edge bitmap"] += float((one.distinct[others] + mine).sum() / 2)
-        total["+ probing reorder"] += float(np.minimum(one.distinct[others], mine).sum())
+        total["+ edge bitmap"] += float((probed.distinct[others] + mine).sum() / 2)
+        total["+ probing reorder"] += float(np.minimum(probed.distinct[others], mine).sum())
     return total

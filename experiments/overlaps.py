@@ -34,7 +34,8 @@ def run(quick: bool) -> Page:
         tables=[("Saved against Shared", Table(("events/s", *(f"up to {o}" for o in overlaps)), rows))],
         data={
             "overlaps.csv": Table(
-                ("rate", "overlap", "weave_share_over_shared", "trees"), [(*key, *one) for key, one in found.items()]
+                ("rate", "overlap", "weave_share_over_shared", "trees"),
+                [(*key, *values) for key, values in found.items()],
             )
         },
         findings="",

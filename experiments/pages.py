@@ -76,7 +76,7 @@ class Page:
     def markdown(self, name: str) -> str:
         parts = [f"# {self.title}", self.summary, f"`python -m experiments {name}` wrote this page.", "## Settings"]
         parts += [self.settings, "## The paper's claim", self.claim, "## What comes out here"]
-        parts += [f"![{one.caption}]({one.file})\n\n*{one.caption}*" for one in self.figures]
+        parts += [f"![{figure.caption}]({figure.file})\n\n*{figure.caption}*" for figure in self.figures]
         parts += [f"**{caption}**\n\n{table.markdown()}" for caption, table in self.tables]
         parts += [self.findings, "## Where they differ, and why", self.difference]
         if self.data:
@@ -88,8 +88,8 @@ def write_page(name: str, page: Page, folder: Path) -> None:
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for file, table in page.data.items():
         (folder / "data" / file).write_text(table.csv(), encoding="utf-8")
-    for one in page.figures:
-        (folder / one.file).write_text(one.svg, encoding="utf-8")
+    for figure in page.figures:
+        (folder / figure.file).write_text(figure.svg, encoding="utf-8")
     (folder / f"{name}.md").write_text(page.markdown(name), encoding="utf-8")
 
 

@@ -32,7 +32,7 @@ def _page(counts: tuple[int, ...], found: Found) -> Page:
     most = counts[-1]
     data = Table(
         ("queries", "rate", "strategy", "cost", "trees", "seconds"),
-        [(*key, one.cost, one.trees, one.seconds) for key, one in found.items()],
+        [(*key, planned.cost, planned.trees, planned.seconds) for key, planned in found.items()],
     )
     low, medium, high = (_against(found, most, rate) for rate in RATES)
     return Page(
@@ -90,7 +90,7 @@ def _trees(found: Found) -> Figure:
     series = [
         Series(
             f"{rate:,.0f} events/s",
-            [(n, one.trees) for (n, r, s), one in found.items() if (r, s) == (rate, "weave_share")],
+            [(n, planned.trees) for (n, r, s), planned in found.items() if (r, s) == (rate, "weave_share")],
         )
         for rate in RATES
     ]
@@ -101,7 +101,7 @@ def _cost_table(found: Found, queries: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for strategy in STRATEGIES:
         costs = [found.get((queries, rate, strategy)) for rate in RATES]
-        rows.append((TITLES[strategy], *(one.cost if one else None for one in costs)))
+        rows.append((TITLES[strategy], *(planned.cost if planned else None for planned in costs)))
     return Table(("strategy", *(f"{rate:,.0f} events/s" for rate in RATES)), rows)
 
 

@@ -36,7 +36,8 @@ def run(quick: bool) -> Page:
         tables=[("Saved against Shared, by events/s", Table(("queries", *(f"{rate:,.0f}" for rate in RATES)), rows))],
         data={
             "rates.csv": Table(
-                ("queries", "rate", "weave_share_over_shared", "trees"), [(*key, *one) for key, one in found.items()]
+                ("queries", "rate", "weave_share_over_shared", "trees"),
+                [(*key, *values) for key, values in found.items()],
             )
         },
         findings="",
@@ -48,5 +49,5 @@ def run(quick: bool) -> Page:
     )
 
 
-def _gain(one: tuple[float, int] | None) -> str | None:
-    return None if one is None else f"{1 - one[0]:.0%}"
+def _gain(gain: tuple[float, int] | None) -> str | None:
+    return None if gain is None else f"{1 - gain[0]:.0%}"

@@ -71,9 +71,9 @@ def _periodic(scheduler: str, rate: int, queries: int, seeds: int, seconds: floa
         scheduler,
         rate,
         queries,
-        fmean(one.executed / seconds for one in found),
-        fmean(fmean(one.late) if one.late else 0.0 for one in found),
-        fmean(one.tasks for one in found),
+        fmean(figures.executed / seconds for figures in found),
+        fmean(fmean(figures.late) if figures.late else 0.0 for figures in found),
+        fmean(figures.tasks for figures in found),
     )
 
 
@@ -82,21 +82,23 @@ def _in_rounds(schedule: str, rate: int, queries: int, seeds: int, rounds: int) 
         Rounds(make_groups(rate, queries // 8, seed, COUNTER_SECONDS), schedule, BUDGET, WITHIN).run(rounds)
         for seed in range(seeds)
     ]
-    closed = [max(1, one.answered + one.left) for one in found]
+    closed = [max(1, figures.answered + figures.left) for figures in found]
     return InRounds(
         schedule,
         rate,
         queries,
-        fmean(one.in_time / every for one, every in zip(found, closed, strict=True)),
-        fmean(one.answered / every for one, every in zip(found, closed, strict=True)),
-        fmean(one.passes / rounds for one in found),
+        fmean(figures.in_time / every for figures, every in zip(found, closed, strict=True)),
+        fmean(figures.answered / every for figures, every in zip(found, closed, strict=True)),
+        fmean(figures.passes / rounds for figures in found),
     )
 
 
 def _page(periodic: list[Measured], rounds: list[InRounds], seeds: int, seconds: float) -> Page:
-    most = max(one.queries for one in periodic)
-    low, high = ({one.scheduler: one for one in periodic if (one.rate, one.queries) == (rate, most)} for rate in RATES)
-    ours = {one.schedule: one for one in rounds if (one.rate, one.queries) == (RATES[1], most)}
+    most = max(point.queries for point in periodic)
+    low, high = (
+        {point.scheduler: point for point in periodic if (point.rate, point.queries) == (rate, most)} for rate in RATES
+    )
+    ours = {point.schedule: point for point in rounds if (point.rate, point.queries) == (RATES[1], most)}
     return Page(
         title="Source E, figures 8.7–8.10: schedules of shared periodic queries",
         summary=f"{most} queries, {RATES[1]:,} tuples per second: executions per second {high['No-S'].executed:.1f} "
@@ -146,8 +148,8 @@ def _page(periodic: list[Measured], rounds: list[InRounds], seeds: int, seconds:
 
 
 def _best(ours: dict[str, InRounds]) -> str:
-    order = sorted(ours.values(), key=lambda one: -one.in_time)
-    told = ", ".join(f"{one.in_time:.0%} (`{one.schedule}`)" for one in order)
+    order = sorted(ours.values(), key=lambda point: -point.in_time)
+    told = ", ".join(f"{point.in_time:.0%} (`{point.schedule}`)" for point in order)
     return (
         f"the shares of windows in time are {told}. Waiting for others does not pay there: time that is not used while "
         "little is due is missing later. The default is still the one that the thesis recommends."
@@ -157,12 +159,14 @@ def _best(ours: dict[str, InRounds]) -> str:
 def _figures(found: Sequence[Measured]) -> list[Figure]:
     figures = []
     for number, rate in zip((7, 9), RATES, strict=True):
-        own = [one for one in found if one.rate == rate]
+        own = [point for point in found if point.rate == rate]
         executed = [
-            _series(name, [(one.queries, one.executed) for one in own if one.scheduler == name]) for name in SCHEDULERS
+            _series(name, [(point.queries, point.executed) for point in own if point.scheduler == name])
+            for name in SCHEDULERS
         ]
         latency = [
-            _series(name, [(one.queries, one.latency) for one in own if one.scheduler == name]) for name in SCHEDULERS
+            _series(name, [(point.queries, point.latency) for point in own if point.scheduler == name])
+            for name in SCHEDULERS
         ]
         figures += [
             Figure(
@@ -182,7 +186,12 @@ def _figures(found: Sequence[Measured]) -> list[Figure]:
 def _rounds_figure(found: Sequence[InRounds]) -> Figure:
     series = [
         _series(
-            name, [(one.queries, 100 * one.in_time) for one in found if (one.schedule, one.rate) == (name, RATES[1])]
+            name,
+            [
+                (point.queries, 100 * point.in_time)
+                for point in found
+                if (point.schedule, point.rate) == (name, RATES[1])
+            ],
         )
         for name in SCHEDULES
     ]
@@ -196,18 +205,20 @@ def _series(name: str, points: list[tuple[float, float]]) -> Series:
 
 def _table(found: Sequence[Measured]) -> Table:
     columns = ("tuples per second", "scheduler", "queries per second", "latency, updates", "tasks")
-    return Table(columns, [(one.rate, one.scheduler, one.executed, one.latency, one.tasks) for one in found])
+    return Table(
+        columns, [(point.rate, point.scheduler, point.executed, point.latency, point.tasks) for point in found]
+    )
 
 
 def _rounds_table(found: Sequence[InRounds], most: int) -> Table:
     columns = ("tuples per second", "schedule", "in time, %", "answered, %", "passes per round")
     rows: list[tuple[Cell, ...]] = [
-        (one.rate, one.schedule, 100 * one.in_time, 100 * one.answered, one.passes)
-        for one in found
-        if one.queries == most
+        (point.rate, point.schedule, 100 * point.in_time, 100 * point.answered, point.passes)
+        for point in found
+        if point.queries == most
     ]
     return Table(columns, rows)
 
 
 def _data(found: Sequence[Measured] | Sequence[InRounds], names: Sequence[str]) -> Table:
-    return Table(tuple(names), [tuple(getattr(one, name) for name in names) for one in found])
+    return Table(tuple(names), [tuple(getattr(point, name) for name in names) for point in found])

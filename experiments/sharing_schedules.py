@@ -50,17 +50,17 @@ class Group:
 
     @cached_property
     def by_slide(self) -> dict[int, tuple[Query, ...]]:
-        slides = sorted({one.slide for one in self.queries})
-        return {slide: tuple(one for one in self.queries if one.slide == slide) for slide in slides}
+        slides = sorted({query.slide for query in self.queries})
+        return {slide: tuple(query for query in self.queries if query.slide == slide) for slide in slides}
 
     @cached_property
     def longest(self) -> dict[int, int]:
-        return {slide: max(one.window for one in own) for slide, own in self.by_slide.items()}
+        return {slide: max(query.window for query in own) for slide, own in self.by_slide.items()}
 
     @cached_property
     def sorting(self) -> dict[int, float]:
         """By slide, the seconds to sort the counters of a window, for all queries that have it."""
-        return {slide: sum(self._sort(one.window) for one in own) for slide, own in self.by_slide.items()}
+        return {slide: sum(self._sort(query.window) for query in own) for slide, own in self.by_slide.items()}
 
     def scan(self, windows: int) -> float:
         return windows * self._distinct(1) * self.counter_seconds
@@ -114,7 +114,7 @@ class Periodic:
                 period = group.periods[slide] if is_hybrid else slide
                 task = Task(number, (str(slide),), 5, 0.0, 1, float(period), float(slide))
                 self._queries[task], self._left[task], self._since[task] = queries, period, 0
-        self.figures = Figures(tasks=len({(one.group, one.period) for one in self._queries}))
+        self.figures = Figures(tasks=len({(query.group, query.period) for query in self._queries}))
 
     def run(self, seconds: float, question_seconds: float = 0.005) -> Figures:
         now, updates = 0.0, 0
@@ -142,9 +142,9 @@ class Periodic:
     def _along(self, first: Task) -> set[Task]:
         """What the schedule executes along: its slack is the time until the deadline, a round is an update."""
         now = {replace(task, slack=float(left)): task for task, left in self._left.items() if task.group == first.group}
-        leader = next(one for one, task in now.items() if task == first)
-        others = [one for one in now if one is not leader]
-        return {now[one] for one in self._schedule.together(leader, others, 1.0)}
+        leader = next(timed for timed, task in now.items() if task == first)
+        others = [timed for timed in now if timed is not leader]
+        return {now[timed] for timed in self._schedule.together(leader, others, 1.0)}
 
 
 # ---- as Windloom runs them -----------------------------------------------------------------------------------------

@@ -48,7 +48,8 @@ def run(quick: bool) -> Page:
         tables=[("Saved against Shared, and trees, by skew", Table(("queries", *(f"{s:g}" for s in skews)), rows))],
         data={
             "skews.csv": Table(
-                ("queries", "skew", "weave_share_over_shared", "trees"), [(*key, *one) for key, one in found.items()]
+                ("queries", "skew", "weave_share_over_shared", "trees"),
+                [(*key, *values) for key, values in found.items()],
             )
         },
         findings=f"Largest gains: {peaks}.",
@@ -66,5 +67,5 @@ def _mean(queries: int, skew: float, seeds: int) -> tuple[float, float]:
     return fmean(saved(case) for case in cases), fmean(plan_zipf(case, "weave_share").trees for case in cases)
 
 
-def _shown(one: tuple[float, float] | None) -> str | None:
-    return None if one is None else f"{1 - one[0]:.0%}, {one[1]:.2g}"
+def _shown(gain: tuple[float, float] | None) -> str | None:
+    return None if gain is None else f"{1 - gain[0]:.0%}, {gain[1]:.2g}"

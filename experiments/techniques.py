@@ -61,12 +61,12 @@ Found = dict[tuple[int, float, str, str], tuple[float, float]]
 def run(quick: bool) -> Page:
     found: Found = {}
     seeds = 1 if quick else 5
-    for one in EXPERIMENTS:
-        for value in one.quick_values if quick else one.values:
-            point = replace(Middle(queries=10) if quick else Middle(), **{one.parameter: value})  # type: ignore[arg-type]
+    for experiment in EXPERIMENTS:
+        for value in experiment.quick_values if quick else experiment.values:
+            point = replace(Middle(queries=10) if quick else Middle(), **{experiment.parameter: value})  # type: ignore[arg-type]
             for strategy in STRATEGIES:
                 for title, technique in TECHNIQUES.items():
-                    found[one.number, value, strategy, title] = _mean(point, strategy, technique, seeds)
+                    found[experiment.number, value, strategy, title] = _mean(point, strategy, technique, seeds)
     return _page(found, seeds)
 
 
@@ -76,7 +76,7 @@ def _mean(point: Middle, strategy: str, technique: str, seeds: int) -> tuple[flo
     for seed in range(1, (2 if point.queries >= 1_000 else seeds) + 1):
         windows = divisors_workload(point.queries, point.longest_slide, point.most_overlap, point.skew, seed)
         plans.append(planned(problem_of(windows, point.rate, technique), strategy))
-    return fmean(one.cost for one in plans), fmean(one.trees for one in plans)
+    return fmean(plan.cost for plan in plans), fmean(plan.trees for plan in plans)
 
 
 def _page(found: Found, seeds: int) -> Page:
@@ -87,11 +87,12 @@ def _page(found: Found, seeds: int) -> Page:
         if s == "weave_share"
     ]
     slick = fmean((trees["SlickDeque (Inv)"], trees["SlickDeque (Non-Inv)"]))
-    figures = [figure for one in EXPERIMENTS for figure in _figures(found, one)]
+    figures = [figure for experiment in EXPERIMENTS for figure in _figures(found, experiment)]
     data = Table(
-        ("experiment", "value", "strategy", "technique", "cost", "trees"), [(*key, *one) for key, one in found.items()]
+        ("experiment", "value", "strategy", "technique", "cost", "trees"),
+        [(*key, *values) for key, values in found.items()],
     )
-    best = max(_largest_ratio(found, one.number)[0] for one in EXPERIMENTS)
+    best = max(_largest_ratio(found, experiment.number)[0] for experiment in EXPERIMENTS)
     return Page(
         title="Source C, experiments 1–5: techniques in plans",
         summary=f"SlickDeque's plans cost up to {best:,.0f} times less than those of Panes; mean trees "
@@ -141,19 +142,25 @@ def _difference(found: Found) -> str:
     )
 
 
-def _figures(found: Found, one: Experiment) -> list[Figure]:
+def _figures(found: Found, experiment: Experiment) -> list[Figure]:
     made = []
     for strategy in STRATEGIES:
         series = [
             Series(
                 title,
-                [(v, cost) for (n, v, s, t), (cost, _) in found.items() if (n, s, t) == (one.number, strategy, title)],
+                [
+                    (v, cost)
+                    for (n, v, s, t), (cost, _) in found.items()
+                    if (n, s, t) == (experiment.number, strategy, title)
+                ],
             )
             for title in TECHNIQUES
         ]
-        svg = line_chart(series, y_label="operations per unit of time", x_label=one.label, log_x=one.log, log_y=True)
-        caption = f"Experiment {one.number}, {TITLES[strategy]}: cost by {one.label}"
-        made.append(Figure(f"techniques_{one.number}_{strategy}.svg", caption, svg))
+        svg = line_chart(
+            series, y_label="operations per unit of time", x_label=experiment.label, log_x=experiment.log, log_y=True
+        )
+        caption = f"Experiment {experiment.number}, {TITLES[strategy]}: cost by {experiment.label}"
+        made.append(Figure(f"techniques_{experiment.number}_{strategy}.svg", caption, svg))
     return made
 
 
@@ -168,10 +175,15 @@ def _largest_ratio(found: Found, number: int) -> tuple[float, float, str]:
 
 def _ratio_table(found: Found) -> Table:
     rows: list[tuple[str | float, ...]] = []
-    for one in EXPERIMENTS:
-        ratio, value, strategy = _largest_ratio(found, one.number)
+    for experiment in EXPERIMENTS:
+        ratio, value, strategy = _largest_ratio(found, experiment.number)
         rows.append(
-            (f"{one.number}: {one.label}", f"{ratio:,.0f}×", f"{one.claim:,.0f}×", f"{value:,g}, {TITLES[strategy]}")
+            (
+                f"{experiment.number}: {experiment.label}",
+                f"{ratio:,.0f}×",
+                f"{experiment.claim:,.0f}×",
+                f"{value:,g}, {TITLES[strategy]}",
+            )
         )
     return Table(("experiment", "here", "paper", "at"), rows)
 

@@ -110,9 +110,11 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
         for i, w in enumerate(windows)
     ]
     stream = Stream("s", _COLUMNS, "ts", time_unit="us", events_per_second=1e6 / UNIT)
-    one, seconds = Mean(1.0, 1), tuples * UNIT / 1e6
+    mean, seconds = Mean(1.0, 1), tuples * UNIT / 1e6
     streams = {"s": StreamEstimate(Mean(1e6 / UNIT, 1), Mean(seconds, 1))}
-    known = Known(load_constants(), Estimates(streams, {SetIdentity("s"): SetEstimate(one, one, one, regularity=1.0)}))
+    known = Known(
+        load_constants(), Estimates(streams, {SetIdentity("s"): SetEstimate(mean, mean, mean, regularity=1.0)})
+    )
     options = PlanOptions("shared", "pairs", technique, "native")
     for part in [trees] if strategy == "tri_weave" else [(tree,) for tree in trees]:
         names = [[queries[i].name for i in tree] for tree in part]
@@ -121,11 +123,11 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
 
 def _partials(plan: Plan, values: Ints) -> pa.Table:
     """Partial aggregation as a scan would do it: the tuples of every slice, summarised."""
-    one = plan.sets[0]
-    slices = one.edges.last_edge(np.arange(len(values), dtype=np.int64) * UNIT)
+    partial_set = plan.sets[0]
+    slices = partial_set.edges.last_edge(np.arange(len(values), dtype=np.int64) * UNIT)
     starts = np.flatnonzero(np.concatenate(([True], slices[1:] != slices[:-1])))
     columns: dict[str, object] = {"slice": slices[starts]}
-    for i, part in enumerate(one.components):
+    for i, part in enumerate(partial_set.components):
         columns[f"c{i}"] = _summarised(part, values, starts)
     return pa.table(columns)
 
@@ -159,22 +161,22 @@ def _step_seconds(plan: Plan, tuples: int) -> float:
 
 def _page(found: list[Measured], tuples: int, queries: int) -> Page:
     deviations = {
-        s: _scaled_deviation([one for one in found if one.strategy == s]) for s in ("weave_share", "tri_weave")
+        s: _scaled_deviation([point for point in found if point.strategy == s]) for s in ("weave_share", "tri_weave")
     }
-    calibrated = float(np.mean([abs(one.predicted / one.step - 1) for one in found]))
+    calibrated = float(np.mean([abs(point.predicted / point.step - 1) for point in found]))
     rows = [
         (
-            TITLES[one.strategy],
-            one.technique,
-            one.trees,
-            f"{one.cost:,.4g}",
-            f"{one.rows_per_second:,.0f}",
-            one.partial * 1e3,
-            one.step * 1e3,
-            one.predicted * 1e3,
-            f"{one.predicted / one.step - 1:+.0%}",
+            TITLES[point.strategy],
+            point.technique,
+            point.trees,
+            f"{point.cost:,.4g}",
+            f"{point.rows_per_second:,.0f}",
+            point.partial * 1e3,
+            point.step * 1e3,
+            point.predicted * 1e3,
+            f"{point.predicted / point.step - 1:+.0%}",
         )
-        for one in found
+        for point in found
     ]
     columns = (
         *("strategy", "technique", "trees", "operations per tuple", "results/s"),
@@ -213,10 +215,12 @@ def _page(found: list[Measured], tuples: int, queries: int) -> Page:
 
 
 def _difference(found: list[Measured], tuples: int) -> str:
-    each = {one.technique: 1e9 * one.step / (one.cost * tuples) for one in found if one.strategy == "tri_weave"}
+    each = {
+        point.technique: 1e9 * point.step / (point.cost * tuples) for point in found if point.strategy == "tri_weave"
+    }
     told = ", ".join(f"{name} {number(ns)} ns" for name, ns in each.items())
-    far = max(found, key=lambda one: abs(one.predicted / one.step - 1))
-    fastest = max(found, key=lambda one: one.rows_per_second)
+    far = max(found, key=lambda point: abs(point.predicted / point.step - 1))
+    fastest = max(found, key=lambda point: point.rows_per_second)
     return (
         "The papers' cost takes all operations for equal. Seconds of the step over operations, under TriWeave, are: "
         f"{told}. An operation of Panes is an addition of neighbouring cells in a compiled loop; those of the others "
@@ -235,22 +239,22 @@ def _difference(found: list[Measured], tuples: int) -> str:
 
 def _scaled_deviation(part: list[Measured]) -> float:
     """As the paper: both scaled to their largest."""
-    estimated = np.array([1 / one.cost for one in part])
-    measured = np.array([one.rows_per_second for one in part])
+    estimated = np.array([1 / point.cost for point in part])
+    measured = np.array([point.rows_per_second for point in part])
     return float(np.mean(np.abs((estimated / estimated.max()) / (measured / measured.max()) - 1)))
 
 
 def _figures(found: list[Measured]) -> Iterator[Figure]:
     for experiment, strategy in ((6, "weave_share"), (7, "tri_weave")):
-        part = [one for one in found if one.strategy == strategy]
-        least = min(one.cost for one in part)
-        fastest = max(one.rows_per_second for one in part)
+        part = [point for point in found if point.strategy == strategy]
+        least = min(point.cost for point in part)
+        fastest = max(point.rows_per_second for point in part)
         bars = [
             bar
-            for one in part
+            for point in part
             for bar in (
-                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations per tuple"),
-                ("", 100 * one.rows_per_second / fastest, f"measured: {number(one.rows_per_second)} results/s"),
+                (point.technique, 100 * least / point.cost, f"estimated: {number(point.cost)} operations per tuple"),
+                ("", 100 * point.rows_per_second / fastest, f"measured: {number(point.rows_per_second)} results/s"),
             )
         ]
         caption = f"Experiment {experiment}, {TITLES[strategy]}: throughput as a share of the largest"

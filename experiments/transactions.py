@@ -109,7 +109,7 @@ class Simulation:
         return (self._moves - self.work.sub_windows + 1) * self.work.seconds
 
     def _may_move(self) -> bool:
-        busy = self._periodic is not None or any(one.began >= 0 for one in self._one_time)
+        busy = self._periodic is not None or any(reader.began >= 0 for reader in self._one_time)
         return self.scheduler != "serial" or not busy
 
     def _move(self) -> None:
@@ -119,15 +119,15 @@ class Simulation:
         self._values.append(self._distinct())
         if self.scheduler in ("lws", "ttu"):
             readers = [*self._one_time, *([] if self._periodic is None else [self._periodic])]
-            for one in readers:
+            for reader in readers:
                 # Algorithm 7, line 5: the sub-window that has left this reader's window.
-                if one.began >= 0 and self._moves - 1 - one.size in one.read:
-                    self._abort(one)
+                if reader.began >= 0 and self._moves - 1 - reader.size in reader.read:
+                    self._abort(reader)
 
-    def _abort(self, one: _Reader) -> None:
+    def _abort(self, reader: _Reader) -> None:
         self.figures.aborted += 1
-        if one.group is None:
-            one.restart()
+        if reader.group is None:
+            reader.restart()
         else:
             self._periodic = None  # the next of its turns will try again
 
@@ -149,50 +149,54 @@ class Simulation:
             self._periodic = _Reader(self._sizes[group], group, self._now)
         return self._periodic
 
-    def _work_on(self, one: _Reader) -> None:
-        if one.began < 0:
-            one.began = one.reflects = self._moves
-        if one.to_repair:
-            self._now += one.to_repair * self._cost(one, self._moves - 1)
-            one.to_repair = 0
+    def _work_on(self, reader: _Reader) -> None:
+        if reader.began < 0:
+            reader.began = reader.reflects = self._moves
+        if reader.to_repair:
+            self._now += reader.to_repair * self._cost(reader, self._moves - 1)
+            reader.to_repair = 0
         else:
-            chosen = self._next_read(one)
-            self._now += self._cost(one, chosen)
-            one.read.add(chosen)
-        if len(one.read) == one.size:  # a reader that has read what leaves its window is aborted
-            self._end(one)
+            chosen = self._next_read(reader)
+            self._now += self._cost(reader, chosen)
+            reader.read.add(chosen)
+        if len(reader.read) == reader.size:  # a reader that has read what leaves its window is aborted
+            self._end(reader)
 
-    def _next_read(self, one: _Reader) -> int:
-        last = self._moves if self.scheduler in ("lws", "ttu") else one.began
-        left = (move for move in range(last - 1, last - 1 - one.size, -1) if move not in one.read)
+    def _next_read(self, reader: _Reader) -> int:
+        last = self._moves if self.scheduler in ("lws", "ttu") else reader.began
+        left = (move for move in range(last - 1, last - 1 - reader.size, -1) if move not in reader.read)
         if self.scheduler == "lws":
             return min(left, key=lambda move: move % self.work.sub_windows)
         return next(left)  # it is replaced last
 
-    def _end(self, one: _Reader) -> None:
+    def _end(self, reader: _Reader) -> None:
         if self.scheduler == "snapshots":
-            missed = self._moves - one.reflects
-            held = self._moves - one.began
+            missed = self._moves - reader.reflects
+            held = self._moves - reader.began
             self.figures.versions = max(self.figures.versions, held)
-            if missed and one.repairs < MOST_REPAIRS:
-                one.to_repair, one.reflects, one.repairs = min(2 * missed, one.size), self._moves, one.repairs + 1
+            if missed and reader.repairs < MOST_REPAIRS:
+                reader.to_repair, reader.reflects, reader.repairs = (
+                    min(2 * missed, reader.size),
+                    self._moves,
+                    reader.repairs + 1,
+                )
                 self.figures.repairs += 1
                 return
-        reflects = self._moves if self.scheduler in ("lws", "ttu") else one.reflects
-        self._report(one, self._now - self._moved_at[reflects - 1])
+        reflects = self._moves if self.scheduler in ("lws", "ttu") else reader.reflects
+        self._report(reader, self._now - self._moved_at[reflects - 1])
 
-    def _report(self, one: _Reader, staleness: float) -> None:
+    def _report(self, reader: _Reader, staleness: float) -> None:
         figures = self.figures
         figures.committed += 1
-        if one.group is None:
+        if reader.group is None:
             figures.one_time_staleness.append(staleness)
-            figures.response.append(self._now - one.arrived)
+            figures.response.append(self._now - reader.arrived)
             self._one_time.popleft()
             return
         figures.periodic_staleness.append(staleness)
-        if one.group in self._last:
-            figures.intervals.append(self._now - self._last[one.group])
-        self._last[one.group] = self._now
+        if reader.group in self._last:
+            figures.intervals.append(self._now - self._last[reader.group])
+        self._last[reader.group] = self._now
         self._periodic = None
 
     # ---- chance and costs ---------------------------------------------------------------------------------------
@@ -209,7 +213,7 @@ class Simulation:
         tuples = 1000 * self.work.seconds * 10 ** self._rng.uniform(-1, 1) / 2.15
         return 1000 * (1 - exp(-tuples / 1000))
 
-    def _cost(self, one: _Reader, move: int) -> float:
-        share = self.work.one_time_share if one.group is None else 1.0
+    def _cost(self, reader: _Reader, move: int) -> float:
+        share = self.work.one_time_share if reader.group is None else 1.0
         tested = 1 + (self.work.testing_share if self.scheduler in ("lws", "ttu", "ws") else 0.0)
         return self._values[move] * self.work.value_seconds * share * tested

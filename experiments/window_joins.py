@@ -82,7 +82,7 @@ def _page(orders: Sequence[Order], by_order: ByOrder, by_delta: ByDelta) -> Page
         settings="The streams of table 5.5, with λ1 = 10: windows of 1,000, 100, 100 and 100 tuples, join values from "
         "40, 100, 8 and 5, joined by operators of the thesis' Algorithms 2 to 5, per tuple, compiled "
         "(`experiments/window_probes.py`). One tuple comes per tick, from a stream drawn by rates; a unit of time has "
-        f"{sum(one.rate for one in WINDOWS):g} ticks. Times are milliseconds of processor time per 1,000 tuples, "
+        f"{sum(window.rate for window in WINDOWS):g} ticks. Times are milliseconds of processor time per 1,000 tuples, "
         f"the fastest of {TURNS} turns over the same {UNITS} units, when windows are full.",
         claim="5.2: measured costs of orders follow the predicted ones, with smaller differences, least for hash "
         "tables. "
@@ -100,9 +100,9 @@ def _page(orders: Sequence[Order], by_order: ByOrder, by_delta: ByDelta) -> Page
             "window_joins_deltas.csv": Table(
                 ("way", "buckets", "delta", "ms_per_1000", "comparisons", "results"),
                 [
-                    (NAMES[way], buckets, delta, one.milliseconds, one.probed.comparisons, one.probed.results)
+                    (NAMES[way], buckets, delta, point.milliseconds, point.probed.comparisons, point.probed.results)
                     for (way, buckets), found in by_delta.items()
-                    for delta, one in found.items()
+                    for delta, point in found.items()
                 ],
             ),
         },
@@ -126,7 +126,7 @@ def _page(orders: Sequence[Order], by_order: ByOrder, by_delta: ByDelta) -> Page
 
 
 def _shown(order: Order) -> str:
-    return "".join(f"S{one + 1}" for one in order)
+    return "".join(f"S{stream + 1}" for stream in order)
 
 
 def _right(orders: Sequence[Order], by_order: ByOrder) -> int:
@@ -154,10 +154,10 @@ def _order_data(by_order: ByOrder) -> Table:
         [
             (
                 *(name, buckets, _shown(order), probe_cost(WINDOWS, order)),
-                *(one.milliseconds, one.probed.comparisons, one.probed.results),
+                *(point.milliseconds, point.probed.comparisons, point.probed.results),
             )
             for (name, buckets), found in by_order.items()
-            for order, one in found.items()
+            for order, point in found.items()
         ],
     )
 
@@ -166,10 +166,10 @@ def _lost(by_delta: ByDelta) -> Table:
     whole, length = by_delta[Way.EAGER, 1][0].probed.results, WINDOWS[0].length
     rows = [
         (
-            *(delta, f"{1 - one.probed.results / whole:.1%}", f"{lost_pairs(length, delta, 200_000, 1):.1%}"),
+            *(delta, f"{1 - point.probed.results / whole:.1%}", f"{lost_pairs(length, delta, 200_000, 1):.1%}"),
             *(f"{delta / (2 * length):.1%}", f"{delta / length:.1%}"),
         )
-        for delta, one in by_delta[Way.LAZY, 1].items()
+        for delta, point in by_delta[Way.LAZY, 1].items()
     ]
     return Table(("Δ", "of four streams", "of two streams, simulated", "Δ/2R", "Δ/R, as the thesis has it"), rows)
 
@@ -186,8 +186,8 @@ def _findings(by_order: ByOrder, by_delta: ByDelta) -> str:
         for buckets in (1, 2, 5)
     ]
     counted = ", ".join(
-        f"{one.probed.comparisons / UNITS:,.0f} for {_shown(order)} ({probe_cost(WINDOWS, order):,.0f})"
-        for order, one in by_order["eager", 1].items()
+        f"{point.probed.comparisons / UNITS:,.0f} for {_shown(order)} ({probe_cost(WINDOWS, order):,.0f})"
+        for order, point in by_order["eager", 1].items()
     )
     told = f"Comparisons per unit of time, eager, nested loops, and as predicted: {counted}.\n\n"
     return told + "Milliseconds per 1,000 tuples: " + ". ".join(lines) + "."
@@ -198,7 +198,7 @@ def _figures(by_delta: ByDelta) -> list[Figure]:
         series = [
             Series(
                 NAMES[way] + ("" if buckets == 1 else f", {buckets}"),
-                [(delta, one.milliseconds) for delta, one in by_delta[way, buckets].items()],
+                [(delta, point.milliseconds) for delta, point in by_delta[way, buckets].items()],
             )
             for buckets in sizes
             for way in Way

@@ -47,11 +47,11 @@ class Feed:
     @classmethod
     def drawn(cls, windows: list[JoinedWindow], units: int, seed: int) -> Feed:
         rng = np.random.default_rng(seed)
-        rates = np.array([one.rate for one in windows])
+        rates = np.array([window.rate for window in windows])
         unit = round(rates.sum())
         stream = rng.choice(STREAMS, units * unit, p=rates / rates.sum())
-        values = np.array([round(one.values) for one in windows])[stream]
-        lengths = np.array([round(one.length * unit) for one in windows])
+        values = np.array([round(window.values) for window in windows])[stream]
+        lengths = np.array([round(window.length * unit) for window in windows])
         return cls(stream, rng.integers(0, values), unit, lengths)
 
 
@@ -100,9 +100,9 @@ def _insert(stream, value, time, values, times, heads, sizes):  # type: ignore[n
 @numba.njit(cache=True)
 def _others(stream, order):  # type: ignore[no-untyped-def]
     found, place = np.zeros(STREAMS - 1, np.int64), 0
-    for one in order:
-        if one != stream:
-            found[place] = one
+    for probed in order:
+        if probed != stream:
+            found[place] = probed
             place += 1
     return found
 

@@ -90,10 +90,10 @@ def operations(window: int) -> None:
     for row in json.loads(finished.stdout):
         if row["input"] != "random":
             continue
-        one, four = (_estimate(row["technique"], row["family"], lengths) for lengths in ([window], ranges))
+        single, four = (_estimate(row["technique"], row["family"], lengths) for lengths in ([window], ranges))
         worst = "–" if row["slide_worst"] is None else row["slide_worst"]
         click.echo(
-            f"  {row['technique']:<20}{row['family']:<9}Ω {one:6.2f}  mean {row['mean']:6.2f}  worst {worst:>3}"
+            f"  {row['technique']:<20}{row['family']:<9}Ω {single:6.2f}  mean {row['mean']:6.2f}  worst {worst:>3}"
             f"   |   Ω {four:6.2f}  mean {row['four_ranges_per_slide']:6.2f}"
         )
 
@@ -156,9 +156,9 @@ def bars(found: dict[str, Any]) -> Rows:
         others = ", ".join(f"{1 / best[f'ratio_{loop}']:.1f}× {loop}" for loop in ("float", "vector", "writing"))
         note = f"{best['technique']}, {best['ns']:.2f} ns; other loops: {others}"
         bar(f"100 ranges, {kind}: answer / loop's element", 1 / best["ratio_reading"], limit, False, note)
-    one = found["step"]
-    bar("step, 100 × 100: million rows/s", one["rows_per_second"] / 1e6, 15, True)
-    bar("step, 100 × 100: share of writing alone", one["ratio_writing"], 0.3, True)
+    step = found["step"]
+    bar("step, 100 × 100: million rows/s", step["rows_per_second"] / 1e6, 15, True)
+    bar("step, 100 × 100: share of writing alone", step["ratio_writing"], 0.3, True)
     return rows
 
 
@@ -173,7 +173,7 @@ def table(found: dict[str, Any]) -> Iterable[str]:
         for technique in dict.fromkeys(row["technique"] for row in mine):
             cells = {row["window"]: row for row in mine if (row["technique"], row["input"]) == (technique, "random")}
             line = [f"{cells[n]['ns']:.2f} ({cells[n]['ratio_reading']:.2f})" if n in cells else "–" for n in lengths]
-            yield f"  {technique:<20}" + "".join(f"{one:>16}" for one in line)
+            yield f"  {technique:<20}" + "".join(f"{cell:>16}" for cell in line)
         patterns = list(dict.fromkeys(row["input"] for row in mine))
         yield f"\n{kind}, one query, window 4,096: nanoseconds per slide by input"
         yield f"  {'':<20}" + "".join(f"{pattern:>12}" for pattern in patterns)

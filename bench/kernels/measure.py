@@ -106,7 +106,7 @@ def single_query(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]
 def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """100 ranges, and all ranges from 1 to n, each answered at every cell."""
     rows = []
-    hundred = [int(one) for one in np.linspace(10, size.ranges_cells // 10, 100)]
+    hundred = [int(length) for length in np.linspace(10, size.ranges_cells // 10, 100)]
     for name, lengths, cells in (
         ("100 ranges", hundred, size.ranges_cells),
         (f"all ranges 1..{size.all_ranges}", list(range(1, size.all_ranges + 1)), size.ranges_cells // 5),

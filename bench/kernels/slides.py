@@ -108,4 +108,4 @@ def report(length: int = 64, cells: int = 20_000) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    json.dump(report(*(int(one) for one in sys.argv[1:])), sys.stdout)
+    json.dump(report(*(int(argument) for argument in sys.argv[1:])), sys.stdout)

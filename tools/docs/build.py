@@ -98,12 +98,14 @@ def http_lines() -> Iterator[str]:
     for name, schema in found["components"]["schemas"].items():
         if "properties" in schema and not re.match("HTTPValidation|Validation", name):
             yield from (f"### {name}", "", schema.get("description", ""), "", "| field | type |", "|---|---|")
-            yield from (f"| `{field}` | {_type(one)} |" for field, one in schema["properties"].items())
+            yield from (f"| `{field}` | {_type(property_)} |" for field, property_ in schema["properties"].items())
             yield ""
 
 
 def _parameters(request: dict[str, Any]) -> Iterator[str]:
-    rows = [(one["name"], one["in"], _type(one["schema"])) for one in request.get("parameters", ())]
+    rows = [
+        (parameter["name"], parameter["in"], _type(parameter["schema"])) for parameter in request.get("parameters", ())
+    ]
     body = request.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     rows += [] if body is None else [("body", "JSON", _type(body))]
     if rows:
@@ -117,9 +119,9 @@ def _type(schema: dict[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        return " or ".join(_type(choice) for choice in schema["anyOf"])
     if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
+        return ", ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
     return str(schema.get("type", "anything"))
