@@ -151,8 +151,8 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
         ],
         data={"frequent.csv": data},
         findings=f"False positives over all windows of all queries: {false_positives}. With k ≥ 3 at least "
-        f"{min(measured.identified for measured in found if measured.k >= 3):.0%} of the sources above the threshold are "
-        "reported, "
+        f"{min(measured.identified for measured in found if measured.k >= 3):.0%} of the sources above the threshold "
+        "are reported, "
         f"on average {np.mean([measured.identified for measured in found if measured.k >= 3]):.0%}.",
         difference="The thesis takes windows of 100,000 tuples from a month of TCP connections with 1,647 sources; of "
         "that archive an hour of packets is at hand here, so that windows hold a tenth. The trends in k are the "
