@@ -49,7 +49,7 @@ class Given:
 def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:
     columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
     query, end, k, n = columns
-    start = [one - 10 for one in end]
+    start = [tick - 10 for tick in end]
     keys = pa.array(k, pa.string())
     return "t", pa.table({"query": query, "window_start": start, "window_end": end, "k": keys, "n": n})
 

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 def check_promise(aggregate: Aggregate, window: Window, members: list[Row], start: int, answer: Any) -> None:
     """`members` are the tuples of the window that begins at `start`, of one group."""
     column = str(aggregate.argument.column) if aggregate.argument is not None else ""
-    held = frequencies([one[column] for one in members if one[column] is not None])
+    held = frequencies([member[column] for member in members if member[column] is not None])
     flat = [value for value, count in held for _ in range(count)]
     truth: Any = most_frequent(held)
     match aggregate.function:
@@ -40,7 +40,7 @@ def sub_windows(window: Window, members: list[Row], start: int, column: str) -> 
         other = start + number * window.slide_ticks
         edges |= {other, other + window.range_ticks}
     parts: dict[int, list[Any]] = {}
-    for one in members:
-        if one[column] is not None:
-            parts.setdefault(max(edge for edge in edges if edge <= one["tick"]), []).append(one[column])
+    for member in members:
+        if member[column] is not None:
+            parts.setdefault(max(edge for edge in edges if edge <= member["tick"]), []).append(member[column])
     return [parts[edge] for edge in sorted(parts)]

@@ -132,5 +132,5 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser found wrong, but for answers that were meant to be refusals."""
-        found = [str(one["message"]) for one in self.driver.get_log("browser") if one["level"] == "SEVERE"]
-        return [one for one in found if "status of 401" not in one and "status of 422" not in one]
+        found = [str(entry["message"]) for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        return [message for message in found if "status of 401" not in message and "status of 422" not in message]

@@ -55,9 +55,9 @@ def cluster(folder: Path, workers: int = 2, seconds: float = 60) -> Iterator[str
 
 def _free_port() -> int:
     try:
-        with socket.socket() as one:
-            one.bind((_HOST, 0))
-            return int(one.getsockname()[1])
+        with socket.socket() as listener:
+            listener.bind((_HOST, 0))
+            return int(listener.getsockname()[1])
     except OSError as error:
         raise UnavailableError(f"no port of {_HOST} can be opened: {error}") from error
 

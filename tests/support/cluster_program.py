@@ -38,13 +38,13 @@ def main(master: str, folder: Path) -> None:
 
     def look(point: str) -> None:
         if point == "before log":  # files of all attempts are there, and none is recorded yet
-            names = Counter(one.name.rpartition("-")[0] for one in shards.glob("*.state"))
+            names = Counter(path.name.rpartition("-")[0] for path in shards.glob("*.state"))
             attempts.update({name: max(count, attempts.get(name, 0)) for name, count in names.items()})
 
     with watched(look):
         answers = two_lives(spark, folder, "executors")
-    left = sorted(one.name for one in shards.iterdir())
-    written = sorted(one.name for one in (folder / "executors" / "out").glob("*/*-shard-*.parquet"))
+    left = sorted(path.name for path in shards.iterdir())
+    written = sorted(path.name for path in (folder / "executors" / "out").glob("*/*-shard-*.parquet"))
     print(json.dumps({"answers": answers, "attempts": attempts, "left": left, "written": written}))
     spark.stop()
 

@@ -40,7 +40,7 @@ def assert_equal_rows(query: Query, rows: Sequence[Row], wanted: list[Row], actu
     assert len(found) == len(actual), "a row was reported twice"
     assert found.keys() == expected.keys()
     for key, row in expected.items():
-        members = [one for one in rows if _in_window(query, one, key)]
+        members = [row_ for row_ in rows if _in_window(query, row_, key)]
         for output in query.outputs:
             assert output.aggregate is not None
             left, right = row[output.name], found[key][output.name]
@@ -48,12 +48,12 @@ def assert_equal_rows(query: Query, rows: Sequence[Row], wanted: list[Row], actu
 
 
 def _in_window(query: Query, row: Row, key: tuple[Any, ...]) -> bool:
-    group = tuple(_plain(row[str(one.expression.column)]) for one in query.group_by)
+    group = tuple(_plain(row[str(grouping.expression.column)]) for grouping in query.group_by)
     return group == key[2:] and key[0] <= row["tick"] < key[1]
 
 
 def _key(query: Query, row: Row) -> tuple[Any, ...]:
-    return (row["window_start"], row["window_end"], *(_plain(row[one.name]) for one in query.group_by))
+    return (row["window_start"], row["window_end"], *(_plain(row[grouping.name]) for grouping in query.group_by))
 
 
 def _plain(value: Any) -> Any:

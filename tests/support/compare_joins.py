@@ -58,7 +58,7 @@ def assert_equal_ends(
 
 
 def key_of(query: Query, row: Row) -> Key:
-    return row["window_end"], *(plain(row[one.name]) for one in query.group_by)
+    return row["window_end"], *(plain(row[grouping.name]) for grouping in query.group_by)
 
 
 def plain(value: Any) -> Any:
@@ -70,9 +70,9 @@ def scales(query: Query, streams: Streams, landmarks: Landmarks | None = None) -
     """By window end and group: for every aggregate the sum of the magnitudes of its terms, or of their squares."""
     assert query.join is not None
     found: dict[Key, list[float]] = defaultdict(lambda: [0.0] * len(query.aggregates))
-    sized = [(i, one) for i, one in enumerate(query.aggregates) if is_rounded(one)]
+    sized = [(i, asked) for i, asked in enumerate(query.aggregates) if is_rounded(asked)]
     for row in joined_rows(query.join, streams, landmarks=landmarks):
-        group = tuple(plain(scalar(one.expression.sql)(row)) for one in query.group_by)
+        group = tuple(plain(scalar(grouping.expression.sql)(row)) for grouping in query.group_by)
         for i, aggregate in sized:
             size = magnitude(aggregate, row)
             found[row.window[1], *group][i] += size * size if aggregate.function.startswith(("var", "std")) else size

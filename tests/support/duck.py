@@ -32,16 +32,18 @@ def duckdb_sql(query: Query, stream: Stream, table: str) -> str:
     starts += f", range(0, {window.range_ticks // slide + 1}) __x(__k)"
     held = f"__tick < __start + {window.range_ticks}"
     where = held if query.where is None else f"{held} AND CAST({_duck(query.where)} AS BOOLEAN)"
-    columns = ["__start", *(f"{_duck(one.expression)} AS __g{i}" for i, one in enumerate(query.group_by))]
-    columns += [f"{aggregate_sql(one)} AS __a{i}" for i, one in enumerate(query.aggregates)]
-    columns += [f"{scale_sql(one)} AS __s{i}" for i, one in enumerate(query.aggregates)]
+    columns = ["__start", *(f"{_duck(grouping.expression)} AS __g{i}" for i, grouping in enumerate(query.group_by))]
+    columns += [f"{aggregate_sql(aggregate)} AS __a{i}" for i, aggregate in enumerate(query.aggregates)]
+    columns += [f"{scale_sql(aggregate)} AS __s{i}" for i, aggregate in enumerate(query.aggregates)]
     by = ", ".join(str(i + 1) for i in range(1 + len(query.group_by)))
     grouped = f"SELECT {', '.join(columns)} FROM ({starts}) WHERE {where} GROUP BY {by}"
     outputs = [f"__g{i}" for i in range(len(query.group_by))]
-    outputs += [f"__a{one.aggregate}" if one.expression is None else _duck(one.expression) for one in query.outputs]
+    outputs += [
+        f"__a{output.aggregate}" if output.expression is None else _duck(output.expression) for output in query.outputs
+    ]
     outputs += [f"__s{i}" for i in range(len(query.aggregates))]
     having = "" if query.having is None else f" WHERE {_duck(query.having)}"
-    named = ", ".join(f"{one} AS c{i}" for i, one in enumerate(outputs))
+    named = ", ".join(f"{output} AS c{i}" for i, output in enumerate(outputs))
     return f"SELECT __start, __start + {window.range_ticks} AS __end, {named} FROM ({grouped}){having}"
 
 
@@ -55,7 +57,7 @@ def assert_equals_duckdb(
     assert len(found) == answers.num_rows, f"a row was reported twice: {query.text}"
     assert found.keys() == expected.keys(), f"{query.text}\nnot the same: {some_of(found.keys() ^ expected.keys())}"
     for key, row in expected.items():
-        scales = [0.0 if one is None else float(one) for one in row[outputs:]]
+        scales = [0.0 if size is None else float(size) for size in row[outputs:]]
         for output, theirs, ours in zip(query.outputs, row[:outputs], found[key], strict=True):
             aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
             if aggregate is not None and aggregate.function in WITHOUT_EQUAL:
@@ -67,7 +69,7 @@ def assert_equals_duckdb(
 
 def widened(table: pa.Table) -> pa.Table:
     """The table with doubles for floats: DuckDB compares a FLOAT with a decimal as two floats, Spark as two doubles."""
-    kinds = [pa.float64() if pa.types.is_float32(one.type) else one.type for one in table.schema]
+    kinds = [pa.float64() if pa.types.is_float32(column.type) else column.type for column in table.schema]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
 
 
@@ -120,7 +122,7 @@ def scale_sql(aggregate: Aggregate) -> str:
 def rows_of(table: pa.Table, keys: int) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
     columns = [_instants(column).to_pylist() for column in table.columns]
     for row in zip(*columns, strict=True):
-        yield tuple(_plain(one) for one in row[:keys]), list(row[keys:])
+        yield tuple(_plain(value) for value in row[:keys]), list(row[keys:])
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -25,7 +25,7 @@ def duckdb_join_sql(asked: Asked, query: Query, ticks: Mapping[str, Sequence[int
     source = sqlglot.transpile(f"SELECT 1 {source}", read="spark", write="duckdb")[0].removeprefix("SELECT 1 ")
     columns = [f"{asked.first.alias}.__e AS __end"]
     columns += [f"{alias}.{column} AS __g{i}" for i, (alias, column) in enumerate(asked.groups)]
-    columns += [f"{aggregate_sql(one)} AS __a{i}" for i, one in enumerate(query.aggregates)]
+    columns += [f"{aggregate_sql(aggregate)} AS __a{i}" for i, aggregate in enumerate(query.aggregates)]
     by = ", ".join(str(i + 1) for i in range(1 + len(asked.groups)))
     having = "" if asked.having is None else f" HAVING count(*) {asked.having[0]} {asked.having[1]}"
     return f"SELECT {', '.join(columns)} {source} GROUP BY {by}{having}"
@@ -34,7 +34,7 @@ def duckdb_join_sql(asked: Asked, query: Query, ticks: Mapping[str, Sequence[int
 def _source(asked: Asked, read: Read, ticks: Mapping[str, Sequence[int]]) -> str:
     slide, own = asked.slide, asked.end_residue
     after = f"tick - (((tick - {own}) % {slide}) + {slide}) % {slide} + {slide}"  # the first end behind the tuple
-    last = max((tick for one in asked.reads for tick in ticks[one.stream]), default=0)
+    last = max((tick for source in asked.reads for tick in ticks[source.stream]), default=0)
     last_end = last - (last - own) % slide + slide
     until = f"{last_end}" if read.length is None else f"tick + {read.length}"
     if asked.is_landmark:

@@ -53,13 +53,13 @@ class Batch(NamedTuple):
 def make_batches(seed: int, count: int, placement: str = "driver") -> list[Batch]:
     """Tuples in disorder, some late; queries that come, go and are replaced."""
     rng = random.Random(seed)
-    asked = ASKED if placement == "driver" else [one for one in ASKED if not one.window.is_of_positions]
+    asked = ASKED if placement == "driver" else [query for query in ASKED if not query.window.is_of_positions]
     queries = {name: renamed(rng.choice(asked), name) for name in ("a", "b", "c")}
     batches = []
     for number in range(count):
         if number and rng.random() < 0.4:
             name = rng.choice("abcd")
-            queries = {one: query for one, query in queries.items() if one != name}
+            queries = {query_name: query for query_name, query in queries.items() if query_name != name}
             if rng.random() < 0.7 or not queries:
                 queries[name] = renamed(rng.choice(asked), name)
         ticks = [number * 7 + rng.randrange(-9, 10) for _ in range(8)]
@@ -81,7 +81,7 @@ def run_stream(
     Shards write tables of two rows or more by themselves, so that answers take both ways. `sinks` are more of them, by
     name, with their targets. With `scheduling` some answers are postponed, and given at the end.
     """
-    openers = choose_sinks([sink(*one) for one in sinks.items()], None, folder) if sinks else None
+    openers = choose_sinks([sink(*sink_target) for sink_target in sinks.items()], None, folder) if sinks else None
     given: dict[str, Any] = {"snapshot_rounds": snapshot_rounds, "history_ticks": 15, "placement": placement}
     with pieces_of(2), MicroBatches(folder, STREAMS, openers=openers, scheduling=scheduling, **given) as life:
         for batch in batches[life.checkpoint.last_batch + 1 :]:
@@ -101,5 +101,5 @@ def reported(folder: Path) -> dict[int, dict[str, list[str]]]:
 
 if __name__ == "__main__":
     _, where, placement, *others = sys.argv
-    targets = {name: target for name, _, target in (one.partition("=") for one in others)}
+    targets = {name: target for name, _, target in (text.partition("=") for text in others)}
     run_stream(Path(where), make_batches(7, 12, placement), placement=placement, sinks=targets)

@@ -34,7 +34,9 @@ _FLOATS = [None, math.nan, math.inf, 0.0, -0.0, 0.5, -1.5, 0.10000000149011612, 
 def _decimals(precision: int, scale: int) -> list[Decimal | None]:
     most = Decimal(f"{10 ** (precision - scale) - 1}.{'9' * scale}")
     unit = Decimal(1).scaleb(-scale)
-    some = [Decimal(one).quantize(unit) for one in ("0", "1", "-1", "2.5", "0.05", "-7.25", "3", "33.335", "-0.045")]
+    some = [
+        Decimal(digits).quantize(unit) for digits in ("0", "1", "-1", "2.5", "0.05", "-7.25", "3", "33.335", "-0.045")
+    ]
     return [None, *some, unit, -unit, most, Decimal(f"-{most}"), 5 * unit, 3 * unit]
 
 
@@ -127,7 +129,7 @@ class Grammar:
             )
         kind = self._choose([self.number, self.number, self.text, self.instant])
         a, b = kind(depth - 1), kind(depth - 1)
-        one, other = self.condition(depth - 1), self.condition(self._choose(range(depth)))
+        left, right = self.condition(depth - 1), self.condition(self._choose(range(depth)))
         compare = self._choose(["=", "<>", "<", "<=", ">", ">=", "<=>"])
         return str(
             self._choose(
@@ -141,12 +143,12 @@ class Grammar:
                     f"max(l) IN (1, 2, NULL, 4, 5, 6, 7, 8, 9, 10, 11, {self._choose(['12', '2147483647'])})",
                     "max(c) NOT IN (1, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0.05)",
                     f"max({self._choose(['f', 'h', 'g'])}) IN (1, 2.5, 7.0)",
-                    f"({one}) AND ({other})",
-                    f"({one}) OR ({other})",
-                    f"NOT ({one})",
-                    f"({one}) IS {self._choose(['', 'NOT '])}{self._choose(['TRUE', 'FALSE'])}",
+                    f"({left}) AND ({right})",
+                    f"({left}) OR ({right})",
+                    f"NOT ({left})",
+                    f"({left}) IS {self._choose(['', 'NOT '])}{self._choose(['TRUE', 'FALSE'])}",
                     f"isnan(max({self._choose(['f', 'g'])}))",
-                    f"CASE WHEN {one} THEN {other} ELSE max(b) END",
+                    f"CASE WHEN {left} THEN {right} ELSE max(b) END",
                 ]
             )
         )
@@ -180,7 +182,7 @@ def read(text: str) -> Drawn:
     """Raises NotKnownError where only Spark knows it."""
     query = parse_query("q", f"SELECT {text} AS x, count(*) AS n FROM events [TUMBLE 1 second]", {"events": STREAM})
     output, _ = query.outputs  # counted too: without an aggregate it would be a query of rows
-    names = [one.argument.column or "" for one in query.aggregates if one.argument is not None]
+    names = [aggregate.argument.column or "" for aggregate in query.aggregates if aggregate.argument is not None]
     expression = output.expression or Expression.of_placeholder("__a0")
     kinds = {f"__a{i}": KINDS[name] for i, name in enumerate(names)}
     node = _renamed(resolve(expression.tree, kinds), names)
@@ -190,7 +192,7 @@ def read(text: str) -> Drawn:
 def _renamed(node: Node, names: Sequence[str]) -> Node:
     if node.op == "read":
         return Node("read", node.kind, value=names[int(node.value.removeprefix("__a"))])
-    return Node(node.op, node.kind, tuple(_renamed(one, names) for one in node.operands), node.value)
+    return Node(node.op, node.kind, tuple(_renamed(operand, names) for operand in node.operands), node.value)
 
 
 def nasty_rows(rows: int, seed: int = 7) -> pa.Table:

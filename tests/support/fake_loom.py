@@ -128,7 +128,7 @@ class FakeLoom:
         return plan_costs(self._loom().plan())
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
-        return {name: [one.name for one in query.group_by] for name, query in self._loom().queries.items()}
+        return {name: [grouping.name for grouping in query.group_by] for name, query in self._loom().queries.items()}
 
     def answers(
         self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
@@ -141,7 +141,7 @@ class FakeLoom:
         return pa.table(
             {
                 "window_start": pa.array(starts, kind),
-                "window_end": pa.array([one + timedelta(seconds=30) for one in starts], kind),
+                "window_end": pa.array([start + timedelta(seconds=30) for start in starts], kind),
                 "symbol": pa.array(["AB"[i % 2] for i in range(count)]),
                 "v": pa.array([100 + i for i in range(count)], pa.int64()),
             }

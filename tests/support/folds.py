@@ -91,13 +91,15 @@ class JoinCase:
             source = WindowedStream(f"s{i}", TimeWindow(10 * self.ranges[i], 10), f"s{i}")
             grouping = tuple(Expression.of_column(name) for name in GROUPING)
             sides.append(Side(source, None, None, grouping, tuple(components)))
-        folded = tuple(one for asked in self.asked for one in asked.folded)
+        folded = tuple(folded_component for asked in self.asked for folded_component in asked.folded)
         return Join(tuple(sides), self.links, self.groups, folded)
 
     @property
     def types(self) -> FoldTypes:
-        sides = tuple(tuple(planned_of(one) for one in components) for components in self.components)
-        folded = tuple(PlannedComponent(one, asked.kind) for asked in self.asked for one in asked.aggregate.components)
+        sides = tuple(tuple(planned_of(component) for component in components) for components in self.components)
+        folded = tuple(
+            PlannedComponent(component, asked.kind) for asked in self.asked for component in asked.aggregate.components
+        )
         return FoldTypes(sides, folded, tuple(tuple(KINDS[name] for name in GROUPING) for _ in sides))
 
     @property
@@ -107,12 +109,12 @@ class JoinCase:
     def _side(self, number: int) -> SideRows:
         held: dict[tuple[Any, ...], dict[int, list[Row]]] = {}
         shown = {}
-        for one in self.tuples[number]:
-            key = tuple(plain_key(one[name]) for name in GROUPING)
+        for row in self.tuples[number]:
+            key = tuple(plain_key(row[name]) for name in GROUPING)
             shown.setdefault(key, [math.nan if value == "NaN" else value for value in key])
             lane = held.setdefault(key, {})
-            for end in ends_of(one, self.ranges[number], self.ends):
-                lane.setdefault(end, []).append(one)
+            for end in ends_of(row, self.ranges[number], self.ends):
+                lane.setdefault(end, []).append(row)
         held = {key: lane for key, lane in held.items() if lane}
         rows = [(end, lane[end]) for lane in held.values() for end in sorted(lane)]
         combined = tuple(
@@ -129,19 +131,19 @@ class JoinCase:
     def joined(self, end: int) -> list[Row]:
         """The tuples of the join whose windows end at one end, by the definition of the join."""
         alive = [
-            [one for one in rows if end in ends_of(one, self.ranges[i], self.ends)]
+            [row for row in rows if end in ends_of(row, self.ranges[i], self.ends)]
             for i, rows in enumerate(self.tuples)
         ]
-        return [self._flat(one) for one in self._matches(0, alive)]
+        return [self._flat(matched) for matched in self._matches(0, alive)]
 
     def _matches(self, side: int, alive: list[list[Row]]) -> list[dict[int, Row | None]]:
         """Every tuple of a side with all combinations of tuples that hang on it, by side."""
-        found: list[dict[int, Row | None]] = [{side: one} for one in alive[side]]
+        found: list[dict[int, Row | None]] = [{side: row} for row in alive[side]]
         for link in self.links:
             if link.parent != side:
                 continue
             below = self._matches(link.child, alive)
-            found = [one for whole in found for one in self._linked(link, whole, below)]
+            found = [joined for whole in found for joined in self._linked(link, whole, below)]
         return found
 
     def _linked(
@@ -149,12 +151,12 @@ class JoinCase:
     ) -> list[dict[int, Row | None]]:
         parent = whole[link.parent]
         assert parent is not None
-        matching = [one for one in below if matches(link, parent, one[link.child])]
+        matching = [match for match in below if matches(link, parent, match[link.child])]
         match link.kind:
             case JoinKind.INNER:
-                return [whole | one for one in matching]
+                return [whole | match for match in matching]
             case JoinKind.LEFT:
-                return [whole | one for one in matching] or [whole]
+                return [whole | match for match in matching] or [whole]
             case JoinKind.SEMI:
                 return [whole] if matching else []
             case JoinKind.ANTI:
@@ -172,25 +174,27 @@ class JoinCase:
         found = {}
         for end in range(self.ends):
             held: dict[tuple[Any, ...], list[Row]] = {}
-            for one in self.joined(end):
-                key = tuple(plain_key(one[f"s{side}.{GROUPING[place]}"]) for side, place in self.groups)
-                held.setdefault(key, []).append(one)
+            for joined in self.joined(end):
+                key = tuple(plain_key(joined[f"s{side}.{GROUPING[place]}"]) for side, place in self.groups)
+                held.setdefault(key, []).append(joined)
             for key, rows in held.items():
                 found[end, *key] = [
-                    (evaluate(one.aggregate, rows, one.tick), scale_of(one, rows)) for one in self.asked
+                    (evaluate(asked.aggregate, rows, asked.tick), scale_of(asked, rows)) for asked in self.asked
                 ]
         return found
 
     def lowered(self, folded: FoldedRows) -> dict[tuple[Any, ...], list[Any]]:
         """The answer of a fold in the same form; a value that is refused is "refused"."""
         groups = np.repeat(np.arange(len(folded.bounds) - 1), np.diff(folded.bounds))
-        refused = {(one.component, one.row) for one in folded.refused}
+        refused = {(refusal.component, refusal.row) for refusal in folded.refused}
         columns, place = [], 0
         for asked in self.asked:
             mine = range(place, place + len(asked.folded))
             place = mine.stop
             bad = {row for component, row in refused if component in mine}
-            combined = [one for one in folded.combined[mine.start : mine.stop] if isinstance(one, Combined)]
+            combined = [
+                component for component in folded.combined[mine.start : mine.stop] if isinstance(component, Combined)
+            ]
             values = lower(asked.aggregate, asked.kind, combined, lambda row, text, bad=bad: bad.add(row)).to_pylist()
             columns.append(["refused" if row in bad else value for row, value in enumerate(values)])
         found: dict[tuple[Any, ...], list[Any]] = {}
@@ -214,7 +218,7 @@ def combined_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
         return _own_of(planned, rows)
     fields = [fields_of(planned, members) for members in rows]
     kinds = field_types(planned, KINDS)
-    native = [pa.array([one[i] for one in fields], kind) for i, kind in enumerate(kinds)]
+    native = [pa.array([values[i] for values in fields], kind) for i, kind in enumerate(kinds)]
     if len(planned.fields) > len(kinds):  # wide decimals come with the number of their values
         native.append(pa.array([len(values_of(planned, members)) for members in rows], pa.int64()))
     lifted = lift(planned, native)
@@ -358,7 +362,9 @@ def random_order(rng: np.random.Generator, links: Sequence[Link]) -> list[int]:
     """Links in a random order of elimination: children before what they hang on."""
     left, order = set(range(len(links))), []
     while left:
-        free = [one for one in sorted(left) if not any(links[other].parent == links[one].child for other in left)]
+        free = [
+            number for number in sorted(left) if not any(links[other].parent == links[number].child for other in left)
+        ]
         order.append(free[int(rng.integers(len(free)))])
         left.remove(order[-1])
     return order
@@ -492,7 +498,8 @@ class Asking:
 
         def end(side: int, column: str) -> tuple[int, int, int]:
             low, high = (
-                self.case.component(side, Component(one, Expression.of_column(column))) for one in ("min", "max")
+                self.case.component(side, Component(function, Expression.of_column(column)))
+                for function in ("min", "max")
             )
             return side, low, high
 

@@ -20,13 +20,15 @@ FUNCTIONS: dict[str, Function] = {function.name: function for card in CARDS for 
 def asked_of(function: Function) -> list[Aggregate]:
     """The function with every argument, constant and order that it takes."""
     counted = [Aggregate("count")] if function.name == "count" else []
-    return counted + [one for column in _COLUMNS for one in _of_column(function, column) if _is_taken(one)]
+    return counted + [
+        aggregate for column in _COLUMNS for aggregate in _of_column(function, column) if _is_taken(aggregate)
+    ]
 
 
 def _of_column(function: Function, column: str) -> Iterator[Aggregate]:
     argument = Expression.of_column(column)
     constant = function.constant
-    given = [()] if constant is None else [(one,) for one in _CONSTANTS if constant.check(one) is None]
+    given = [()] if constant is None else [(value,) for value in _CONSTANTS if constant.check(value) is None]
     orders = [None] if function.arguments == 1 else [Expression.of_column(by) for by in ("x", "i", "b", "k")]
     for parameters in given:
         for by in orders:

@@ -33,13 +33,13 @@ class Source:
 def pairs(sources: Sequence[Source], bags: Sequence[Sequence[Row]], where: str) -> Iterator[Row]:
     """The rows of a join by nested loops, in the order of FROM."""
     rows: list[Row] = [{}]
-    for one, bag in zip(sources, bags, strict=True):
-        own = [{f"{one.alias}.{name}": value for name, value in row.items()} for row in bag]
-        nothing = {f"{one.alias}.{name}": None for name in one.columns}
+    for joined, bag in zip(sources, bags, strict=True):
+        own = [{f"{joined.alias}.{name}": value for name, value in row.items()} for row in bag]
+        nothing = {f"{joined.alias}.{name}": None for name in joined.columns}
         found: list[Row] = []
         for row in rows:
-            matching = [{**row, **other} for other in own if evaluate(one.on, {**row, **other}) is True]
-            match one.kind:
+            matching = [{**row, **other} for other in own if evaluate(joined.on, {**row, **other}) is True]
+            match joined.kind:
                 case "JOIN":
                     found += matching
                 case "LEFT JOIN":
@@ -48,10 +48,10 @@ def pairs(sources: Sequence[Source], bags: Sequence[Sequence[Row]], where: str) 
                     found += [row] if matching else []
                 case "LEFT ANTI JOIN":
                     found += [] if matching else [row]
-        if one.kind == "RIGHT JOIN":
-            left = [f"{before.alias}.{name}" for before in sources[: sources.index(one)] for name in before.columns]
+        if joined.kind == "RIGHT JOIN":
+            left = [f"{before.alias}.{name}" for before in sources[: sources.index(joined)] for name in before.columns]
             for other in own:
-                matching = [{**row, **other} for row in rows if evaluate(one.on, {**row, **other}) is True]
+                matching = [{**row, **other} for row in rows if evaluate(joined.on, {**row, **other}) is True]
                 found += matching or [{**dict.fromkeys(left), **other}]
         rows = found
     return (row for row in rows if evaluate(where, row) is True)
@@ -61,8 +61,8 @@ def meant(query: Query, rows: Iterator[Row]) -> Figures:
     """The figures of all components, from the rows of the join."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        groups[tuple(evaluate(one.expression.sql, row) for one in query.group_by)].append(row)
-    return {group: [_figure(one, members) for one in query.components] for group, members in groups.items()}
+        groups[tuple(evaluate(grouping.expression.sql, row) for grouping in query.group_by)].append(row)
+    return {group: [_figure(component, members) for component in query.components] for group, members in groups.items()}
 
 
 def _figure(component: Component, rows: Sequence[Row]) -> Any:
@@ -115,7 +115,7 @@ def _groups(side: Side, bag: Sequence[Row]) -> list[tuple[tuple[Any, ...], list[
     found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in bag:
         if side.where is None or evaluate(side.where.sql, row) is True:
-            found[tuple(evaluate(one.sql, row) for one in side.group_by)].append(row)
+            found[tuple(evaluate(grouping.sql, row) for grouping in side.group_by)].append(row)
     return list(found.items())
 
 
@@ -151,8 +151,8 @@ def _matches(link: Link, parent: Group, child: Group) -> bool:
     assert parent is not None
     assert child is not None
     for pair in link.keys:
-        one, other = parent[0][pair.parent], child[0][pair.child]
-        if one != other or (one is None and not pair.null_safe):
+        own, its = parent[0][pair.parent], child[0][pair.child]
+        if own != its or (own is None and not pair.null_safe):
             return False
     if link.residual is None:
         return True
@@ -182,10 +182,10 @@ def _times(join: Join, row: dict[int, Group], factors: Sequence[int], but: tuple
 def _folded_figure(join: Join, component: Component, fold: Any, rows: Sequence[dict[int, Group]]) -> Any:
     if isinstance(fold, Summed):
 
-        def summed(one: Product) -> int:
-            return one.sign * sum(_times(join, row, one.factors) for row in rows)
+        def summed(term: Product) -> int:
+            return term.sign * sum(_times(join, row, term.factors) for row in rows)
 
-        total = sum(summed(one) for one in fold.products)
+        total = sum(summed(term) for term in fold.products)
         return None if fold.counted is not None and not summed(fold.counted) else total
     bag: Counter[Any] = Counter()
     for row in rows:
@@ -198,12 +198,12 @@ def _folded_figure(join: Join, component: Component, fold: Any, rows: Sequence[d
         else:
             assert isinstance(fold, Corner)
             ends = [
-                [_known(join.sides[one[0]], place, row[one[0]]) for place in one[1:]] for one in (fold.left, fold.right)
+                [_known(join.sides[end[0]], place, row[end[0]]) for place in end[1:]] for end in (fold.left, fold.right)
             ]
             often = _times(join, row, fold.weights, (fold.left[0], fold.right[0]))
             if None not in (*ends[0], *ends[1]):
-                for one, other in product(*ends):
-                    bag[evaluate(f"a {fold.operator} b", {"a": one, "b": other})] += often
+                for low, high in product(*ends):
+                    bag[evaluate(f"a {fold.operator} b", {"a": low, "b": high})] += often
     return _summary(component.kind, +bag)
 
 

@@ -53,7 +53,7 @@ _VALUES: dict[str, list[Any]] = {
     "n": [0, 1, -7, 2**20, 2**40, -(2**40), None],
     "x": [0.0, 0.1, -0.25, 3.0, 1e6, -1e6, 7.7, None],
     "z": [0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf, None],
-    "d": [*(Decimal(one).scaleb(-2) for one in (0, 1, -250, 99_999, 10**7)), None],
+    "d": [*(Decimal(cents).scaleb(-2) for cents in (0, 1, -250, 99_999, 10**7)), None],
     "b": [True, True, False, None],
 }
 _KEYS = ["k", "k", "k", "i", "f", "b"]
@@ -86,14 +86,16 @@ def random_rows(rng: random.Random, count: int, first: int = -12, last: int = 30
 def rows(most: int = 12) -> st.SearchStrategy[dict[str, list[Row]]]:
     """Rows of all streams."""
     values = {name: st.sampled_from(values) for name, values in _VALUES.items()}
-    one = st.lists(st.fixed_dictionaries({"tick": st.integers(-8, 18), **values}), max_size=most)
-    return st.fixed_dictionaries(dict.fromkeys(STREAMS, one))
+    stream_rows = st.lists(st.fixed_dictionaries({"tick": st.integers(-8, 18), **values}), max_size=most)
+    return st.fixed_dictionaries(dict.fromkeys(STREAMS, stream_rows))
 
 
 def versions(most: int = 8) -> st.SearchStrategy[dict[str, list[Row]]]:
     """Rows of all relations."""
-    one = st.lists(st.fixed_dictionaries({name: st.sampled_from(own) for name, own in _VALUES.items()}), max_size=most)
-    return st.fixed_dictionaries(dict.fromkeys([*RELATIONS, *ATTACHED], one))
+    relation_rows = st.lists(
+        st.fixed_dictionaries({name: st.sampled_from(own) for name, own in _VALUES.items()}), max_size=most
+    )
+    return st.fixed_dictionaries(dict.fromkeys([*RELATIONS, *ATTACHED], relation_rows))
 
 
 @st.composite
@@ -131,7 +133,7 @@ class Drawing:
             # Tuples are joined with a relation that is not retroactive, and the rows of another relation are not.
             held = self._versions - self._attached
             is_attached = child is not None and child.stream in ATTACHED
-            parent = self.choose([one for one in visible if not is_attached or one not in held])
+            parent = self.choose([label for label in visible if not is_attached or label not in held])
             kind = self.choose([JoinKind.INNER, JoinKind.INNER, *JoinKind])
             # What hangs on a side that may be absent must be absent with it, or it is no tree of its own.
             is_absent = parent in nullable
@@ -208,20 +210,20 @@ class Drawing:
         return Aggregate(self.choose(functions), argument, where=self._filter(visible, [alias]))
 
     def _two_sided(self, visible: list[str]) -> Aggregate:
-        one, other = self.choose(list(permutations(visible, 2)))
+        first, second = self.choose(list(permutations(visible, 2)))
         function = self.choose(["sum", "sum", "avg", "count", "min", "max"])
         columns = [("x", "x"), ("i", "i"), ("i", "x"), ("n", "i")]
         columns += [] if function in ("min", "max") else [("d", "d"), ("i", "d")]  # refused: extrema of decimals
-        left, right = (f"{alias}.{column}" for alias, column in zip((one, other), self.choose(columns), strict=True))
+        left, right = (f"{alias}.{column}" for alias, column in zip((first, second), self.choose(columns), strict=True))
         operator = self.choose(["*", "+", "-"])
         text = f"{left} {operator} {right}"
         if function in ("sum", "avg", "count") and self._once_in(3):
             text = self.choose(
-                [f"{left} * {right} + {one}.i", f"2 * {left} - {right}", f"{left} * ({right} + {other}.i)"]
+                [f"{left} * {right} + {first}.i", f"2 * {left} - {right}", f"{left} * ({right} + {second}.i)"]
             )
         if len(visible) > 2 and function in ("sum", "avg") and self._once_in(3):
             text = " * ".join(f"{alias}.i" for alias in visible)
-        return Aggregate(function, qualified(text), where=self._filter(visible, [one, other]))
+        return Aggregate(function, qualified(text), where=self._filter(visible, [first, second]))
 
     def _pick(self, visible: list[str]) -> Aggregate:
         alias = self.choose(visible)

@@ -101,20 +101,22 @@ def run(rounds: Sequence[Round], bits: int, history_ticks: int) -> Run:
     state, running, seen = State(), dict[str, Life](), dict[str, int]()
     found = Run([], [], [])
     registry, plan = _planned(rounds[0].texts, bits)
-    for number, one in enumerate(rounds):
-        if number and one.texts != rounds[number - 1].texts:
+    for number, given in enumerate(rounds):
+        if number and given.texts != rounds[number - 1].texts:
             before = plan
-            registry, plan = _planned(one.texts, bits)
+            registry, plan = _planned(given.texts, bits)
             state = carry(state, before, plan)
         running = {name: life for name, life in running.items() if registry.queries.get(name) == life.query}
         for name, query in registry.queries.items():
             if name not in running:
                 running[name] = Life(query, number, state.since.get(name))
                 found.lives.append(running[name])
-        ticks = {name: [row["tick"] for row in rows] for name, rows in one.rows.items() if rows}
+        ticks = {name: [row["tick"] for row in rows] for name, rows in given.rows.items() if rows}
         seen = {name: max([*ticks.get(name, []), *([seen[name]] if name in seen else [])]) for name in {*ticks, *seen}}
         first = {name: min(own) for name, own in ticks.items()}
-        brought = RoundInput(taken_of_plan(plan, one.rows, state), one.frontiers, seen=seen, first=first, idle=one.idle)
+        brought = RoundInput(
+            taken_of_plan(plan, given.rows, state), given.frontiers, seen=seen, first=first, idle=given.idle
+        )
         state, answers, counts = step(state, brought, plan, history_ticks=history_ticks)
         blocks = list(answers.blocks())
         for life in running.values():
@@ -136,7 +138,7 @@ def closed(rounds: Sequence[Round], query: Query, number: int) -> int:
 
 
 def arrived(rounds: Sequence[Round], number: int) -> dict[str, list[Row]]:
-    return {name: [row for one in rounds[: number + 1] for row in one.rows[name]] for name in STREAMS}
+    return {name: [row for given in rounds[: number + 1] for row in given.rows[name]] for name in STREAMS}
 
 
 def check_rows(rounds: Sequence[Round], life: Life) -> None:

@@ -82,10 +82,10 @@ def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
 def with_folds(plan: Plan, fold: str, order: int) -> Plan:
     """The plan with another fold, where that is possible, and the given one of all orders of eliminations."""
     joins = []
-    for one in plan.joins:
-        orders = list(eliminations(one.join))
-        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one, plan.sets) else fold
-        joins.append(replace(one, fold=own, order=orders[order % len(orders)]))
+    for join in plan.joins:
+        orders = list(eliminations(join.join))
+        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(join, plan.sets) else fold
+        joins.append(replace(join, fold=own, order=orders[order % len(orders)]))
     return replace(plan, joins=tuple(joins))
 
 
@@ -93,9 +93,11 @@ def answered(plan: Plan, rows: Rows, queries: Mapping[str, Query]) -> dict[str, 
     """The answers of one round with everything, as the step writes them: without HAVING. Relations are among rows."""
     ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if own and name in STREAMS}
     taken = taken_of_plan(plan, RowVersions().enriched(plan, rows, rows))
-    for one in plan.relations:
-        if one.sets:
-            taken = replace(taken, cells={**taken.cells, **RowVersions().take(plan, one, rows[one.name]).cells})
+    for relation in plan.relations:
+        if relation.sets:
+            taken = replace(
+                taken, cells={**taken.cells, **RowVersions().take(plan, relation, rows[relation.name]).cells}
+            )
     brought = RoundInput(
         taken,
         dict.fromkeys(STREAMS, TICK_MAX),

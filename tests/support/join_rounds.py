@@ -38,7 +38,7 @@ class JoinRounds:
         """All tuples of the first rounds, by stream, each with the relations that it was joined with when it came."""
         brought = list(enumerate(self.rounds[:rounds]))
         return {
-            name: [self._came(row, number) for number, one in brought for row in one.get(name, ())]
+            name: [self._came(row, number) for number, batch in brought for row in batch.get(name, ())]
             for name in self.streams
         }
 
@@ -88,8 +88,8 @@ class JoinRounds:
     def _first(self, name: str, number: int) -> int | None:
         """The first tick of a stream, which is settled once the frontier has passed it."""
         first: int | None = None
-        for place, one in enumerate(self.rounds[: number + 1]):
-            ticks = [row["tick"] for row in one.get(name, ())]
+        for place, batch in enumerate(self.rounds[: number + 1]):
+            ticks = [row["tick"] for row in batch.get(name, ())]
             if ticks and (first is None or first >= self.frontier(name, place)):
                 first = min([*ticks, *([] if first is None else [first])])
         return first
@@ -97,9 +97,9 @@ class JoinRounds:
     def count_late(self, query: Query) -> int:
         """How many tuples, over all rounds and sides, come when a window of theirs is closed; 0 if none is late."""
         late = 0
-        for number, one in enumerate(self.rounds):
+        for number, batch in enumerate(self.rounds):
             closed = self.closed(query, number)
-            late += sum(1 for name in query.streams for row in one.get(name, ()) if row["tick"] < closed)
+            late += sum(1 for name in query.streams for row in batch.get(name, ()) if row["tick"] < closed)
         return late
 
 
@@ -115,7 +115,7 @@ def join_rounds(
     def choose(options: Sequence[Any]) -> Any:
         return draw(st.sampled_from(options))
 
-    streams = {name: replace(one, delay_ticks=choose([0, 0, 3, 10])) for name, one in STREAMS.items()}
+    streams = {name: replace(stream, delay_ticks=choose([0, 0, 3, 10])) for name, stream in STREAMS.items()}
     drawing = Drawing(choose, landmarks, relations=relations)
     asked = {f"j{i}": drawing.asked(most) for i in range(choose([1, 1, 2]))}
     now, rounds = {name: choose(range(-10, 10)) for name in streams}, []

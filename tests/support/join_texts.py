@@ -69,7 +69,7 @@ class Hung:
 
     def on(self) -> str:
         parent, child = self.parent, self.child.alias
-        parts = [f"{parent}.{one} {'<=>' if safe else '='} {child}.{other}" for one, other, safe in self.keys]
+        parts = [f"{parent}.{own} {'<=>' if safe else '='} {child}.{other}" for own, other, safe in self.keys]
         parts += [] if self.residual is None else [f"{self.residual.over(parent, child)}"]
         parts += [] if self.condition is None else [self.condition.format(c=child)]
         return " AND ".join(parts)
@@ -90,11 +90,11 @@ class Asked:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        return (self.first, *(one.child for one in self.hung))
+        return (self.first, *(hung.child for hung in self.hung))
 
     @property
     def is_landmark(self) -> bool:
-        return any(one.length is None and not one.is_relation for one in self.reads)
+        return any(read.length is None and not read.is_relation for read in self.reads)
 
     @property
     def end_residue(self) -> int:
@@ -118,17 +118,17 @@ class Asked:
         """
         sources = [f"{self.first.stream} {self._bracket(self.first, unit)} AS {self.first.alias}"]
         conditions = [text.format(c=alias) for alias, text in self.where]
-        for one in self.hung:
-            bracket = self._bracket(one.child, unit) if style == "full" else self._short(one.child, unit)
-            source = f"{one.child.stream} {bracket} AS {one.child.alias}"
-            if style == "comma" and one.kind is JoinKind.INNER:
+        for hung in self.hung:
+            bracket = self._bracket(hung.child, unit) if style == "full" else self._short(hung.child, unit)
+            source = f"{hung.child.stream} {bracket} AS {hung.child.alias}"
+            if style == "comma" and hung.kind is JoinKind.INNER:
                 sources.append(f", {source}")
-                conditions.append(one.on())
-            elif style == "exists" and one.kind in (JoinKind.SEMI, JoinKind.ANTI):
-                word = "EXISTS" if one.kind is JoinKind.SEMI else "NOT EXISTS"
-                conditions.append(f"{word} (SELECT 1 FROM {source} WHERE {one.on()})")
+                conditions.append(hung.on())
+            elif style == "exists" and hung.kind in (JoinKind.SEMI, JoinKind.ANTI):
+                word = "EXISTS" if hung.kind is JoinKind.SEMI else "NOT EXISTS"
+                conditions.append(f"{word} (SELECT 1 FROM {source} WHERE {hung.on()})")
             else:
-                sources.append(f" {WORDS[one.kind]} {source} ON {one.on()}")
+                sources.append(f" {WORDS[hung.kind]} {source} ON {hung.on()}")
         return self._select("".join(sources), conditions)
 
     def _bracket(self, read: Read, unit: str) -> str:
@@ -160,9 +160,9 @@ class Asked:
     def from_sql(self, source: Callable[[Read], str]) -> str:
         """FROM and WHERE of SQL, if each source is a table that has every tuple once for each end, `__e`."""
         text = f"FROM {source(self.first)} AS {self.first.alias}"
-        for one in self.hung:
-            ends = "" if one.child.is_relation else f"{self.first.alias}.__e = {one.child.alias}.__e AND "
-            text += f" {WORDS[one.kind]} {source(one.child)} AS {one.child.alias} ON {ends}{one.on()}"
+        for hung in self.hung:
+            ends = "" if hung.child.is_relation else f"{self.first.alias}.__e = {hung.child.alias}.__e AND "
+            text += f" {WORDS[hung.kind]} {source(hung.child)} AS {hung.child.alias} ON {ends}{hung.on()}"
         conditions = [text.format(c=alias) for alias, text in self.where]
         return text + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 
@@ -175,16 +175,16 @@ class Asked:
         sides = [self._side(read, grouped[read.alias], unit) for read in self.reads]
         links = [
             Link(
-                places[one.parent],
-                places[one.child.alias],
-                one.kind,
+                places[hung.parent],
+                places[hung.child.alias],
+                hung.kind,
                 tuple(
-                    KeyPair(grouped[one.parent].index(parent), grouped[one.child.alias].index(child), safe)
-                    for parent, child, safe in one.keys
+                    KeyPair(grouped[hung.parent].index(parent), grouped[hung.child.alias].index(child), safe)
+                    for parent, child, safe in hung.keys
                 ),
-                self._residual(one, grouped),
+                self._residual(hung, grouped),
             )
-            for one in self.hung
+            for hung in self.hung
         ]
         groups = tuple((places[alias], grouped[alias].index(column)) for alias, column in self.groups)
         asked = self.aggregates
@@ -209,21 +209,21 @@ class Asked:
 
     def _grouped(self, alias: str) -> list[str]:
         columns = {column for own, column in self.groups if own == alias}
-        for one in self.hung:
-            if alias == one.parent:
-                columns |= {parent for parent, _, _ in one.keys}
-                columns |= {one.residual.parent} if one.residual is not None else set()
-            if alias == one.child.alias:
-                columns |= {child for _, child, _ in one.keys}
-                columns |= {one.residual.child} if one.residual is not None else set()
+        for hung in self.hung:
+            if alias == hung.parent:
+                columns |= {parent for parent, _, _ in hung.keys}
+                columns |= {hung.residual.parent} if hung.residual is not None else set()
+            if alias == hung.child.alias:
+                columns |= {child for _, child, _ in hung.keys}
+                columns |= {hung.residual.child} if hung.residual is not None else set()
         return sorted(columns)
 
     def _side(self, read: Read, grouped: list[str], unit: int) -> Side:
         conditions = [text for alias, text in self.where if alias == read.alias]
         conditions += [
-            one.condition for one in self.hung if one.child.alias == read.alias and one.condition is not None
+            hung.condition for hung in self.hung if hung.child.alias == read.alias and hung.condition is not None
         ]
-        where = " AND ".join(one.replace("{c}.", "") for one in conditions)
+        where = " AND ".join(condition.replace("{c}.", "") for condition in conditions)
         return Side(
             WindowedStream(read.stream, self.window(read, unit), read.alias),
             Expression(where) if where else None,
@@ -232,10 +232,10 @@ class Asked:
             (),
         )
 
-    def _residual(self, one: Hung, grouped: dict[str, list[str]]) -> Expression | None:
-        if one.residual is None:
+    def _residual(self, hung: Hung, grouped: dict[str, list[str]]) -> Expression | None:
+        if hung.residual is None:
             return None
-        parent = f"__p{grouped[one.parent].index(one.residual.parent)}"
-        child = f"__c{grouped[one.child.alias].index(one.residual.child)}"
-        text = one.residual.text.replace(f"{{p}}.{one.residual.parent}", parent)
-        return Expression(text.replace(f"{{c}}.{one.residual.child}", child), (parent, child))
+        parent = f"__p{grouped[hung.parent].index(hung.residual.parent)}"
+        child = f"__c{grouped[hung.child.alias].index(hung.residual.child)}"
+        text = hung.residual.text.replace(f"{{p}}.{hung.residual.parent}", parent)
+        return Expression(text.replace(f"{{c}}.{hung.residual.child}", child), (parent, child))

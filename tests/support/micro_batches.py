@@ -173,7 +173,7 @@ def _plan(
     given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    by_name = {one.name: one for one in streams}
+    by_name = {stream.name: stream for stream in streams}
     return make_plan(by_name, queries, dict(types), options, Known(), given=given)
 
 
@@ -249,8 +249,8 @@ class MicroBatches:
             memory = Memory()
             if adapt is not None:
                 commits = self.checkpoint.recent_progress(memory.rounds)
-                for one in self.checkpoint.recent_observed(memory.rounds):
-                    memory.add(one)
+                for observed in self.checkpoint.recent_observed(memory.rounds):
+                    memory.add(observed)
                 adapter = Adapter(
                     memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
                 )

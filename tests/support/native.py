@@ -30,26 +30,26 @@ Row = Mapping[str, Any]
 _PICKS = ("min_by", "max_by", "first", "last")
 
 
-def partials_table(plan: Plan, one: NativeScan, rows: Sequence[Row]) -> pa.Table:
+def partials_table(plan: Plan, scan: NativeScan, rows: Sequence[Row]) -> pa.Table:
     """One line per (slice, signature, group), as `read_partials` expects them."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        signature = _signature(one.signature, row)
+        signature = _signature(scan.signature, row)
         if signature is None:
             continue
         tick = np.array([row["tick"]], np.int64)
-        if isinstance(one.slice_id, PaneSlice):
-            pane = one.slice_id.edges
+        if isinstance(scan.slice_id, PaneSlice):
+            pane = scan.slice_id.edges
             start = int(tick[0] - (tick[0] - pane.residue) % pane.period)
         else:
-            start = int(one.edges.last_edge(tick)[0])
-        key = (*signature, *(_key(value_of(expression, row)) for expression in one.group_by))
+            start = int(scan.edges.last_edge(tick)[0])
+        key = (*signature, *(_key(value_of(expression, row)) for expression in scan.group_by))
         cells.setdefault((start, *key), []).append(row)
-    kinds = [pa.int64(), *(arrow_type(kind) for kind in one.key_types)]
+    kinds = [pa.int64(), *(arrow_type(kind) for kind in scan.key_types)]
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
-    columns_of = _columns(plan, one.stream)
-    for planned in one.components:
+    columns_of = _columns(plan, scan.stream)
+    for planned in scan.components:
         fields = [fields_of(planned, members) for members in cells.values()]
         for position, kind in enumerate(field_types(planned, columns_of)):
             arrays.append(pa.array([field[position] for field in fields], kind))
@@ -90,9 +90,11 @@ def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
     """The types of projected columns by their SQL; what is not told is a condition."""
     found = {Expression.of_column(name).sql: kind for name, kind in _columns(plan, scan.stream).items()}
     for fed in scan.feeds:
-        one = plan.sets[fed.number]
-        found |= {expression.sql: kind for expression, kind in zip(one.group_by, one.group_types, strict=True)}
-        for planned in one.components:
+        partial_set = plan.sets[fed.number]
+        found |= {
+            expression.sql: kind for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
+        }
+        for planned in partial_set.components:
             if planned.component.argument is not None and planned.argument_type is not None:
                 found[planned.component.argument.sql] = planned.argument_type
     return found

@@ -41,13 +41,13 @@ def in_delta(lake: Path) -> Rows:
     for table in DeltaTable(lake / QUERIES).to_pyarrow_table()["table"].unique().to_pylist():
         if (lake / table).exists():
             rows: pa.Table = DeltaTable(lake / table).to_pyarrow_table()
-            found.update(row(one.pop("query"), one) for one in rows.to_pylist())
+            found.update(row(values.pop("query"), values) for values in rows.to_pylist())
     return found
 
 
 def in_parquet(out: Path) -> Rows:
     tables = (pq.read_table(file, partitioning=None) for file in out.glob("*/*.parquet"))
-    return Counter(row(one.pop("query"), one) for table in tables for one in table.to_pylist())
+    return Counter(row(values.pop("query"), values) for table in tables for values in table.to_pylist())
 
 
 def in_postgres(server: Server, schema: str) -> Rows:
@@ -65,7 +65,7 @@ def in_postgres(server: Server, schema: str) -> Rows:
 
 
 def in_letters(receiver: Receiver) -> Rows:
-    return Counter(row(one["query"], values) for one in receiver.letters.values() for values in one["rows"])
+    return Counter(row(letter["query"], values) for letter in receiver.letters.values() for values in letter["rows"])
 
 
 class Places:

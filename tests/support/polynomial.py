@@ -43,20 +43,20 @@ def empty_polynomials(length: int) -> Polynomial:
 def nothing_cached() -> Iterator[None]:
     """Kernels compiled meanwhile stay in memory: an index on disk that names this module would break other programs."""
     dispatchers = {
-        id(one): one
+        id(value): value
         for name, module in list(sys.modules.items())
         if name.startswith("windloom.kernels")
-        for one in vars(module).values()
-        if isinstance(one, Dispatcher)
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher)
     }
-    caches = {key: one._cache for key, one in dispatchers.items()}
-    for one in dispatchers.values():
-        one._cache = NullCache()
+    caches = {key: dispatcher._cache for key, dispatcher in dispatchers.items()}
+    for dispatcher in dispatchers.values():
+        dispatcher._cache = NullCache()
     try:
         yield
     finally:
-        for key, one in dispatchers.items():
-            one._cache = caches[key]
+        for key, dispatcher in dispatchers.items():
+            dispatcher._cache = caches[key]
 
 
 def _is_polynomial(kind: Any) -> bool:

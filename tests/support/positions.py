@@ -33,20 +33,20 @@ def take_rows(
     """Cells of the sets that count tuples, and where positions are after a round that leaves these frontiers."""
     before = state.positions
     parts, counts, waiting = [], {}, {}
-    for one in counted_scans(plan):
-        fresh = rows.get(one.stream, ())
-        closed, frontier = (ticks.get(one.stream, TICK_MIN) for ticks in (state.frontiers, frontiers))
-        waited = before.waiting[one.stream].to_pylist() if one.stream in before.waiting else []
+    for scan in counted_scans(plan):
+        fresh = rows.get(scan.stream, ())
+        closed, frontier = (ticks.get(scan.stream, TICK_MIN) for ticks in (state.frontiers, frontiers))
+        waited = before.waiting[scan.stream].to_pylist() if scan.stream in before.waiting else []
         source = waited + [full(row) for row in fresh if row["tick"] >= closed]
-        told = before.counts_of(one)
+        told = before.counts_of(scan)
         ripe = [row for row in source if told.after < row["tick"] < frontier]
-        window = next(plan.sets[one.feeds[0].number].queries).query.window
+        window = next(plan.sets[scan.feeds[0].number].queries).query.window
         own = {id(row): _count(told, [row[str(key.column)] for key in (window.counted_by or ())]) for row in ripe}
         place = positions(window, ripe)
         placed = [{**row, "position": own[id(row)] + place[id(row)]} for row in ripe]
-        parts.append(take_tuples(plan, one, tuples_table(plan, one, placed)))
-        counts[counting_of(one)] = told.plus(_counted((window.counted_by or ()), ripe))
-        waiting[one.stream] = pa.Table.from_pylist([row for row in source if row["tick"] >= frontier], SCHEMA)
+        parts.append(take_tuples(plan, scan, tuples_table(plan, scan, placed)))
+        counts[counting_of(scan)] = told.plus(_counted((window.counted_by or ()), ripe))
+        waiting[scan.stream] = pa.Table.from_pylist([row for row in source if row["tick"] >= frontier], SCHEMA)
     return take_together(parts) if parts else Taken(), Positions(waiting, counts)
 
 

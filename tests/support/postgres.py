@@ -22,7 +22,7 @@ def find_programs() -> Path | None:
     here = shutil.which("initdb")
     if here is not None:
         return Path(here).resolve().parent
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda one: int(one.parts[-3]))
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
 
 
@@ -52,7 +52,7 @@ class Server:
 
     def start(self) -> None:
         own = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self._place}"]
-        given = " ".join(f"-c {one}" for one in (*own, *_SETTINGS))
+        given = " ".join(f"-c {setting}" for setting in (*own, *_SETTINGS))
         self._run("pg_ctl", "-D", self._data, "-w", "-l", str(self._place / "log"), "-o", given, "start")
 
     def stop(self) -> None:

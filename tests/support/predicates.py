@@ -231,15 +231,15 @@ def _leaf(node: exp.Expr, row: Row) -> Any:
     return float(node.name) if "e" in node.name.lower() else Fraction(node.name)
 
 
-def _compared(order: Callable[[Any, Any], bool], one: Any, other: Any) -> bool | None:
+def _compared(order: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:
     """Values are compared in Spark's order: NaN is the greatest number, strings are compared as bytes."""
-    if one is None or other is None:
+    if left is None or right is None:
         return None
-    if isinstance(one, date) or isinstance(other, date):
-        return order(*(each if isinstance(each, date) else date.fromisoformat(each) for each in (one, other)))
-    if isinstance(one, str):
-        return order(one.encode(), other.encode())
-    if isinstance(one, float) or isinstance(other, float):
-        numbers = float(one), float(other)
+    if isinstance(left, date) or isinstance(right, date):
+        return order(*(each if isinstance(each, date) else date.fromisoformat(each) for each in (left, right)))
+    if isinstance(left, str):
+        return order(left.encode(), right.encode())
+    if isinstance(left, float) or isinstance(right, float):
+        numbers = float(left), float(right)
         return order(*((1, 0.0) if math.isnan(each) else (0, each) for each in numbers))
-    return order(Fraction(one), Fraction(other))
+    return order(Fraction(left), Fraction(right))

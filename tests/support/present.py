@@ -60,9 +60,11 @@ def present(query: Query, reported: Sequence[Row], end: int) -> list[Row]:
         return [row for row in rows if row["window_end"] == end]
     held: list[Row] = []
     edges = ("window_start", "window_end", "change")
-    keys = [one.name for one in query.group_by] or [name for name in (rows[0] if rows else ()) if name not in edges]
+    keys = [grouping.name for grouping in query.group_by] or [
+        name for name in (rows[0] if rows else ()) if name not in edges
+    ]
     for row in sorted(rows, key=lambda row: row["window_end"]):
-        same = next((one for one in held if all(one[key] == row[key] for key in keys)), None)
+        same = next((held_row for held_row in held if all(held_row[key] == row[key] for key in keys)), None)
         if row["change"] != "insert" and same is not None:
             held.remove(same)
         if row["change"] != "delete":

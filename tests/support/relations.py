@@ -54,24 +54,26 @@ class RowVersions:
         found = dict(frames)
         for stream in plan.enriched:
             rows = list(frames.get(stream.base, ()))
-            for one in stream.enrichments:
-                rows = [row for each in rows for row in _joined(one, each, versions[one.relation])]
+            for enrichment in stream.enrichments:
+                rows = [row for each in rows for row in _joined(enrichment, each, versions[enrichment.relation])]
             found[stream.name] = rows
         return found
 
     def release(self) -> None: ...
 
 
-def _joined(one: Enrichment, row: Row, version: Rows) -> list[Row]:
+def _joined(enrichment: Enrichment, row: Row, version: Rows) -> list[Row]:
     """What becomes of one tuple, as Spark joins it."""
-    on = scalar(one.on.sql)
-    both = [_Enriched({**row, **{one.column(name): value for name, value in other.items()}}) for other in version]
+    on = scalar(enrichment.on.sql)
+    both = [
+        _Enriched({**row, **{enrichment.column(name): value for name, value in other.items()}}) for other in version
+    ]
     matches: list[Row] = [each for each in both if on(each) is True]
-    if one.kind is JoinKind.SEMI:
+    if enrichment.kind is JoinKind.SEMI:
         return [row] if matches else []
-    if one.kind is JoinKind.ANTI:
+    if enrichment.kind is JoinKind.ANTI:
         return [] if matches else [row]
-    return [_Enriched(row)] if one.kind is JoinKind.LEFT and not matches else matches
+    return [_Enriched(row)] if enrichment.kind is JoinKind.LEFT and not matches else matches
 
 
 class _Enriched(dict[str, Any]):
@@ -88,7 +90,7 @@ class Versions:
         self.by_round, self.round = by_round, 0
 
     def sources(self) -> dict[str, Callable[[], Rows]]:
-        names = {name for one in self.by_round for name in one}
+        names = {name for versions in self.by_round for name in versions}
         return {name: lambda name=name: self.current(name) for name in names}  # type: ignore[misc]
 
     def current(self, name: str) -> Rows:

@@ -65,20 +65,22 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
     state, plan, running = State(), None, {}
     run = Run([], [], [])
     seen: dict[str, int] = {}
-    for number, one in enumerate(rounds):
-        new = plan_of(one.queries, options)
+    for number, round_ in enumerate(rounds):
+        new = plan_of(round_.queries, options)
         if plan is not None and new is not plan and new != plan:
             state = carry(state, plan, new)
         plan = new
-        running = {name: life for name, life in running.items() if one.queries.get(name) == life.query}
-        for name, query in one.queries.items():
+        running = {name: life for name, life in running.items() if round_.queries.get(name) == life.query}
+        for name, query in round_.queries.items():
             if name not in running:
                 running[name] = Life(query, number, state.since.get(name))
                 run.lives.append(running[name])
-        seen = {"s": max([row["tick"] for row in one.rows] + list(seen.values()))} if one.rows or seen else {}
+        seen = {"s": max([row["tick"] for row in round_.rows] + list(seen.values()))} if round_.rows or seen else {}
         state, answers, counts = step(
             state,
-            RoundInput(taken_of_plan(plan, one.rows, state), {"s": one.watermark}, seen=seen, first=first_of(one.rows)),
+            RoundInput(
+                taken_of_plan(plan, round_.rows, state), {"s": round_.watermark}, seen=seen, first=first_of(round_.rows)
+            ),
             plan,
             history_ticks=history_ticks,
         )
@@ -101,17 +103,17 @@ def landmark_of(rounds: Sequence[Round], number: int, life: Life) -> int | None:
     if life.since is not None:
         return life.since
     first: int | None = None
-    for place, one in enumerate(rounds[: number + 1]):
+    for place, round_ in enumerate(rounds[: number + 1]):
         settled = first is not None and first < closed_before(rounds, place)
-        if one.rows and not settled:
-            smallest = min(row["tick"] for row in one.rows)
+        if round_.rows and not settled:
+            smallest = min(row["tick"] for row in round_.rows)
             first = smallest if first is None else min(first, smallest)
     return None if first is None else life.query.window.last_start(first)
 
 
 def closed_before(rounds: Sequence[Round], number: int) -> int:
     """Up to where windows are closed when a round starts."""
-    return max([TICK_MIN, *(one.watermark for one in rounds[:number])])
+    return max([TICK_MIN, *(round_.watermark for round_ in rounds[:number])])
 
 
 def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
@@ -121,7 +123,7 @@ def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
     done = TICK_MIN
     for number in range(life.first, life.last + 1):
         until = closed_before(rounds, number + 1)
-        arrived = [row for one in rounds[: number + 1] for row in one.rows]
+        arrived = [row for round_ in rounds[: number + 1] for row in round_.rows]
         expected[number] = [
             row
             for row in _all_answers(rounds, number, life, [row for row in arrived if _passes(life.query, row)], until)
@@ -139,7 +141,7 @@ def _all_answers(rounds: Sequence[Round], number: int, life: Life, arrived: Sequ
     if start is None:
         return []
     if until == TICK_MAX:
-        last = max(row["tick"] for one in rounds[: number + 1] for row in one.rows)
+        last = max(row["tick"] for round_ in rounds[: number + 1] for row in round_.rows)
         until = window.last_start(last) + window.slide_ticks
     return answer_from(life.query, arrived, start, until)
 

@@ -27,25 +27,27 @@ Row = dict[str, Any]
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> Iterator[Block]:
-    for one in asked:
-        rows = rows_in_span(one.planned.rows, _streams_of(plan, one, kept, folder), one.span)
+    for asked_rows in asked:
+        rows = rows_in_span(asked_rows.planned.rows, _streams_of(plan, asked_rows, kept, folder), asked_rows.span)
         if rows:
-            yield block_of(plan, one.planned, rows)
+            yield block_of(plan, asked_rows.planned, rows)
 
 
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> dict[str, Cells]:
     """Partials of the rows that enter in a span, by first and last end and group."""
     found = {}
-    for one in asked:
-        streams = _streams_of(plan, one, kept, folder)
-        lines = _entering(one.planned, streams, one.span)
+    for asked_rows in asked:
+        streams = _streams_of(plan, asked_rows, kept, folder)
+        lines = _entering(asked_rows.planned, streams, asked_rows.span)
         if lines:
-            found[one.planned.name] = summarised(one.planned, plan, _partials(plan, one.planned, lines))
+            found[asked_rows.planned.name] = summarised(
+                asked_rows.planned, plan, _partials(plan, asked_rows.planned, lines)
+            )
     return found
 
 
-def _streams_of(plan: Plan, one: AskedRows, kept: Kept, folder: TupleFolder) -> dict[str, list[Row]]:
-    names = one.planned.rows.streams
+def _streams_of(plan: Plan, asked_rows: AskedRows, kept: Kept, folder: TupleFolder) -> dict[str, list[Row]]:
+    names = asked_rows.planned.rows.streams
     return {stream.name: tuples_of(stream, kept, folder) for stream in plan.streams if stream.name in names}
 
 
@@ -67,7 +69,7 @@ def _entering(
             first = span.first
         if first <= last and (span.last is None or first <= span.last):
             row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=True)})
-            group = tuple(scalar(one.expression.sql)(row) for one in planned.query.group_by)
+            group = tuple(scalar(grouping.expression.sql)(row) for grouping in planned.query.group_by)
             found.setdefault((first, last, *group), []).append(row)
     return found
 
@@ -75,9 +77,9 @@ def _entering(
 def _partials(plan: Plan, planned: PlannedRows, lines: Mapping[tuple[Any, ...], list[Joined]]) -> pa.Table:
     kinds = [pa.int64(), pa.int64(), *(arrow_type(kind) for _, kind in plan.shapes[planned.shape].groups)]
     arrays = [pa.array([key[i] for key in lines], kind) for i, kind in enumerate(kinds)]
-    for one in planned.components:
-        fields = [fields_of(one, members) for members in lines.values()]
-        for place, kind in enumerate(field_types(one, {})):
+    for component in planned.components:
+        fields = [fields_of(component, members) for members in lines.values()]
+        for place, kind in enumerate(field_types(component, {})):
             arrays.append(pa.array([field[place] for field in fields], kind))
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
@@ -129,8 +131,8 @@ def _with_ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) 
             if first <= last and (span.last is None or first <= span.last):
                 row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=False)})
                 scope = row if len(selection.strands) > 1 else parts[0]
-                values = [scalar(one.expression.sql)(scope) for one in selection.columns]
-                named = dict(zip((one.name for one in rows.columns), values, strict=True))
+                values = [scalar(column.expression.sql)(scope) for column in selection.columns]
+                named = dict(zip((column.name for column in rows.columns), values, strict=True))
                 yield {"window_start": first - length, "window_end": first, **named, "valid_until": last + slide}
 
 

@@ -92,7 +92,7 @@ class RowRounds:
 
     def arrived(self, rounds: int) -> dict[str, list[Row]]:
         """All tuples of the first rounds, by stream."""
-        return {name: [row for one in self.rounds[:rounds] for row in one.get(name, ())] for name in self.streams}
+        return {name: [row for batch in self.rounds[:rounds] for row in batch.get(name, ())] for name in self.streams}
 
     def frontier(self, name: str, rounds: int) -> int:
         """How far a stream has come after so many rounds; the end comes after all of them."""
@@ -139,7 +139,7 @@ class RowRounds:
         rows = query.rows
         assert rows is not None
         (selection,) = rows.selections
-        came = {id(row): number for number, one in enumerate(self.rounds) for own in one.values() for row in own}
+        came = {id(row): number for number, batch in enumerate(self.rounds) for own in batch.values() for row in own}
         held = [passing(strand, self.arrived(len(self.rounds))) for strand in selection.strands]
         found: dict[int, list[Row]] = {number: [] for number in range(len(self.rounds) + 1)}
         for parts in joined_tuples(selection, held, "tick"):

@@ -77,8 +77,16 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
 def told(handle: Handle) -> list[tuple[Any, ...]]:
     """What rounds say of themselves, but for what depends on the placement."""
     return [
-        (one.round, one.events, one.late, one.untimed, one.results, one.watermark, one.plan_version)
-        for one in handle.recent_progress
+        (
+            progress.round,
+            progress.events,
+            progress.late,
+            progress.untimed,
+            progress.results,
+            progress.watermark,
+            progress.plan_version,
+        )
+        for progress in handle.recent_progress
     ]
 
 

@@ -45,7 +45,7 @@ def spark_join_sql(asked: Asked, ticks: Mapping[str, Sequence[int]]) -> str:
     """`ticks` are those of each stream, which decide where landmark windows end."""
     items = [f"{asked.first.alias}.__e AS window_end"]
     items += [f"{alias}.{column} AS g{i}" for i, (alias, column) in enumerate(asked.groups)]
-    items += [f"{_aggregate(one)} AS o{i}" for i, one in enumerate(asked.aggregates)]
+    items += [f"{_aggregate(aggregate)} AS o{i}" for i, aggregate in enumerate(asked.aggregates)]
     by = [f"{asked.first.alias}.__e", *(f"{alias}.{column}" for alias, column in asked.groups)]
     having = "" if asked.having is None else f" HAVING count(*) {asked.having[0]} {asked.having[1]}"
     source = asked.from_sql(lambda read: _source(asked, read, ticks))
@@ -55,7 +55,7 @@ def spark_join_sql(asked: Asked, ticks: Mapping[str, Sequence[int]]) -> str:
 def _source(asked: Asked, read: Read, ticks: Mapping[str, Sequence[int]]) -> str:
     if read.is_relation:
         return read.stream
-    last = max((tick for one in asked.reads if not one.is_relation for tick in ticks[one.stream]), default=0)
+    last = max((tick for joined in asked.reads if not joined.is_relation for tick in ticks[joined.stream]), default=0)
     last_end = last - (last - asked.end_residue) % asked.slide + asked.slide
     if read.length is None:
         own = f"tick - pmod(tick - {asked.end_residue}, {asked.slide}) + {asked.slide}"
@@ -65,7 +65,7 @@ def _source(asked: Asked, read: Read, ticks: Mapping[str, Sequence[int]]) -> str
     if window.slide_ticks > window.range_ticks:  # window() does not know gaps
         within = f"pmod(tick - {window.offset_ticks}, {window.slide_ticks})"
         where, length = f" WHERE {within} < {window.range_ticks}", window.slide_ticks
-    texts = (f"'{one} microseconds'" for one in (length, window.slide_ticks, window.offset_ticks))
+    texts = (f"'{duration} microseconds'" for duration in (length, window.slide_ticks, window.offset_ticks))
     end = f"unix_micros(window(timestamp_micros(tick), {', '.join(texts)}).start) + {window.range_ticks}"
     source = f"SELECT *, {end} AS __e FROM {read.stream}{where}"
     return f"(SELECT * FROM ({source}) WHERE __e <= {last_end})" if asked.is_landmark else f"({source})"

@@ -65,18 +65,18 @@ def _value(node: exp.Expr, row: Row) -> Any:
         case exp.NullSafeEQ():
             return _value(node.this, row) == _value(node.expression, row)
         case exp.Coalesce():
-            values = [_value(one, row) for one in (node.this, *node.expressions)]
+            values = [_value(operand, row) for operand in (node.this, *node.expressions)]
             return next((value for value in values if value is not None), None)
         case exp.Case():
-            branches = ((_value(one.this, row), one.args["true"]) for one in node.args["ifs"])
+            branches = ((_value(branch.this, row), branch.args["true"]) for branch in node.args["ifs"])
             found = next((value for condition, value in branches if condition), node.args.get("default"))
             return None if found is None else _value(found, row)
-    one, other = _value(node.this, row), _value(node.expression, row)
-    return None if one is None or other is None else _STRICT[type(node)](one, other)
+    left, right = _value(node.this, row), _value(node.expression, row)
+    return None if left is None or right is None else _STRICT[type(node)](left, right)
 
 
-def _logic(is_and: bool, one: bool | None, other: bool | None) -> bool | None:
+def _logic(is_and: bool, left: bool | None, right: bool | None) -> bool | None:
     decisive = not is_and
-    if decisive in (one, other):
+    if decisive in (left, right):
         return decisive
-    return None if None in (one, other) else is_and
+    return None if None in (left, right) else is_and

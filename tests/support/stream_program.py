@@ -67,7 +67,7 @@ def start(
             change_queries(handle, done.round)
 
     handle = loom.start(
-        ["parquet", *(sink(*one) for one in (sinks or {}).items())],
+        ["parquet", *(sink(*target) for target in (sinks or {}).items())],
         path=folder / "out",
         checkpoint=folder / "checkpoint",
         trigger={"availableNow": True},
@@ -98,7 +98,7 @@ def main() -> int:
     conf = {"spark.sql.shuffle.partitions": "2"}
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
     _, folder, placement, *others = sys.argv
-    sinks = {name: target for name, _, target in (one.partition("=") for one in others)}
+    sinks = {name: target for name, _, target in (text.partition("=") for text in others)}
     start(spark, Path(folder), placement, sinks, finish=False).await_termination()
     return 0
 

@@ -92,7 +92,7 @@ def random_query(rng: random.Random) -> str:
         aggregates.append(f"{text}{condition} AS o{number}")
     grouping = rng.choice(_GROUPINGS)
     head = f"{grouping}, " if grouping else ""
-    by = ", ".join(one.split(" AS ")[0] for one in grouping.split(", ")) if grouping else ""
+    by = ", ".join(item.split(" AS ")[0] for item in grouping.split(", ")) if grouping else ""
     tail = f" GROUP BY {by}" if by else ""
     having = rng.choice(["", "", " HAVING count(*) > 1"])
     return (

@@ -13,7 +13,7 @@ from windloom.plan.physical import PartialSet
 
 def any_choices(plan: Plan, rng: random.Random) -> Choices:
     """Any trees, any permitted technique for every component, any option of every switch."""
-    trees = [tree for one in plan.sets for tree in _any_trees(one, rng)]
+    trees = [tree for partial_set in plan.sets for tree in _any_trees(partial_set, rng)]
     options = {
         switch.name: {about: rng.choice(list(switch.options(plan, about))) for about in switch.in_force(plan)}
         for switch in SWITCHES.values()
@@ -21,11 +21,11 @@ def any_choices(plan: Plan, rng: random.Random) -> Choices:
     return Choices.of(trees, options)
 
 
-def _any_trees(one: PartialSet, rng: random.Random) -> list[TreeChoice]:
+def _any_trees(partial_set: PartialSet, rng: random.Random) -> list[TreeChoice]:
     members: dict[int, list[str]] = {}
-    for planned in one.queries:
+    for planned in partial_set.queries:
         members.setdefault(rng.randrange(3), []).append(planned.name)
-    techniques = {str(part.component): allowed(part.family) for part in one.components}
+    techniques = {str(part.component): allowed(part.family) for part in partial_set.components}
     return [
         TreeChoice(tuple(sorted(names)), tuple(sorted((part, rng.choice(found)) for part, found in techniques.items())))
         for names in members.values()

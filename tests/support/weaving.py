@@ -21,7 +21,7 @@ def tuples_of(
     ticks: Sequence[int], *columns: pa.Array | pa.ChunkedArray, words: int = 0, edges: EdgeSet = TICKS
 ) -> Tuples:
     """The first `words` columns are the signature."""
-    table = pa.table({"tick": pa.array(ticks, pa.int64()), **{f"x{i}": one for i, one in enumerate(columns)}})
+    table = pa.table({"tick": pa.array(ticks, pa.int64()), **{f"x{i}": column for i, column in enumerate(columns)}})
     return Tuples.of(table, words, edges)
 
 
@@ -33,6 +33,6 @@ def cut_of(tuples: Tuples, edges: EdgeSet = TICKS, groups: tuple[int, ...] = (),
 
 def woven_cells(planned: PlannedComponent, cells: Sequence[pa.Array]) -> AnyLifted:
     """One component over cells that hold the values of an array each; there is a NULL in each of them as well."""
-    values = pa.concat_arrays([pa.concat_arrays([one, pa.nulls(1, one.type)]) for one in cells])
-    ticks = np.repeat(np.arange(len(cells)), [len(one) + 1 for one in cells])
+    values = pa.concat_arrays([pa.concat_arrays([cell, pa.nulls(1, cell.type)]) for cell in cells])
+    ticks = np.repeat(np.arange(len(cells)), [len(cell) + 1 for cell in cells])
     return planned.card.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), Read(0))
