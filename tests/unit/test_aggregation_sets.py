@@ -11,11 +11,11 @@ def joined(tuples: Arrivals, setting: Setting) -> np.ndarray:
     """By definition: the last tuples of both streams, each with each."""
     found = np.zeros((setting.groups[0] * setting.groups[1], 3), np.int64)
     last = [np.flatnonzero(tuples.stream == side)[-setting.windows[side] :] for side in (0, 1)]
-    for one in last[0]:
-        for other in last[1]:
-            if tuples.value[one] == tuples.value[other]:
-                place = tuples.group[one] * setting.groups[1] + tuples.group[other]
-                found[place] += (tuples.amount[one], tuples.amount[other], 1)
+    for left in last[0]:
+        for right in last[1]:
+            if tuples.value[left] == tuples.value[right]:
+                place = tuples.group[left] * setting.groups[1] + tuples.group[right]
+                found[place] += (tuples.amount[left], tuples.amount[right], 1)
     return found
 
 

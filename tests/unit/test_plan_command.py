@@ -29,12 +29,12 @@ def test_a_workload_is_told_as_json(plan: Plan, workload: str) -> None:
     outcome = plan("--workload", workload, "--queries", 40, "--rate", 20, "--seed", 5, "--cost", "paper", "--json")
     assert (outcome.code, outcome.err) == (0, "")
     told = json.loads(outcome.out)
-    (one,) = told["sets"]
-    assert (told["queries"], one["rate"], one["rate_from"]) == (40, 20.0, "given")
-    assert sum(tree["queries"] for tree in one["trees"]) == 40
-    assert sum(tree["cost"] for tree in one["trees"]) == pytest.approx(told["cost"])
-    assert told["tree_count"] == len(one["trees"]) > 1
-    assert all(tree["edges_per_second"] > 0 for tree in one["trees"])
+    (partial_set,) = told["sets"]
+    assert (told["queries"], partial_set["rate"], partial_set["rate_from"]) == (40, 20.0, "given")
+    assert sum(tree["queries"] for tree in partial_set["trees"]) == 40
+    assert sum(tree["cost"] for tree in partial_set["trees"]) == pytest.approx(told["cost"])
+    assert told["tree_count"] == len(partial_set["trees"]) > 1
+    assert all(tree["edges_per_second"] > 0 for tree in partial_set["trees"])
     assert told["seconds"] >= 0
     assert told["peak_memory_bytes"] > 1 << 20
 
@@ -46,8 +46,10 @@ def test_costs_are_predicted_seconds_unless_the_papers_are_asked_for(plan: Plan)
     assert (predicted["unit"], counted["unit"]) == ("seconds per second", "operations per second")
     assert "operations_per_edge" not in predicted["sets"][0]["trees"][0]
     for told in (predicted, counted):
-        (one,) = told["sets"]
-        assert one["cost"] == pytest.approx(one["once"] + sum(tree["cost"] for tree in one["trees"]))
+        (partial_set,) = told["sets"]
+        assert partial_set["cost"] == pytest.approx(
+            partial_set["once"] + sum(tree["cost"] for tree in partial_set["trees"])
+        )
     assert 0 < predicted["cost"] < 1 < counted["cost"]
 
 

@@ -32,7 +32,7 @@ def test_catalogs_are_always_the_same_and_a_longer_one_goes_on_where_a_shorter_e
 def test_bids_are_always_the_same_and_a_longer_stream_begins_with_a_shorter(tmp_path: Path) -> None:
     write_bids(tmp_path / "short", events=2_000, per_file=1_000)
     write_bids(tmp_path / "long", events=3_500, per_file=1_000)
-    short, long = (pq.read_table(tmp_path / one) for one in ("short", "long"))
+    short, long = (pq.read_table(tmp_path / name) for name in ("short", "long"))
     assert long.slice(0, 2_000).equals(short)
     assert long.num_rows == 3_500
     assert long["ts"].cast(pa.int64()).to_pylist() == [1_000 * i for i in range(3_500)]

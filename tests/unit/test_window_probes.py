@@ -22,10 +22,10 @@ def drawn() -> Feed:
 def true_results() -> int:
     """By definition: four tuples of one value that were in their windows together."""
     feed = drawn()
-    of_stream = [np.flatnonzero(feed.stream == one).tolist() for one in range(4)]
+    of_stream = [np.flatnonzero(feed.stream == number).tolist() for number in range(4)]
     return sum(
         len({int(feed.value[time]) for time in times}) == 1
-        and min(time + int(feed.lengths[one]) for one, time in enumerate(times)) > max(times)
+        and min(time + int(feed.lengths[number]) for number, time in enumerate(times)) > max(times)
         for times in product(*of_stream)
     )
 

@@ -49,16 +49,16 @@ AGGREGATES = [
     for column in ("x", "n", "i", "d", "b", "k")
     if (aggregate := asked(function, column)) is not None
 ]
-EVERY = pytest.mark.parametrize(("function", "column", "aggregate"), AGGREGATES, ids=lambda one: str(one)[:20])
+EVERY = pytest.mark.parametrize(("function", "column", "aggregate"), AGGREGATES, ids=lambda value: str(value)[:20])
 
 
 def cells(aggregate: Aggregate, rows: Sequence[dict[str, Any]], intake: str = "auto") -> list[AnyLifted]:
     """The aggregate's components over the one slice that holds these tuples."""
     query = make_query("q", TimeWindow(100, 100), [aggregate])
     plan = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake=intake), Known())
-    (one,) = plan.sets
-    held = taken_of_plan(plan, rows).cells[one.number].lifted
-    found = {planned.component: part for planned, part in zip(one.components, held, strict=True)}
+    (partial_set,) = plan.sets
+    held = taken_of_plan(plan, rows).cells[partial_set.number].lifted
+    found = {planned.component: part for planned, part in zip(partial_set.components, held, strict=True)}
     return [found[component] for component in aggregate.components]
 
 
@@ -80,9 +80,11 @@ def read(aggregate: Aggregate, found: Sequence[AnyLifted]) -> Any:
         held = [(values[code], int(count)) for code, count in zip(codes, counts, strict=True)]
         return [held[first:last] for first, last in pairwise(bounds)]
     combined = []
-    for one in found:
-        assert isinstance(one, Lifted)
-        combined.append(Combined(one.parts, None if one.valid is None else one.valid.value > 0, one.dictionary))
+    for lifted in found:
+        assert isinstance(lifted, Lifted)
+        combined.append(
+            Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+        )
     assert aggregate.argument is not None
     argument = COLUMNS[str(aggregate.argument.column)]
 
@@ -115,20 +117,20 @@ def test_one_tuple_is_answered_by_the_definition(function: str, column: str, agg
 @EVERY
 def test_neutral_cells_change_nothing(function: str, column: str, aggregate: Aggregate) -> None:
     held = cells(aggregate, ROWS)
-    planned = [PlannedComponent(one, COLUMNS[column]) for one in aggregate.components]
+    planned = [PlannedComponent(component, COLUMNS[column]) for component in aggregate.components]
     pairs = list(zip(planned, held, strict=True))
     plain = read(aggregate, [together([part]) for _, part in pairs])
-    assert read(aggregate, [together([part, neutral(one, 2)]) for one, part in pairs]) == plain
-    assert read(aggregate, [together([neutral(one, 2), part]) for one, part in pairs]) == plain
+    assert read(aggregate, [together([part, neutral(component, 2)]) for component, part in pairs]) == plain
+    assert read(aggregate, [together([neutral(component, 2), part]) for component, part in pairs]) == plain
 
 
 @EVERY
 def test_cells_are_merged_in_any_order(function: str, column: str, aggregate: Aggregate) -> None:
     parts = [cells(aggregate, [row]) for row in ROWS]
     by_component = list(zip(*parts, strict=True))
-    plain = read(aggregate, [together(one) for one in by_component])
+    plain = read(aggregate, [together(pieces) for pieces in by_component])
     for order in ((3, 2, 1, 0), (1, 3, 0, 2)):
-        found = read(aggregate, [together(one, order) for one in by_component])
+        found = read(aggregate, [together(pieces, order) for pieces in by_component])
         near = isinstance(found, float) and isinstance(plain, float) and math.isclose(found, plain, rel_tol=1e-12)
         assert found == plain or near
 
@@ -137,7 +139,7 @@ def test_cells_are_merged_in_any_order(function: str, column: str, aggregate: Ag
 def test_cells_that_are_kept_stay_what_they_are(function: str, column: str, aggregate: Aggregate) -> None:
     for row in ROWS:
         held = cells(aggregate, [row])
-        nothing = [neutral(PlannedComponent(one, COLUMNS[column]), 1) for one in aggregate.components]
+        nothing = [neutral(PlannedComponent(component, COLUMNS[column]), 1) for component in aggregate.components]
         kept = []
         for part, none in zip(held, nothing, strict=True):
             both = concat(part, none)

@@ -49,9 +49,9 @@ def test_what_keeps_its_laws_is_taken(name: str) -> None:
 
 
 def test_a_copy_of_a_definition_is_the_same_and_another_one_is_not() -> None:
-    one, copy = (define_aggregate("geo_mean", **DEFINITIONS["geo_mean"]()) for _ in range(2))
-    assert one == copy
-    assert hash(one) == hash(copy)
+    first, copy = (define_aggregate("geo_mean", **DEFINITIONS["geo_mean"]()) for _ in range(2))
+    assert first == copy
+    assert hash(first) == hash(copy)
     assert define() == define()
     assert define() != define(lower=lambda value: -value)
     assert define(lower=_scaled(2.0)) != define(lower=_scaled(3.0))

@@ -40,7 +40,7 @@ def test_a_csv_becomes_a_catalog_that_parses(tmp_path: Path) -> None:
         "price": "double",
         "volume": "bigint",
     }
-    assert [one.name for one in catalog.parse()] == ["per_minute", "last_hour"]
+    assert [query.name for query in catalog.parse()] == ["per_minute", "last_hour"]
     assert "event time ts (the only timestamp)" in said
     assert "windloom run" in said
 

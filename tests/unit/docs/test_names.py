@@ -118,7 +118,7 @@ def test_every_name_in_the_drawings_of_the_architecture_exists() -> None:
 
 def instance_names(owner: type) -> set[str]:
     """Attributes that instances get when they are made."""
-    sources = [inspect.getsource(one) for one in owner.__mro__ if one.__module__.startswith("windloom.")]
+    sources = [inspect.getsource(class_) for class_ in owner.__mro__ if class_.__module__.startswith("windloom.")]
     return {name for source in sources for name in re.findall(r"self\.(\w+)[^=]*=", source)}
 
 
@@ -156,7 +156,9 @@ def shell_lines(page: Path) -> Iterator[str]:
 
 @every_page
 def test_every_command_and_option_exists(page: Path) -> None:
-    options = {name: {opt for one in command.params for opt in one.opts} for name, command in cli.commands.items()}
+    options = {
+        name: {opt for parameter in command.params for opt in parameter.opts} for name, command in cli.commands.items()
+    }
     every = {option for found in options.values() for option in found}
     for line in shell_lines(page):
         words = re.sub(r"'[^']*'|\"[^\"]*\"", "TEXT", line).split()
@@ -200,4 +202,6 @@ def test_the_command_line_is_described() -> None:
     for name, command in cli.commands.items():
         assert command.help, name
         assert command.epilog, name
-        assert [one.name for one in command.params if isinstance(one, click.Option) and not one.help] == []
+        assert [
+            parameter.name for parameter in command.params if isinstance(parameter, click.Option) and not parameter.help
+        ] == []

@@ -59,7 +59,7 @@ def test_a_round_keeps_the_plan_it_began_with(tmp_path: Path) -> None:
     with opened(tmp_path) as checkpoint:
         assert checkpoint.begin(0).version == 0
         assert checkpoint.begin(1).version == 2
-        assert [one.version for one in checkpoint.plans()] == [0, 1, 2]
+        assert [plan.version for plan in checkpoint.plans()] == [0, 1, 2]
         second = checkpoint.plan(1)
         assert second == PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, CHOICES)
         assert second.history_ticks == 7
@@ -104,7 +104,7 @@ def test_progress_is_kept_by_round(tmp_path: Path) -> None:
         assert checkpoint.last_committed == 2
         assert checkpoint.progress(1) == {"round": 1, "seconds": {"step": 0.1}}
         (tmp_path / "commits" / "000000001.json").write_bytes(b"")
-        assert [one["round"] for one in checkpoint.recent_progress(2)] == [2]
+        assert [progress["round"] for progress in checkpoint.recent_progress(2)] == [2]
 
 
 def test_only_what_recovery_may_need_is_kept(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_files_are_kept_by_name_and_travel_by_place(tmp_path: Path) -> None:
     elsewhere = pickle.loads(pickle.dumps(files))
     assert elsewhere.read(second) == b"one two"
     elsewhere.keep_only({second})
-    assert [one.name for one in (tmp_path / "shards").iterdir()] == [second]
+    assert [path.name for path in (tmp_path / "shards").iterdir()] == [second]
     with pytest.raises(WindloomError, match=f"'{first}' is missing"):
         files.read(first)
 
@@ -65,7 +65,7 @@ def test_files_that_are_pinned_stay_until_nobody_reads_them(tmp_path: Path) -> N
     files = ShardFiles(str(tmp_path))
 
     def held() -> set[str]:
-        return {one.name for one in (tmp_path / "shards").iterdir()}
+        return {path.name for path in (tmp_path / "shards").iterdir()}
 
     for name in "abcd":
         files.write(name, [b"x"])
@@ -100,7 +100,7 @@ def test_blocks_of_answers_come_back_one_by_one() -> None:
 def test_blocks_of_a_shape_are_joined_up_to_a_size() -> None:
     other = Block(1, ("b",), np.array([0, 1]), BLOCK.table.slice(0, 1))
     found = list(joined([BLOCK, other, BLOCK, BLOCK, other], rows=5))
-    assert [(one.shape, one.queries, one.bounds.tolist()) for one in found] == [
+    assert [(block.shape, block.queries, block.bounds.tolist()) for block in found] == [
         (3, ("a", "ä", "a", "ä"), [0, 1, 3, 4, 6]),
         (1, ("b", "b"), [0, 1, 2]),
         (3, ("a", "ä"), [0, 1, 3]),
@@ -136,7 +136,7 @@ def test_notes_add_up_and_stay_in_the_log() -> None:
     assert counts_of(notes, late) == StepCounts({0: 15, 1: 3}, {0: 6}, late)
     assert kept_from_of(notes) == {0: 40, 1: 7}
     state = State().forgetting(kept_from_of(notes))
-    assert {number: one.kept_from for number, one in state.history.items()} == {0: 40, 1: 7}
+    assert {number: history.kept_from for number, history in state.history.items()} == {0: 40, 1: 7}
     assert notes[0].files == ["0.state"]
     assert notes[1].files == ["1.state", "1.answers"]
 

@@ -40,8 +40,8 @@ def files_in(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "checkpoint" / "tuples").rglob("*.parquet"))
 
 
-def named(one: MicroBatches) -> list[str]:
-    return sorted(file.name.rpartition("/")[2] for kept in one.state.kept.values() for file in kept.files)
+def named(batches: MicroBatches) -> list[str]:
+    return sorted(file.name.rpartition("/")[2] for kept in batches.state.kept.values() for file in kept.files)
 
 
 def test_files_go_when_no_open_window_needs_them(tmp_path: Path) -> None:
@@ -149,8 +149,15 @@ def test_a_file_that_is_lost_while_the_stream_runs_is_named_and_other_queries_go
                 assert done.lost[0].endswith(name)
         stream.finish()
     found = [query for own in answers_in(tmp_path).values() for query in own.items()]
-    assert sum(one["n"] for query, own in found if query == "counted" for one in own) == 6
-    assert {one["window_end"] for query, own in found if query == "sliding" for one in own} == {5, 17, 21, 25, 29, 33}
+    assert sum(answer["n"] for query, own in found if query == "counted" for answer in own) == 6
+    assert {answer["window_end"] for query, own in found if query == "sliding" for answer in own} == {
+        5,
+        17,
+        21,
+        25,
+        29,
+        33,
+    }
 
 
 def test_a_file_that_is_lost_before_its_round_is_answered_again(tmp_path: Path) -> None:
@@ -209,5 +216,5 @@ def test_coverage_is_known_by_columns_and_conditions() -> None:
     assert kept.since(["b"], "b > 1") == 10
     assert kept.since(["c"], None) is None
     assert [file.name for file in kept.between(9, 10)] == ["f"]
-    assert [one.since for one in kept.without_before(10).coverages] == [10, 10]
+    assert [coverage.since for coverage in kept.without_before(10).coverages] == [10, 10]
     assert kept.without_before(9) is kept

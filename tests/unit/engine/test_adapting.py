@@ -41,8 +41,8 @@ def batches(rounds: int = 14) -> list[Frames]:
 def live(folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placement: str = "driver") -> MicroBatches:
     with MicroBatches(folder, STREAMS, adapt=adapt, placement=placement) as life:
         life.change(QUERIES)
-        for one in rounds[life.loop.next_round :]:
-            life.round(one)
+        for round_ in rounds[life.loop.next_round :]:
+            life.round(round_)
         return life
 
 
@@ -65,7 +65,7 @@ def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, placement: str) -
     assert last.fidelity is not None
     assert 0.0 <= last.fidelity <= 1.0
     assert last.regret >= 0.0
-    assert {one.switches for one in fixed.done} == {0}
+    assert {progress.switches for progress in fixed.done} == {0}
     # A prediction is of the round that follows; the first rounds have none.
     assert fixed.done[-1].predicted is None
     assert life.done[0].predicted is None
@@ -82,7 +82,7 @@ def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_had_begun(tmp_
     life = live(tmp_path / "adapting", rounds, CHARTS)
     assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
     versions = [life.checkpoint.begun(number) for number in range(9)]
-    known = [one.plan_version for one in versions if one is not None]
+    known = [record.plan_version for record in versions if record is not None]
     assert known == sorted(known)
 
 
@@ -94,7 +94,7 @@ def test_a_restart_goes_on_with_what_was_counted_and_learned(tmp_path: Path) -> 
     again = live(tmp_path, rounds, CHARTS)
     assert again.loop.adapting is not None
     after = again.loop.adapting.adapter
-    assert [one.round for one in again.done] == [9, 10, 11]
+    assert [progress.round for progress in again.done] == [9, 10, 11]
     assert again.done[0].moves >= first.done[-1].moves > 0
     assert again.done[0].switches >= first.done[-1].switches > 0
     assert before.correction.rounds > 0
@@ -114,13 +114,13 @@ def test_queries_that_change_get_charts_of_their_own(tmp_path: Path) -> None:
     rounds = batches(9)
     with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
         life.change(QUERIES)
-        for one in rounds[:4]:
-            life.round(one)
+        for round_ in rounds[:4]:
+            life.round(round_)
         assert life.loop.adapting is not None
         chart = life.loop.adapting.adapter.followed[0].chart
         life.change({"a": QUERIES["a"]})
-        for one in rounds[4:]:
-            life.round(one)
+        for round_ in rounds[4:]:
+            life.round(round_)
         after = life.loop.adapting.adapter.followed[0].chart
         assert after is not None
         assert after is not chart

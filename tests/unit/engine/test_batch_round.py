@@ -75,7 +75,7 @@ def test_one_round_answers_what_a_stream_answers_when_it_is_finished(plan: Plan,
     for name in names:
         assert in_order(memory.rows(name)) == in_order(streamed.rows(name)) != []
     assert set(ran.outcome.state.frontiers.values()) == {TICK_MAX}
-    assert ran.outcome.observed.sets.keys() == {one.identity for one in plan.sets}
+    assert ran.outcome.observed.sets.keys() == {partial_set.identity for partial_set in plan.sets}
     assert set(answers_in(tmp_path)) > {0}, "the stream needed several rounds for it"
 
 
@@ -103,7 +103,7 @@ def test_the_store_shows_one_round_of_the_parquet_sink_when_everything_is_there(
         run_whole(plan, [store, memory])
         assert not out.exists()
     infos = tables.infos(plan)
-    assert sorted(one.relative_to(out).as_posix() for one in out.rglob("*") if one.is_file()) == sorted(
+    assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()) == sorted(
         ["manifest.json", *(f"{name}/round-000000000.parquet" for name in infos)]
     )
     manifest = json.loads((out / "manifest.json").read_text())

@@ -64,8 +64,8 @@ def test_a_round_waits_for_a_sink_that_is_down_and_gives_it_the_same_rows(tmp_pa
     with MicroBatches(tmp_path, STREAMS, placement=placement, sinks={"flaky": flaky}) as life, pieces_of(1):
         life.change(QUERIES)
         done = [life.round(frames(1, 2, 12, 23, 30)), life.round(frames(41, 42, 66))]
-        assert count(flaky, life) == sum(one.results for one in done) > 0
-        assert [None if one is None else (one.sink, one.round, one.attempts) for one in life.waits] == [
+        assert count(flaky, life) == sum(progress.results for progress in done) > 0
+        assert [None if wait is None else (wait.sink, wait.round, wait.attempts) for wait in life.waits] == [
             *(("flaky", number, attempt) if attempt else None for number in (0, 1) for attempt in (1, 2, 3, 0))
         ]
         assert "round 0 waits for the sink 'flaky' since " in str(life.waits[0])
@@ -73,11 +73,11 @@ def test_a_round_waits_for_a_sink_that_is_down_and_gives_it_the_same_rows(tmp_pa
             life.waits[0]
         )
         assert life.loop.delivery.waiting is None
-    for one in done:
-        assert one.sinks["flaky"]["letters"] == 2
-        assert one.sinks["flaky"]["waited"] > 0
-        assert "waited" not in one.sinks["parquet"]
-        assert one.seconds["waiting"] > 0
+    for progress in done:
+        assert progress.sinks["flaky"]["letters"] == 2
+        assert progress.sinks["flaky"]["waited"] > 0
+        assert "waited" not in progress.sinks["parquet"]
+        assert progress.seconds["waiting"] > 0
 
 
 def test_a_sink_alone_is_given_the_same_rows_too(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_a_stream_that_waits_stops_when_it_is_told_to(tmp_path: Path, monkeypatc
     flaky = Flaky(1)
     with (
         MicroBatches(tmp_path, STREAMS, sinks={"flaky": flaky}, sink_patience=1e6) as life,
-        ThreadPoolExecutor(1) as one,
+        ThreadPoolExecutor(1) as pool,
     ):
         life.change(QUERIES)
-        round = one.submit(life.round, frames(1, 2, 12, 23, 30))
+        round = pool.submit(life.round, frames(1, 2, 12, 23, 30))
         assert flaky.is_down.wait(60)
         with life.loop.lock:  # which a round that waits does not hold
             assert life.loop.delivery.waiting is not None

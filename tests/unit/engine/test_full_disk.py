@@ -39,7 +39,7 @@ def test_a_file_is_whole_or_not_there(disk: Path) -> None:
         storage.write("a", b"y" * 100_000)
     check(caught.value, disk)
     assert storage.read("a") == b"before"
-    assert [one.name for one in disk.iterdir()] in (["ballast", "a"], ["a", "ballast"])
+    assert [path.name for path in disk.iterdir()] in (["ballast", "a"], ["a", "ballast"])
     ballast.unlink()
     storage.write("a", b"y" * 100_000)
 

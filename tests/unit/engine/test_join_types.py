@@ -45,7 +45,7 @@ def test_types_of_a_join_and_of_its_sides_are_known_without_a_session(registry: 
     assert types["orders", "upper(user)"] == "string"
     assert types["clicks", "CAST(seen AS DECIMAL(10, 0))"] == "decimal(10,0)"
     assert types["clicks", "cost > 1"] == "boolean"
-    assert all(ExpressionKey(name, one.sql) in registry.types() for name, one in query.evaluated)
+    assert all(ExpressionKey(name, expression.sql) in registry.types() for name, expression in query.evaluated)
 
 
 @pytest.mark.parametrize(

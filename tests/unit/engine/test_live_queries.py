@@ -47,7 +47,7 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
         assert live.plan_of(record).find(f"guest_{version}")
         if version in (6, 39):
             gc.collect()
-            counts.append(tuple(sum(type(one) is kind for one in gc.get_objects()) for kind in (Plan, Query)))
+            counts.append(tuple(sum(type(held) is kind for held in gc.get_objects()) for kind in (Plan, Query)))
     assert list(record.queries) == ["stays", "guest_39"]
     assert counts[0] == counts[1]
 

@@ -47,7 +47,7 @@ def in_order(folder: Path) -> dict[int, dict[str, list[str]]]:
 
 
 def shown(folder: Path) -> set[str]:
-    return {one.name for one in (folder / "answers").glob("*/*.parquet")}
+    return {path.name for path in (folder / "answers").glob("*/*.parquet")}
 
 
 def test_tables_with_many_rows_are_written_by_shards_and_others_by_the_driver(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_round_that_is_logged_gives_the_rows_of_its_pieces_to_sinks_that_came_
         live(tmp_path, sinks={"memory": memory})
     live(tmp_path / "driver", "driver")
     assert in_order(tmp_path) == in_order(tmp_path / "driver")
-    tables = [one.name for one in (tmp_path / "answers").iterdir() if one.is_dir() and one.name != FOLDER]
+    tables = [path.name for path in (tmp_path / "answers").iterdir() if path.is_dir() and path.name != FOLDER]
     held = [memory.rows(name) for name in tables]
     rows = sum(table.num_rows for table in held if table is not None)
     assert rows == sum(len(rows) for round in (1, 2) for rows in answers_in(tmp_path).get(round, {}).values())

@@ -144,13 +144,13 @@ def test_a_crash_between_any_two_statements_leaves_the_whole_round_or_nothing(op
     with watched(passed.append):
         opened.sink.write(0, given)
     for number in range(len(passed)):
-        with Opened(opened.server, opened.folder) as one:
+        with Opened(opened.server, opened.folder) as fresh:
             with pytest.raises(CrashError), crash_after(number):
-                one.sink.write(0, given)
-            assert one.round == (0 if number == len(passed) - 1 else -1)
-            one.again().write(0, given)
-            assert one.rows("a", "n") == [(1,)]
-            assert one.rows("b", "n") == [(2,)]
+                fresh.sink.write(0, given)
+            assert fresh.round == (0 if number == len(passed) - 1 else -1)
+            fresh.again().write(0, given)
+            assert fresh.rows("a", "n") == [(1,)]
+            assert fresh.rows("b", "n") == [(2,)]
 
 
 def test_a_server_that_goes_away_is_down_and_takes_the_round_when_it_is_back(opened: Opened) -> None:

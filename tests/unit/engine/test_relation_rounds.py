@@ -47,7 +47,7 @@ class Case:
 
     def __init__(self, folder: Path, versions: Sequence[Rows], placement: str = "driver") -> None:
         self.folder, self.placement = folder, placement
-        self.versions = [dict.fromkeys([*RELATIONS, *ATTACHED], one) for one in versions]
+        self.versions = [dict.fromkeys([*RELATIONS, *ATTACHED], rows) for rows in versions]
 
     def life(self, texts: Mapping[str, str], **options: Any) -> MicroBatches:
         registry = registered(texts)
@@ -81,14 +81,14 @@ def test_a_relation_is_logged_when_it_has_changed_and_read_only_if_it_may_have(t
         # Round 1 has the same list, which is not read again; round 2 an equal one, which is read and found equal.
         assert life.relations.taken == 3
         assert [sorted(log.input.versions) for log in logs(life)] == [["r"], [], [], ["r"], []]
-        assert [one.relations["r"]["changed"] for one in done] == [True, False, False, True, False]
-        assert {one.relations["r"]["version"] for one in done} == {1, 2}
+        assert [progress.relations["r"]["changed"] for progress in done] == [True, False, False, True, False]
+        assert {progress.relations["r"]["version"] for progress in done} == {1, 2}
         assert done[-1].relations["r"] == {**done[-1].relations["r"], "round": 3, "rows": 2}
     assert case.rows("q") == {10: [("a", 1, 1)], 20: [("a", 1, 1)], 30: [("a", 2, 11)], 40: [("a", 2, 11)]}
 
 
 def test_a_round_that_closes_no_window_of_its_queries_does_not_look(tmp_path: Path) -> None:
-    case = Case(tmp_path, [version(("a", one)) for one in range(6)])
+    case = Case(tmp_path, [version(("a", number)) for number in range(6)])
     with case.life({"q": INNER}) as life:
         for tick in (5, 6, 7, 12, 13, 25):
             life.round({"s": [tuple_at(tick)]})
@@ -114,7 +114,7 @@ def test_a_query_that_needs_more_of_a_relation_has_it_read_again_and_sees_it_in_
 ) -> None:
     """Windows of the past, too: a query that is added answers them in its first round, which has one version."""
     more = INNER.replace("sum(b.i)", "max(b.i)")
-    case = Case(tmp_path, [version(("a", one)) for one in range(5)], placement)
+    case = Case(tmp_path, [version(("a", number)) for number in range(5)], placement)
     with case.life({"q": INNER}) as life:
         for tick in (5, 15):
             life.round({"s": [tuple_at(tick)]})
@@ -192,7 +192,7 @@ def test_a_query_that_is_replaced_and_one_that_comes_back_see_the_version_of_the
 ) -> None:
     """What is replaced is another query; while nobody reads a relation, nobody looks at it."""
     other = INNER.replace("sum(b.i)", "min(b.i)")
-    case = Case(tmp_path, [version(("a", one), ("a", 9)) for one in range(7)], placement)
+    case = Case(tmp_path, [version(("a", number), ("a", 9)) for number in range(7)], placement)
     lives: list[dict[str, str]] = [{"q": INNER}, {"q": other}, {"plain": PLAIN}, {"q": INNER}]
     types = registered({"q": INNER, "other": other, "plain": PLAIN}).types()
     ticks, looked = iter((5, 15, 25, 35, 45, 55, 65)), []
@@ -257,7 +257,7 @@ def test_a_relation_is_no_figure_of_a_chart() -> None:
     estimates = Estimates({"s": seen, enriched: replace(seen, rate=Mean(20.0, 1))}, {})
     wanted = {Figure(Kind.RATE, "s"): 30.0, Figure(Kind.ROUND, "s"): 4.0}
     moved = with_figures(estimates, basin, wanted).streams
-    assert {name: (one.rate.value, one.round and one.round.value) for name, one in moved.items()} == {
+    assert {name: (memory.rate.value, memory.round and memory.round.value) for name, memory in moved.items()} == {
         "s": (30.0, 4.0),
         enriched: (60.0, 4.0),
     }

@@ -204,7 +204,7 @@ def test_several_sinks_are_given_the_same_rows(tmp_path: Path) -> None:
 @both
 def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Path, placement: str) -> None:
     def states() -> set[str]:
-        return {one.name for one in (tmp_path / "checkpoint").glob("shards/*.state")}
+        return {path.name for path in (tmp_path / "checkpoint").glob("shards/*.state")}
 
     with MicroBatches(tmp_path, DELAYED, placement=placement) as life, ThreadPoolExecutor(1) as rounds:
         life.change(QUERIES)
@@ -221,5 +221,5 @@ def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Pat
             found += read
         assert not before & states(), "nobody reads them any more"
         assert life.loop.next_round == 3
-    assert {one.frontiers["s"] for one in found} == {held.frontiers["s"]}
-    assert sum(one.cells[0].tuples.sum() for one in found if 0 in one.cells) > 0
+    assert {state.frontiers["s"] for state in found} == {held.frontiers["s"]}
+    assert sum(state.cells[0].tuples.sum() for state in found if 0 in state.cells) > 0

@@ -59,7 +59,7 @@ def life_of(folder: Path, placement: str, budget: float | None = 3.0, **more: An
 
 
 class _Unlearned(Learned):
-    def add(self, one: Measured) -> None: ...
+    def add(self, measured: Measured) -> None: ...
 
 
 @both

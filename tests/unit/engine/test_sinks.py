@@ -128,7 +128,11 @@ def test_one_sink_several_or_a_function_are_chosen(tmp_path: Path) -> None:
 def shown_sink() -> str:
     """The sink that docs/sinks.md shows."""
     page = (Path(__file__).resolve().parents[3] / "docs" / "sinks.md").read_text()
-    (block,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class JsonLinesSink" in one)
+    (block,) = (
+        block_text
+        for block_text in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        if "class JsonLinesSink" in block_text
+    )
     return str(block)
 
 
@@ -189,7 +193,7 @@ def test_an_entry_point_that_brings_no_sink_is_named(name: str, words: str) -> N
 def test_a_package_that_is_not_installed_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, name: str, package: str, extra: str
 ) -> None:
-    for module in [one for one in sys.modules if one.startswith((package, f"windloom.engine.sinks.{name}"))]:
+    for module in [name_ for name_ in sys.modules if name_.startswith((package, f"windloom.engine.sinks.{name}"))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
     with pytest.raises(WindloomError) as caught:

@@ -25,11 +25,11 @@ def opened(folder: Path, receiver: Receiver, **options: Any) -> WebhookSink:
 
 def rows(receiver: Receiver) -> list[tuple[str, int, int]]:
     found = receiver.letters.values()
-    return sorted((one["query"], one["round"], row["n"]) for one in found for row in one["rows"])
+    return sorted((letter["query"], letter["round"], row["n"]) for letter in found for row in letter["rows"])
 
 
 def dead(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(one.read_text()) for one in sorted(folder.glob("checkpoint/webhook-*/dead/*.json"))]
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("checkpoint/webhook-*/dead/*.json"))]
 
 
 def test_each_query_and_round_is_a_letter_with_a_key_of_its_own(tmp_path: Path, receiver: Receiver) -> None:
@@ -55,8 +55,8 @@ def test_each_query_and_round_is_a_letter_with_a_key_of_its_own(tmp_path: Path, 
             {"window_start": 10, "window_end": 20, "k": "y", "n": 3},
         ],
     }
-    assert {one["Authorization"] for one in receiver.headers} == {"Bearer a-secret-token"}
-    assert {one["Content-Type"] for one in receiver.headers} == {"application/json"}
+    assert {sent["Authorization"] for sent in receiver.headers} == {"Bearer a-secret-token"}
+    assert {sent["Content-Type"] for sent in receiver.headers} == {"application/json"}
 
 
 def test_only_the_queries_that_are_named_are_posted(tmp_path: Path, receiver: Receiver) -> None:
@@ -74,7 +74,7 @@ def test_many_rows_are_several_letters_the_same_ones_whenever_they_come(
     opened(tmp_path / "1", receiver).write(0, Given([piece(*many)], TABLES))
     opened(tmp_path / "2", receiver).write(0, Given([piece(*many[3:]), piece(*many[2::-1])], TABLES))
     assert receiver.posts == 6
-    assert [(one["part"], one["parts"], len(one["rows"])) for one in receiver.letters.values()] == [
+    assert [(letter["part"], letter["parts"], len(letter["rows"])) for letter in receiver.letters.values()] == [
         (0, 3, 2),
         (1, 3, 2),
         (2, 3, 1),
@@ -129,7 +129,7 @@ def test_when_it_is_down_for_too_long_letters_die_without_holding_up_rounds(
     clock.now = 200.0
     with pytest.raises(SinkDownError):  # down anew, and waited for anew
         sink.write(3, GIVEN)
-    assert [(one["letter"]["round"], one["letter"]["query"]) for one in dead(tmp_path)] == [
+    assert [(dead_letter["letter"]["round"], dead_letter["letter"]["query"]) for dead_letter in dead(tmp_path)] == [
         (0, "a"),
         (0, "b"),
         (1, "a"),

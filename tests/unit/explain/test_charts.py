@@ -128,6 +128,6 @@ def test_a_picture_is_drawn_of_all_charts(charts: tuple[ChartView, ...]) -> None
 
 
 def test_one_dimension_is_a_row() -> None:
-    one = ChartView("s", (RATE,), {"A": "a"}, {(i, 0): "A" for i in range(3)})
-    assert next(grid_lines(one)) == "    A  [A]  A"
-    ElementTree.fromstring(chart_svg((one,)))
+    view = ChartView("s", (RATE,), {"A": "a"}, {(i, 0): "A" for i in range(3)})
+    assert next(grid_lines(view)) == "    A  [A]  A"
+    ElementTree.fromstring(chart_svg((view,)))

@@ -16,7 +16,9 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 def test_it_is_json_and_holds_every_query_once(strategy: str, slicing: str) -> None:
     plan = plan_of(MIXED, strategy=strategy, slicing=slicing)
     said = json.loads(json.dumps(json_of(plan), allow_nan=False))
-    names = [query["name"] for one in said["sets"] for tree in one["trees"] for query in tree["queries"]]
+    names = [
+        query["name"] for partial_set in said["sets"] for tree in partial_set["trees"] for query in tree["queries"]
+    ]
     assert sorted(names) == sorted(planned.name for planned in plan.queries)
     assert said["counts"]["queries"] == len(names)
 
@@ -24,18 +26,20 @@ def test_it_is_json_and_holds_every_query_once(strategy: str, slicing: str) -> N
 def test_predicted_costs_add_up() -> None:
     said = json_of(plan_of(MIXED, strategy="no_share"))
     sets = said["sets"]
-    assert said["cost"]["total"] == pytest.approx(said["cost"]["job"] + sum(one["cost"]["total"] for one in sets))
-    for one in sets:
-        trees = sum(tree["cost"]["total"] for tree in one["trees"])
-        parts = one["cost"]["scan"] + one["cost"]["partials"] + one["cost"]["merge"]
-        assert one["cost"]["total"] == pytest.approx(parts + trees)
-        for cost in (tree["cost"] for tree in one["trees"]):
+    assert said["cost"]["total"] == pytest.approx(
+        said["cost"]["job"] + sum(partial_set["cost"]["total"] for partial_set in sets)
+    )
+    for partial_set in sets:
+        trees = sum(tree["cost"]["total"] for tree in partial_set["trees"])
+        parts = partial_set["cost"]["scan"] + partial_set["cost"]["partials"] + partial_set["cost"]["merge"]
+        assert partial_set["cost"]["total"] == pytest.approx(parts + trees)
+        for cost in (tree["cost"] for tree in partial_set["trees"]):
             assert cost["total"] == pytest.approx(cost["own"] + cost["combine"] + cost["answers"])
 
 
 def test_costs_of_the_papers_add_up() -> None:
     said = json_of(plan_of(MIXED, strategy="no_share"), "paper")
-    trees = [tree["cost"] for one in said["sets"] for tree in one["trees"]]
+    trees = [tree["cost"] for partial_set in said["sets"] for tree in partial_set["trees"]]
     assert said["cost"]["total"] == pytest.approx(said["cost"]["read"] + said["cost"]["combine"])
     assert said["cost"]["combine"] == pytest.approx(sum(cost["total"] for cost in trees))
     for cost in trees:
@@ -78,8 +82,12 @@ def test_sessions_are_told_with_their_gap_and_what_they_keep() -> None:
     said = json_of(plan_of(SESSIONS))
     assert [scan["intake"] for scan in said["scans"]] == ["woven"]
     assert "session windows" in said["scans"][0]["why"]
-    kept = [one for one in said["sets"] if one["trees"][0]["queries"][0]["window"]["kind"] == "session"]
+    kept = [
+        partial_set
+        for partial_set in said["sets"]
+        if partial_set["trees"][0]["queries"][0]["window"]["kind"] == "session"
+    ]
     assert len(kept) == 2
-    assert all(one["components"][1]["name"] == "last_tick" for one in kept)
+    assert all(partial_set["components"][1]["name"] == "last_tick" for partial_set in kept)
     window = kept[0]["trees"][0]["queries"][0]["window"]
     assert window["text"] == f"[SESSION GAP {window['range_ticks'] // 1_000_000} seconds]"

@@ -100,9 +100,9 @@ def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
 def test_every_stream_scan_set_tree_query_and_join_is_named(name: str) -> None:
     plan = _made(name)
     texts = {text for text, *_ in _texts(_parsed(svg_of(plan)))}
-    names = {stream.name for stream in plan.streams} | {f"set {one.number}" for one in plan.sets}
+    names = {stream.name for stream in plan.streams} | {f"set {partial_set.number}" for partial_set in plan.sets}
     names |= {f"scan {scan.number}" for scan in plan.scans}
-    names |= {tree_name(plan, one, tree) for one in plan.sets for tree in one.trees}
+    names |= {tree_name(plan, partial_set, tree) for partial_set in plan.sets for tree in partial_set.trees}
     assert names | {planned.name for planned in plan.queries} <= texts
 
 
@@ -116,7 +116,7 @@ def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:
     layout = lay_out(plan)
     scans = [scan.card for stream in layout.streams for scan in stream.scans]
     joins = [join.card for join in layout.joins]
-    for cards in (scans, [one.card for stream in layout.streams for one in stream.sets], joins):
+    for cards in (scans, [partial_set.card for stream in layout.streams for partial_set in stream.sets], joins):
         ordered = sorted(cards, key=lambda card: card.y)
         assert all(above.y + above.height <= below.y for above, below in pairwise(ordered))
 
@@ -125,8 +125,8 @@ def test_scans_are_beside_their_sets() -> None:
     for stream in lay_out(_made("mixed")).streams:
         for scan in stream.scans:
             assert {each.partial_set.number for each in scan.sets} == {fed.number for fed in scan.scan.feeds}
-            assert min(one.card.y for one in scan.sets) <= scan.card.middle
-            assert scan.card.middle <= max(one.card.y + one.card.height for one in scan.sets)
+            assert min(partial_set.card.y for partial_set in scan.sets) <= scan.card.middle
+            assert scan.card.middle <= max(partial_set.card.y + partial_set.card.height for partial_set in scan.sets)
 
 
 @pytest.mark.parametrize("name", ["many", "many, apart"])

@@ -80,7 +80,7 @@ def test_an_astronomic_composite_slide_is_said_in_years() -> None:
 def test_counts_of_sharing_are_those_of_other_queries() -> None:
     shared = sharing(plan_of(MIXED))["by_venue_997"]
     assert (shared.in_tree, shared.in_set, shared.same_window) == (2, 2, 0)
-    by_name = {str(one.component): (one.in_tree, one.in_set) for one in shared.components}
+    by_name = {str(component.component): (component.in_tree, component.in_set) for component in shared.components}
     assert by_name == {"sum(volume)": (1, 1), "count(*)": (2, 2)}
 
 
@@ -145,5 +145,9 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
     )
     types = {key: DataType.parse("string"), argument: DataType.parse("double")}
     return make_plan(
-        {"s": stream}, [query], {query.key_of(one): kind for one, kind in types.items()}, PlanOptions(), Known()
+        {"s": stream},
+        [query],
+        {query.key_of(expression): kind for expression, kind in types.items()},
+        PlanOptions(),
+        Known(),
     )

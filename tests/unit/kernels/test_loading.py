@@ -38,7 +38,7 @@ def test_nothing_is_loaded_where_nothing_is_noted() -> None:
 def test_a_kernel_that_is_noted_is_loaded_by_another_process_and_not_compiled() -> None:
     use_a_kernel()
     # Other tests of this process may have used it for families that users define, which no other process knows.
-    used = {one for one in compiled_kernels() if one[1] == "merge_runs" and "AddInt" in str(one[2])}
+    used = {kernel for kernel in compiled_kernels() if kernel[1] == "merge_runs" and "AddInt" in str(kernel[2])}
     write_note(used)
     # A process of its own, since this one has the kernel.
     done = subprocess.run([sys.executable, "-c", _NEXT], capture_output=True, text=True, check=True)

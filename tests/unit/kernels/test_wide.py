@@ -31,7 +31,7 @@ LIMIT = 2**127 - 2**65
 
 
 def wide(*numbers: int) -> Wide:
-    high, low = [one >> 64 for one in numbers], [one & (2**64 - 1) for one in numbers]
+    high, low = [number >> 64 for number in numbers], [number & (2**64 - 1) for number in numbers]
     return Wide(np.array(high, np.int64), np.array(low, np.uint64))
 
 
@@ -97,7 +97,7 @@ def test_numbers_become_doubles_with_a_remainder(number: int) -> None:
 
 
 def test_limbs_are_carried_and_numbers_that_fit_are_narrowed() -> None:
-    limbs = [np.array([one], np.int64) for one in (-1, 5, -3, 2)]
+    limbs = [np.array([limb], np.int64) for limb in (-1, 5, -3, 2)]
     exact = -1 + (5 << 32) + (-3 << 64) + (2 << 96)
     assert as_python(from_limbs(limbs, [0, 32, 64, 96]), 0) == exact
     assert as_python(from_limbs([np.array([1 << 52]) for _ in limbs], [0, 32, 64, 96]), 0) is None

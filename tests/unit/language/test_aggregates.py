@@ -116,7 +116,7 @@ def test_any_is_still_a_quantifier_behind_like(read: Read) -> None:
 
 def test_what_a_pick_looks_at_is_evaluated_on_tuples_too(read: Read) -> None:
     query = read("SELECT max_by(symbol, price * volume) AS x …")
-    assert [str(one) for one in query.expressions] == ["symbol", "price * volume"]
+    assert [str(expression) for expression in query.expressions] == ["symbol", "price * volume"]
 
 
 @pytest.mark.parametrize(

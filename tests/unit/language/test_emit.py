@@ -35,7 +35,7 @@ def test_a_query_says_at_its_end_when_it_reports_rows(clause: str, emission: Emi
 def test_emit_stays_a_name_where_no_clause_can_stand() -> None:
     query = read("SELECT emit, max(emit) AS empty FROM s [TUMBLE 1 hour] AS emit WHERE emit > 1 GROUP BY emit")
     assert query.emission == Emission()
-    assert [one.name for one in query.group_by] == ["emit"]
+    assert [grouping.name for grouping in query.group_by] == ["emit"]
 
 
 def test_the_clause_shows_as_it_is_written() -> None:

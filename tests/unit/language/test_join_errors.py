@@ -200,7 +200,7 @@ def test_what_partials_cannot_answer_is_joined_tuple_by_tuple_or_else_refused_wi
 )
 def test_a_join_without_any_condition_is_refused_with_the_pairs_that_are_expected(text: str) -> None:
     rates = {"orders": 2.0, "clicks": 10.0, "visits": 1.0}
-    streams = {name: replace(one, events_per_second=rates[name]) for name, one in STREAMS.items()}
+    streams = {name: replace(stream, events_per_second=rates[name]) for name, stream in STREAMS.items()}
     with pytest.raises(QueryError) as caught:
         parse_query("q", text, streams)
     assert "'c' is joined without a key: every tuple would be paired with every other" in caught.value.message

@@ -53,8 +53,12 @@ def test_a_join_of_two_streams_becomes_two_sides_a_link_and_folds() -> None:
     assert query.where is None
     assert query.predicate is None
     orders, clicks = join.sides
-    assert (orders.alias, orders.where, [one.sql for one in orders.group_by]) == ("o", None, ["region", "user"])
-    assert (clicks.alias, [one.sql for one in clicks.group_by]) == ("c", ["user"])
+    assert (orders.alias, orders.where, [grouping.sql for grouping in orders.group_by]) == (
+        "o",
+        None,
+        ["region", "user"],
+    )
+    assert (clicks.alias, [grouping.sql for grouping in clicks.group_by]) == ("c", ["user"])
     assert clicks.where is not None
     assert clicks.where.sql == "kind = 'buy'"
     assert clicks.predicate is not None
@@ -65,9 +69,9 @@ def test_a_join_of_two_streams_becomes_two_sides_a_link_and_folds() -> None:
     assert (link.parent, link.child, link.kind, link.residual) == (0, 1, JoinKind.INNER, None)
     assert link.keys == (KeyPair(1, 0),)
     assert join.groups == ((0, 0),)
-    assert [str(one) for one in query.components] == ["sum(c.cost)", "count(*)"]
+    assert [str(component) for component in query.components] == ["sum(c.cost)", "count(*)"]
     assert join.folded == (Carried(1, 1, (0, 0)), Summed((Product(1, (0, 0)),)))
-    assert [one.name for one in query.group_by] == ["region"]
+    assert [grouping.name for grouping in query.group_by] == ["region"]
     assert query.having is not None
     assert query.having.sql == "__a1 > 1"
 
@@ -88,7 +92,7 @@ def test_one_join_can_be_written_in_many_ways(text: str) -> None:
 
 def test_a_name_without_a_qualifier_means_the_only_stream_that_has_it() -> None:
     query = read("SELECT region, sum(cost), sum(price) … WHERE qty > 1 AND url LIKE 'a%' GROUP BY region")
-    assert [str(one) for one in query.aggregates] == ["sum(c.cost)", "sum(o.price)"]
+    assert [str(aggregate) for aggregate in query.aggregates] == ["sum(c.cost)", "sum(o.price)"]
     join = query.join
     assert join is not None
     assert [str(side.where) for side in join.sides] == ["qty > 1", "url LIKE 'a%'"]
@@ -120,8 +124,8 @@ def test_keys_of_different_width_are_compared_in_the_wider_type() -> None:
 
 def test_other_conditions_on_two_sides_are_residual() -> None:
     join = joined("SELECT count(*) … WHERE o.price > c.cost * 2 AND (c.seen IS NULL OR o.qty = 1)")
-    assert [one.sql for one in join.sides[0].group_by] == ["price", "qty = 1", "user"]
-    assert [one.sql for one in join.sides[1].group_by] == ["cost * 2", "seen IS NULL", "user"]
+    assert [grouping.sql for grouping in join.sides[0].group_by] == ["price", "qty = 1", "user"]
+    assert [grouping.sql for grouping in join.sides[1].group_by] == ["cost * 2", "seen IS NULL", "user"]
     residual = join.links[0].residual
     assert residual is not None
     assert residual.sql == "__p0 > __c0 AND (__c1 OR __p1)"
@@ -259,7 +263,7 @@ def test_exists_stands_beside_other_conditions_and_names_mean_the_inner_stream_f
     assert link.kind is JoinKind.ANTI
     assert str(link.residual) == "__c0 < __p1"
     assert join.groups == ((0, 0),)
-    assert [one.sql for one in join.sides[0].group_by] == ["kind", "price", "user"]
+    assert [grouping.sql for grouping in join.sides[0].group_by] == ["kind", "price", "user"]
 
 
 def test_exists_may_look_for_a_join_and_several_may_be_asked() -> None:

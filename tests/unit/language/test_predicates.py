@@ -162,9 +162,9 @@ def test_a_literal_whose_meaning_is_not_certain_stays_as_it_is(written: str) -> 
 def test_what_may_fail_comes_last_and_in_its_order() -> None:
     assert read("b / a > 1 AND a <> 0").sql == "a <> 0 AND b / a > 1"
     first, second = "size(split(s, ',')) > 2", "CAST(s AS INT) > 1"
-    one, other = read(f"{first} AND {second}"), read(f"{second} AND {first}")
-    assert (one.sql, other.sql) == (f"{first} AND {second}", f"{second} AND {first}")
-    assert one == other
+    forth, back = read(f"{first} AND {second}"), read(f"{second} AND {first}")
+    assert (forth.sql, back.sql) == (f"{first} AND {second}", f"{second} AND {first}")
+    assert forth == back
 
 
 def test_a_guard_is_a_case_where_predicates_are_computed_together() -> None:
@@ -193,7 +193,7 @@ def test_columns_of_a_predicate_are_those_that_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("narrow", "wide"),
     [
         ("a > 7", "a > 5"),
         ("a = 7", "a > 5 AND a < 10"),
@@ -207,13 +207,13 @@ def test_columns_of_a_predicate_are_those_that_matter() -> None:
         ("p", "TRUE"),
     ],
 )
-def test_implied(one: str, other: str) -> None:
-    assert implies(read(one), read(other))
-    assert not implies(read(other), read(one))
+def test_implied(narrow: str, wide: str) -> None:
+    assert implies(read(narrow), read(wide))
+    assert not implies(read(wide), read(narrow))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("left", "right"),
     [
         ("a > 7", "a < 5"),
         ("a > 7", "a IS NULL"),
@@ -223,9 +223,9 @@ def test_implied(one: str, other: str) -> None:
         ("p", "NOT p"),
     ],
 )
-def test_disjoint(one: str, other: str) -> None:
-    assert disjoint(read(one), read(other))
-    assert not disjoint(read(one), read(one))
+def test_disjoint(left: str, right: str) -> None:
+    assert disjoint(read(left), read(right))
+    assert not disjoint(read(left), read(left))
 
 
 def test_covering() -> None:

@@ -12,12 +12,12 @@ W = "[RANGE 1 hour SLIDE 5 minutes]"
 
 
 def columns(text: str) -> dict[str, DataType]:
-    return {name: DataType.parse(kind) for name, kind in (one.split() for one in text.split(", "))}
+    return {name: DataType.parse(kind) for name, kind in (column.split() for column in text.split(", "))}
 
 
 SOURCES: dict[str, Stream] = {
-    one.name: one
-    for one in (
+    relation.name: relation
+    for relation in (
         Stream("orders", columns("ts timestamp, user int, shop int, amount double"), time="ts"),
         Stream("clicks", columns("ts timestamp, user int, mail string"), time="ts"),
         Relation("person", columns("id int, city string, age int, mail string")),
@@ -84,7 +84,7 @@ def test_a_stream_joined_with_a_non_retroactive_relation_is_one_stream_with_more
     assert query.join is None
     assert enriched(query) == ["orders LEFT JOIN shop ON shop = `shop.id`"]
     assert (query.streams, query.relations) == (("orders",), ("shop",))
-    assert [(one.name, one.expression.sql) for one in query.group_by] == [("kind", "`shop.kind`")]
+    assert [(grouping.name, grouping.expression.sql) for grouping in query.group_by] == [("kind", "`shop.kind`")]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_relations_may_follow_each_other_and_come_twice() -> None:
         f"SELECT a.kind, b.kind AS other FROM orders {W} o JOIN shop a ON o.shop = a.id JOIN shop b ON o.user = b.id"
     )
     query = read(f"{twice} GROUP BY a.kind, b.kind")
-    assert [one.expression.sql for one in query.group_by] == ["`shop.kind`", "`shop 2.kind`"]
+    assert [grouping.expression.sql for grouping in query.group_by] == ["`shop.kind`", "`shop 2.kind`"]
 
 
 def test_semi_anti_and_exists_only_look_into_a_relation() -> None:
@@ -255,8 +255,8 @@ def test_a_catalog_declares_relations_of_both_kinds() -> None:
         CREATE QUERY n AS
           SELECT city, count(*) AS n FROM orders [TUMBLE 1 hour] JOIN person ON user = id GROUP BY city;"""
     catalog = parse_catalog(text)
-    declared = [one.stream for one in catalog.relations]
-    assert [(one.name, isinstance(one, Relation) and one.is_retroactive) for one in declared] == [
+    declared = [declaration.stream for declaration in catalog.relations]
+    assert [(relation.name, isinstance(relation, Relation) and relation.is_retroactive) for relation in declared] == [
         ("person", True),
         ("shop", False),
     ]

@@ -52,7 +52,7 @@ def test_a_select_without_aggregates_reports_the_rows_of_its_windows(rows_of: Ca
     selection = only(rows)
     assert rows.reports is Reports.STANDING
     assert rows.window == TimeWindow(SECOND, SECOND)
-    assert [(one.name, one.expression.sql) for one in selection.columns] == [("x", "x"), ("u", "upper(k)")]
+    assert [(column.name, column.expression.sql) for column in selection.columns] == [("x", "x"), ("u", "upper(k)")]
     (strand,) = selection.strands
     assert strand.columns == ("k", "x", "y")
     assert str(strand.where) == "y > 5"
@@ -74,13 +74,13 @@ def test_a_column_may_be_called_like_such_a_word(streams: dict[str, Stream]) -> 
     rows = parse_query("q", "SELECT istream FROM a [TUMBLE 1 s]", own).rows
     assert rows is not None
     assert rows.reports is Reports.STANDING
-    assert [one.name for one in rows.columns] == ["istream"]
+    assert [column.name for column in rows.columns] == ["istream"]
 
 
 def test_a_star_stands_for_all_columns(rows_of: Callable[[str], Rows]) -> None:
-    assert [one.name for one in rows_of("SELECT * FROM a [TUMBLE 1 s]").columns] == ["ts", "k", "x", "y"]
+    assert [column.name for column in rows_of("SELECT * FROM a [TUMBLE 1 s]").columns] == ["ts", "k", "x", "y"]
     some = rows_of("SELECT a.*, b.x AS other FROM a [TUMBLE 1 s] JOIN b [TUMBLE 1 s] ON a.k = b.k")
-    assert [one.name for one in some.columns] == ["ts", "k", "x", "y", "other"]
+    assert [column.name for column in some.columns] == ["ts", "k", "x", "y", "other"]
 
 
 def test_conditions_belong_to_one_strand_or_to_several(rows_of: Callable[[str], Rows]) -> None:
@@ -91,7 +91,7 @@ def test_conditions_belong_to_one_strand_or_to_several(rows_of: Callable[[str], 
         )
     )
     assert [str(strand.where) for strand in selection.strands] == ["y = 2", "x > 1"]
-    found = [(one.expression.sql, one.strands, one.is_key) for one in selection.conditions]
+    found = [(condition.expression.sql, condition.strands, condition.is_key) for condition in selection.conditions]
     assert found == [("a.k = b.k", (0, 1), True), ("a.x < b.x", (0, 1), False)]
     assert [strand.window.range_ticks for strand in selection.strands] == [8 * SECOND, 4 * SECOND]
 
@@ -102,7 +102,7 @@ def test_within_makes_windows_of_every_tick(rows_of: Callable[[str], Rows]) -> N
     assert rows.reports is Reports.ENTERING
     hour = 3_600 * SECOND
     assert [strand.window for strand in rows.strands] == [TimeWindow(hour, 1)] * 3
-    assert [one.within_ticks for one in only(rows).attached] == [hour // 2, hour]
+    assert [attached.within_ticks for attached in only(rows).attached] == [hour // 2, hour]
 
 
 def test_within_may_stand_beside_windows(rows_of: Callable[[str], Rows]) -> None:
@@ -115,7 +115,7 @@ def test_semi_and_anti_joins_look_for_matches(rows_of: Callable[[str], Rows]) ->
     selection = only(rows_of("SELECT a.x FROM a [TUMBLE 1 s] LEFT ANTI JOIN b [TUMBLE 1 s] ON a.k = b.k AND b.x > 3"))
     (looked,) = selection.looked
     assert (looked.kind, looked.strands) == (JoinKind.ANTI, (1,))
-    assert [one.expression.sql for one in looked.on] == ["a.k = b.k"]
+    assert [condition.expression.sql for condition in looked.on] == ["a.k = b.k"]
     assert str(selection.strands[1].where) == "x > 3"
     assert selection.joined == 1
 
@@ -127,9 +127,12 @@ def test_exists_looks_for_matches_in_one_stream_or_several(rows_of: Callable[[st
             " AND EXISTS (SELECT 1 FROM c [TUMBLE 1 s] JOIN b [TUMBLE 1 s] d ON c.x = d.x WHERE c.k = a.k)"
         )
     )
-    assert [(one.kind, one.strands) for one in selection.looked] == [(JoinKind.ANTI, (1,)), (JoinKind.SEMI, (2, 3))]
-    assert [one.expression.sql for one in selection.looked[0].on] == ["b.k = a.k"]
-    assert [one.expression.sql for one in selection.looked[1].on] == ["c.x = d.x", "c.k = a.k"]
+    assert [(looked_up.kind, looked_up.strands) for looked_up in selection.looked] == [
+        (JoinKind.ANTI, (1,)),
+        (JoinKind.SEMI, (2, 3)),
+    ]
+    assert [condition.expression.sql for condition in selection.looked[0].on] == ["b.k = a.k"]
+    assert [condition.expression.sql for condition in selection.looked[1].on] == ["c.x = d.x", "c.k = a.k"]
 
 
 def test_a_right_join_is_a_left_join_turned_round(rows_of: Callable[[str], Rows]) -> None:
@@ -139,13 +142,13 @@ def test_a_right_join_is_a_left_join_turned_round(rows_of: Callable[[str], Rows]
 
 
 def test_set_operations_bind_as_in_spark(rows_of: Callable[[str], Rows]) -> None:
-    one, two, three = (f"SELECT k FROM {name} [TUMBLE 1 s]" for name in "abc")
-    body = rows_of(f"{one} UNION ALL {two} INTERSECT {three}").body
+    first, second, third = (f"SELECT k FROM {name} [TUMBLE 1 s]" for name in "abc")
+    body = rows_of(f"{first} UNION ALL {second} INTERSECT {third}").body
     assert isinstance(body, SetOperation)
     assert body.kind is SetKind.UNION_ALL
     assert isinstance(body.right, SetOperation)
     assert body.right.kind is SetKind.INTERSECT
-    body = rows_of(f"({one} UNION {two}) MINUS ALL {three}").body
+    body = rows_of(f"({first} UNION {second}) MINUS ALL {third}").body
     assert isinstance(body, SetOperation)
     assert body.kind is SetKind.EXCEPT_ALL
     assert isinstance(body.left, SetOperation)

@@ -113,7 +113,7 @@ def test_a_tree_that_is_too_deep_is_not_kept_and_its_text_is() -> None:
 
 def test_expressions_are_told_apart_by_their_text_alone() -> None:
     text = "SELECT count(*) + 1 AS x FROM trades [TUMBLE 1 minute]"
-    one, other = (parse_query("q", text, {"trades": TRADES}).outputs[0].expression for _ in range(2))
-    assert one == other
-    assert hash(one) == hash(other)
+    first, second = (parse_query("q", text, {"trades": TRADES}).outputs[0].expression for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
     assert isinstance(tree_of("CAST(count(*) AS int)"), Cast)

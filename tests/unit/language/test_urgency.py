@@ -42,7 +42,7 @@ def test_options_of_a_catalog_are_part_of_the_text() -> None:
     first, second = catalog.parse()
     assert first.text == f"WITHIN 30 seconds PRIORITY 2 AS {SELECT}"
     assert second.text == SELECT
-    streams = {one.stream.name: one.stream for one in catalog.streams}
+    streams = {declared.stream.name: declared.stream for declared in catalog.streams}
     assert parse_query("q", first.text, streams) == first
 
 

@@ -53,7 +53,7 @@ def test_techniques_are_never_predicted_slower_than_a_forced_one() -> None:
 
 def test_the_order_of_queries_does_not_change_the_plan() -> None:
     read = parse_catalog(STREAMS + catalog(4, 15))
-    streams = {one.stream.name: one.stream for one in read.streams}
+    streams = {declared.stream.name: declared.stream for declared in read.streams}
     queries = list(read.parse(streams))
     made = plan_of_queries(streams, tuple(queries))
     random.Random(1).shuffle(queries)

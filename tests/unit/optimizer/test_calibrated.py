@@ -52,20 +52,20 @@ def test_answers_add_up_however_queries_form_trees() -> None:
 
 def test_what_trees_cost_and_what_the_whole_plan_costs_agree() -> None:
     plan = plan_of(many_queries(40).replace("avg(", "sum(").replace("max(", "sum(").replace("count(*)", "sum(price)"))
-    one, constants = plan.sets[0], load_constants()
-    tree = one.trees[0]
+    partial_set, constants = plan.sets[0], load_constants()
+    tree = partial_set.trees[0]
     model = CalibratedCost(
         constants,
-        one.statistics,
+        partial_set.statistics,
         (),
-        one.edges.edges_per_second,
+        partial_set.edges.edges_per_second,
         3,
         1.0,
         1.0,
     )
     load = Load.of([[planned.query.window for planned in tree.queries]])
     searched = model.tree_cost(load, np.array([tree.edges_per_second]))[0]
-    found = estimate_set(one, constants).trees[0]
+    found = estimate_set(partial_set, constants).trees[0]
     assert searched == pytest.approx(found.own + found.answers, rel=0.02)
 
 
@@ -83,7 +83,7 @@ def test_every_term_grows_with_the_work() -> None:
     for name, terms in TERMS.items():
         less = terms(Work.of(Demand.of([small], known), rate, known))
         more = terms(Work.of(Demand.of([large], known), rate, known))
-        assert sum(float(one[0]) for one in more.values()) >= sum(float(one[0]) for one in less.values()), name
+        assert sum(float(costs[0]) for costs in more.values()) >= sum(float(costs[0]) for costs in less.values()), name
 
 
 @pytest.mark.parametrize("family", list(FAMILIES.values()))

@@ -11,7 +11,7 @@ from windloom.optimizer.cost.fit import fit
 def test_constants_that_were_put_in_are_found() -> None:
     rng = np.random.default_rng(1)
     terms = [{"a": float(a), "b": float(b), "c": 1.0} for a, b in rng.integers(1, 1000, (20, 2))]
-    seconds = [1e-9 * (3 * one["a"] + 0.5 * one["b"] + 40) for one in terms]
+    seconds = [1e-9 * (3 * term["a"] + 0.5 * term["b"] + 40) for term in terms]
     found = fit(terms, seconds)
     assert found.nanoseconds == pytest.approx({"a": 3.0, "b": 0.5, "c": 40.0}, rel=1e-3)
     assert found.worst_deviation < 1e-6

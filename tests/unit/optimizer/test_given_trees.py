@@ -21,9 +21,14 @@ CREATE QUERY d AS SELECT k, sum(v) AS x FROM s [RANGE 8 seconds SLIDE 4 seconds]
 
 def plan(trees: list[list[str]] | None = None, strategy: str = "weave_share") -> Plan:
     read = parse_catalog(CATALOG)
-    streams = {one.stream.name: one.stream for one in read.streams}
+    streams = {declared.stream.name: declared.stream for declared in read.streams}
     queries = read.parse(streams)
-    types = {q.key_of(one): streams["s"].columns[one.column] for q in queries for one in q.expressions if one.column}
+    types = {
+        q.key_of(expression): streams["s"].columns[expression.column]
+        for q in queries
+        for expression in q.expressions
+        if expression.column
+    }
     return make_plan(streams, queries, types, PlanOptions(strategy), Known(), trees)
 
 

@@ -107,7 +107,7 @@ def test_new_trees_go_by_the_numbers_that_move_fewest_queries(seed: int) -> None
     def moved(numbers: tuple[int, ...]) -> int:
         return sum(home[query] != number for number, tree in zip(numbers, new, strict=True) for query in tree)
 
-    fewest = min(moved(one) for one in itertools.permutations(range(4), len(new)))
+    fewest = min(moved(order) for order in itertools.permutations(range(4), len(new)))
     given = keep_numbers(old, new, fresh=4)
     assert len(set(given)) == len(given)
     assert moved(tuple(given)) == fewest

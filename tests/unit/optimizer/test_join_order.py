@@ -30,7 +30,7 @@ TWO_FAST = [JoinedWindow(11, 100, 200), JoinedWindow(10, 100, 100), JoinedWindow
 
 
 def cost(windows: list[JoinedWindow], order: str) -> int:
-    return round(probe_cost(windows, tuple(int(one) - 1 for one in order)))
+    return round(probe_cost(windows, tuple(int(digit) - 1 for digit in order)))
 
 
 def all_costs(windows: list[JoinedWindow]) -> dict[tuple[int, ...], float]:
@@ -38,18 +38,18 @@ def all_costs(windows: list[JoinedWindow]) -> dict[tuple[int, ...], float]:
 
 
 def test_table_5_4_sizes_of_intermediate_results() -> None:
-    one, two, three, four = (window.size for window in INITIAL)
+    first, second, third, fourth = (window.size for window in INITIAL)
     pairs = [
-        one.joined(two),
-        one.joined(three),
-        one.joined(four),
-        two.joined(three),
-        two.joined(four),
-        three.joined(four),
+        first.joined(second),
+        first.joined(third),
+        first.joined(fourth),
+        second.joined(third),
+        second.joined(fourth),
+        third.joined(fourth),
     ]
     assert [pair.rows for pair in pairs] == [200, 400, 600, 400, 600, 1500]
-    assert one.joined(two).joined(three) == Size(800, 40)
-    assert one.joined(two).joined(four).rows == 1200
+    assert first.joined(second).joined(third) == Size(800, 40)
+    assert first.joined(second).joined(fourth).rows == 1200
 
 
 def test_table_5_3_the_first_order_and_the_worst() -> None:
@@ -77,11 +77,11 @@ def test_table_5_6_two_fast_streams() -> None:
     [(INITIAL, "1234", None), (AUGMENTED, "2341", "2134"), (TWO_FAST, "3412", "3142")],
 )
 def test_selectivity_alone_and_the_best_order(windows: list[JoinedWindow], by_pairs: str, best: str | None) -> None:
-    assert "".join(str(one + 1) for one in by_selectivity(windows)) == by_pairs
+    assert "".join(str(place + 1) for place in by_selectivity(windows)) == by_pairs
     found = probe_order(windows)
     assert probe_cost(windows, found) == min(all_costs(windows).values())
     if best is not None:
-        assert "".join(str(one + 1) for one in found) == best
+        assert "".join(str(place + 1) for place in found) == best
 
 
 @pytest.mark.parametrize("windows", [INITIAL, AUGMENTED, TWO_FAST])

@@ -101,4 +101,4 @@ def test_the_same_plan_is_predicted_with_what_is_known_now() -> None:
     plan = make_plan({"s": STREAM}, [SOME, EVERY], TYPES, PlanOptions(), Known())
     now = with_statistics(plan, Known(estimates=SEEN))
     assert now == plan, "statistics are not part of what a plan does"
-    assert {one.statistics.origins.rate.source for one in now.sets} == {"observed"}
+    assert {partial_set.statistics.origins.rate.source for partial_set in now.sets} == {"observed"}

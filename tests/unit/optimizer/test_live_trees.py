@@ -33,13 +33,13 @@ def test_queries_that_come_and_go_leave_trees_a_plan_can_be_built_with(strategy:
         trees = live.follow(trees, queries.values(), TYPES, Known())
         assert sorted(name for tree in trees for name in tree) == sorted(queries)
         plan = make_plan(STREAMS, queries.values(), TYPES, options, Known(), trees)
-        assert {frozenset(one.name for one in tree.queries) for tree in plan.trees} == set(map(frozenset, trees))
+        assert {frozenset(query.name for query in tree.queries) for tree in plan.trees} == set(map(frozenset, trees))
         name = f"n{number}"
         if rng.random() < 0.4 and len(queries) > 2:
             queries.pop(rng.choice(list(queries)))
         elif rng.random() < 0.2:
             name = rng.choice(list(queries))
-            trees = [[one for one in tree if one != name] for tree in trees]
+            trees = [[member for member in tree if member != name] for tree in trees]
             queries[name] = a_query(name, rng)
         else:
             queries[name] = a_query(name, rng)

@@ -26,9 +26,9 @@ CREATE QUERY odd AS SELECT symbol, max(price) AS a FROM trades [RANGE 70 seconds
 def test_the_parts_of_all_queries_add_up_to_the_whole(catalog: str, options: dict[str, str]) -> None:
     plan = plan_of(catalog, **options)
     report = report_sharing(plan, load_constants())
-    assert sum(one.seconds for one in report.queries.values()) == pytest.approx(report.seconds.total)
+    assert sum(query.seconds for query in report.queries.values()) == pytest.approx(report.seconds.total)
     assert set(report.queries) == {planned.name for planned in plan.queries}
-    assert all(one.seconds > 0 for one in report.queries.values())
+    assert all(query.seconds > 0 for query in report.queries.values())
 
 
 def test_the_whole_is_the_prediction_of_the_plan() -> None:
@@ -38,7 +38,7 @@ def test_the_whole_is_the_prediction_of_the_plan() -> None:
 
 def test_nobody_pays_more_than_alone_where_all_ask_the_same_and_share() -> None:
     report = report_sharing(plan_of(many_queries(40)), load_constants())
-    assert all(one.saved > 0 for one in report.queries.values())
+    assert all(query.saved > 0 for query in report.queries.values())
 
 
 @pytest.mark.parametrize("intake", ["woven", "native"])
@@ -61,14 +61,14 @@ def test_an_odd_slide_is_told_what_it_adds_and_which_slides_would_save() -> None
     assert found.hindrance is not None
     assert found.hindrance[1] == SECOND
     assert found.added_edges_per_second == pytest.approx(1 / 7 - 1 / 35)
-    assert {5 * SECOND, 10 * SECOND} >= {one.slide_ticks for one in found.advice} != set()
+    assert {5 * SECOND, 10 * SECOND} >= {advice.slide_ticks for advice in found.advice} != set()
     assert report.queries["ten"].added_edges_per_second == 0, "five has all edges of ten"
     assert not report.queries["ten"].advice
 
 
 def test_who_takes_the_advice_saves_what_was_said() -> None:
     read = parse_catalog(STREAMS + ODD)
-    streams = {one.stream.name: one.stream for one in read.streams}
+    streams = {declared.stream.name: declared.stream for declared in read.streams}
     queries = read.parse(streams)
     constants = load_constants()
     before = plan_of_queries(streams, queries)
@@ -76,7 +76,8 @@ def test_who_takes_the_advice_saves_what_was_said() -> None:
     for advice in report.queries["odd"].advice:
         window = TimeWindow(round(70 * SECOND / advice.slide_ticks) * advice.slide_ticks, advice.slide_ticks)
         changed = tuple(
-            replace(one, source=replace(one.source, window=window)) if one.name == "odd" else one for one in queries
+            replace(query, source=replace(query.source, window=window)) if query.name == "odd" else query
+            for query in queries
         )
         after = estimate_plan(plan_of_queries(streams, changed), constants)
         assert report.seconds.total - after.total == pytest.approx(advice.saves, rel=0.15)
@@ -90,4 +91,4 @@ def test_trees_apart_are_compared_as_one() -> None:
     assert all(len(each) == 2 for each in report.mergers.values())
     together = estimate_plan(plan_of(ODD, strategy="shared"), constants).total
     assert together < report.seconds.total, "so at least one merger must be said to save"
-    assert any(one.more < 0 for each in report.mergers.values() for one in each)
+    assert any(merger.more < 0 for each in report.mergers.values() for merger in each)

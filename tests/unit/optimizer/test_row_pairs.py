@@ -10,7 +10,7 @@ from support.join_looms import planned, registered
 from support.order_streams import STREAMS
 from windloom.errors import WindloomError
 
-FAST = {name: replace(one, events_per_second=1000.0) for name, one in STREAMS.items()}
+FAST = {name: replace(stream, events_per_second=1000.0) for name, stream in STREAMS.items()}
 HOUR = "FROM orders [RANGE 1 hour SLIDE 5 minutes] o"
 
 

@@ -100,7 +100,7 @@ def test_exhaustive_is_the_best_of_all_partitions() -> None:
         first, *rest = items
         for size in range(len(rest) + 1):
             for others in itertools.combinations(rest, size):
-                left = [one for one in rest if one not in others]
+                left = [query for query in rest if query not in others]
                 for trees in partitions(left):
                     yield [(first, *others), *trees]
 
@@ -188,8 +188,8 @@ def test_the_order_of_queries_does_not_change_the_plan(strategy: str) -> None:
     windows = [(16, 4), (10, 5), (8, 4), (30, 6), (21, 7), (9, 3)]
     there, back = problem(windows, 5.0), problem(windows[::-1], 5.0)
     as_windows = [
-        sorted(sorted(one.windows[i] for i in tree) for tree in STRATEGIES[strategy].choose(one))
-        for one in (there, back)
+        sorted(sorted(given.windows[i] for i in tree) for tree in STRATEGIES[strategy].choose(given))
+        for given in (there, back)
     ]
     assert as_windows[0] == as_windows[1]
 

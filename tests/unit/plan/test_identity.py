@@ -31,9 +31,9 @@ def loom(tmp_path) -> Loom:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_and_the_set_that_answers_it_have_one_identity(loom: Loom, name: str) -> None:
-    one, _, planned = loom.plan().find(name)
-    assert SetIdentity.of_query(planned.query) == one.identity
-    assert loom.plan().by_identity[one.identity] is one
+    partial_set, _, planned = loom.plan().find(name)
+    assert SetIdentity.of_query(planned.query) == partial_set.identity
+    assert loom.plan().by_identity[partial_set.identity] is partial_set
 
 
 def test_sets_of_a_plan_differ_in_identity_and_say_in_what(loom: Loom) -> None:

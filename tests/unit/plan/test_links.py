@@ -27,20 +27,23 @@ def counted(parent: list[int], child: list[int]) -> LinkRound:
 def test_pairs_and_matching_groups_are_counted_as_they_are(parent: list[int], child: list[int]) -> None:
     found, left, right = counted(parent, child), Counter(parent), Counter(child)
     assert found.pairs == sum(left[key] * right[key] for key in left)
-    assert found.matched == sum(one for key, one in left.items() if key in right)
+    assert found.matched == sum(count for key, count in left.items() if key in right)
     assert (found.parent.groups, found.parent.keys) == (len(parent), len(left))
     assert (found.child.groups, found.child.keys) == (len(child), len(right))
 
 
 @given(KEYS, KEYS, KEYS, KEYS)
-def test_shards_add_up(one: list[int], other: list[int], two: list[int], more: list[int]) -> None:
+def test_shards_add_up(parent: list[int], child: list[int], more_parent: list[int], more_child: list[int]) -> None:
     """Keys of the second shard are others than those of the first."""
-    two, more = [key + 100 for key in two], [key + 100 for key in more]
-    whole, parts = counted(one + two, other + more), counted(one, other) + counted(two, more)
+    more_parent, more_child = [key + 100 for key in more_parent], [key + 100 for key in more_child]
+    whole, parts = (
+        counted(parent + more_parent, child + more_child),
+        counted(parent, child) + counted(more_parent, more_child),
+    )
     assert (parts.pairs, parts.matched) == (whole.pairs, whole.matched)
     for left, right in ((parts.parent, whole.parent), (parts.child, whole.child)):
         assert (left.groups, left.keys) == (right.groups, right.keys)
-        assert [one for _, one in left.counted] == [one for _, one in right.counted]
+        assert [count for _, count in left.counted] == [count for _, count in right.counted]
 
 
 @given(st.lists(st.integers(0, 7), max_size=80), st.lists(st.integers(0, 7), max_size=80))

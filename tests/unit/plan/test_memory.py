@@ -27,8 +27,8 @@ def a_round(
 
 def remembered(*rounds: RoundObserved, d: int = 16, a: float = 0.25, leap: float | None = LEAP) -> Estimates:
     memory = Memory(d, a, leap)
-    for one in rounds:
-        memory.add(one)
+    for round_ in rounds:
+        memory.add(round_)
     return memory.estimates(trends=True)
 
 
@@ -37,7 +37,7 @@ def test_with_rounds_of_equal_length_a_rate_is_the_mean_of_the_papers(counts: li
     found = remembered(*(a_round(count) for count in counts), d=d, a=a, leap=None)
     newest = counts[::-1][:d]
     weights = [math.exp(-a * r) for r in range(len(newest))]
-    expected = sum(w * one for w, one in zip(weights, newest, strict=True)) / sum(weights)
+    expected = sum(w * value for w, value in zip(weights, newest, strict=True)) / sum(weights)
     assert found.streams["s"].rate.value == pytest.approx(expected)
     assert found.streams["s"].rate.rounds == len(newest)
 
@@ -60,10 +60,10 @@ def test_a_backlog_weighs_as_a_round_of_four_times_the_usual_length() -> None:
 def test_after_a_leap_older_rounds_are_forgotten(factor: float) -> None:
     before = [a_round(10_000, groups=500) for _ in range(8)]
     after = [a_round(round(10_000 * factor), groups=round(500 * factor)) for _ in range(3)]
-    one, two = remembered(*before, *after[:1]), remembered(*before, *after[:2])
-    assert one.streams["s"].rate.rounds == 9, "one round may be a burst"
-    assert (two.streams["s"].rate.value, two.streams["s"].rate.rounds) == (pytest.approx(10_000 * factor), 2)
-    assert (two.sets[ALL].groups.value, two.sets[SOME].groups.rounds) == (pytest.approx(500 * factor), 2)
+    once, twice = remembered(*before, *after[:1]), remembered(*before, *after[:2])
+    assert once.streams["s"].rate.rounds == 9, "one round may be a burst"
+    assert (twice.streams["s"].rate.value, twice.streams["s"].rate.rounds) == (pytest.approx(10_000 * factor), 2)
+    assert (twice.sets[ALL].groups.value, twice.sets[SOME].groups.rounds) == (pytest.approx(500 * factor), 2)
     assert remembered(*before, *after).streams["s"].rate.rounds == 3
 
 

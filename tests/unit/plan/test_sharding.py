@@ -18,10 +18,11 @@ def plan_of(*texts: str) -> Plan:
 def columns_of(plan: Plan, sharding: Sharding) -> dict[str, list[str]]:
     """The columns by which each set is divided, by the text of the set."""
     found = {}
-    for one in plan.sets:
-        places = sharding.of(one.number)
-        found[one.text] = [
-            one.group_by[place].sql for place in (range(len(one.group_by)) if places is None else places)
+    for partial_set in plan.sets:
+        places = sharding.of(partial_set.number)
+        found[partial_set.text] = [
+            partial_set.group_by[place].sql
+            for place in (range(len(partial_set.group_by)) if places is None else places)
         ]
     return found
 

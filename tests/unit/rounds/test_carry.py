@@ -31,7 +31,7 @@ def query(name: str, window: Window, aggregate: Aggregate = COUNT, **more: Any) 
 
 
 def plan(*queries: Query) -> Plan:
-    return plan_of({one.name: one for one in queries})
+    return plan_of({query_.name: query_ for query_ in queries})
 
 
 def ran(at: Plan, ticks: range, watermark: int, state: State | None = None, history_ticks: int = 0) -> State:
@@ -63,7 +63,7 @@ OLD = plan(query("a", TimeWindow(20, 10)))
 def test_a_new_query_is_exact_from_the_first_window_that_can_be_told_apart(new: Query, since: int | None) -> None:
     state = ran(OLD, range(60), 45, history_ticks=1000)
     assert state.history == {}
-    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), new))
+    carried = carry(state, OLD, plan(*(planned.query for planned in OLD.queries), new))
     assert carried.since.get("b") == since
     assert carried.fresh == {"b"}
 
@@ -71,7 +71,7 @@ def test_a_new_query_is_exact_from_the_first_window_that_can_be_told_apart(new: 
 def test_what_was_dropped_is_not_answered() -> None:
     state = ran(OLD, range(60), 45)
     assert state.history[0].kept_from == 26
-    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), query("b", TimeWindow(10, 10))))
+    carried = carry(state, OLD, plan(*(planned.query for planned in OLD.queries), query("b", TimeWindow(10, 10))))
     assert carried.since == {"b": 30}
 
 
@@ -84,7 +84,7 @@ def test_before_any_tuple_everything_is_exact() -> None:
 
 def test_a_set_that_comes_back_knows_nothing_of_the_time_between() -> None:
     filtered = query("b", TimeWindow(10, 10), where="b")
-    both = plan(*(one.query for one in OLD.queries), filtered)
+    both = plan(*(planned.query for planned in OLD.queries), filtered)
     state = ran(both, range(30), 20)
     state = carry(state, both, OLD)
     assert state.history == {0: state.history_of(0)}
@@ -94,7 +94,7 @@ def test_a_set_that_comes_back_knows_nothing_of_the_time_between() -> None:
 
 def test_a_removed_query_frees_its_cells_components_and_edges() -> None:
     fine = query("b", TimeWindow(4, 2), SUM)
-    both = plan(*(one.query for one in OLD.queries), fine, query("c", TimeWindow(50, 10), where="b"))
+    both = plan(*(planned.query for planned in OLD.queries), fine, query("c", TimeWindow(50, 10), where="b"))
     state = ran(both, range(60), 30)
     carried = carry(state, both, OLD)
     (cells,) = carried.cells.values()
@@ -107,7 +107,9 @@ def test_a_removed_query_frees_its_cells_components_and_edges() -> None:
 
 def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
     state = ran(OLD, range(30), 25)
-    grown = plan(*(one.query for one in OLD.queries), query("b", TimeWindow(5, 5), SUM), query("c", TimeWindow(9, 3)))
+    grown = plan(
+        *(planned.query for planned in OLD.queries), query("b", TimeWindow(5, 5), SUM), query("c", TimeWindow(9, 3))
+    )
     carried = carry(state, OLD, grown)
     rows = [{"tick": tick, "k": "a", "i": 1} for tick in range(30, 50)]
     for before, at in ((state, OLD), (carried, grown)):
@@ -118,15 +120,15 @@ def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
 
 def test_another_query_of_the_same_name_is_new_and_another_text_of_the_same_query_is_not() -> None:
     state = ran(OLD, range(60), 45)
-    (same,) = (one.query for one in OLD.queries)
+    (same,) = (planned.query for planned in OLD.queries)
     assert carry(state, OLD, plan(query("a", TimeWindow(10, 10)))).fresh == {"a"}
     assert carry(state, OLD, plan(replace(same, text="SELECT  1"))).fresh == frozenset()
 
 
 def test_two_changes_between_rounds_leave_a_new_query_new() -> None:
     state = ran(OLD, range(60), 45)
-    with_b = plan(*(one.query for one in OLD.queries), query("b", TimeWindow(10, 5)))
-    with_c = plan(*(one.query for one in with_b.queries), query("c", TimeWindow(30, 10)))
+    with_b = plan(*(planned.query for planned in OLD.queries), query("b", TimeWindow(10, 5)))
+    with_c = plan(*(planned.query for planned in with_b.queries), query("c", TimeWindow(30, 10)))
     carried = carry(carry(state, OLD, with_b), with_b, with_c)
     assert carried.fresh == {"b", "c"}
     assert carried.since["b"] == 60
@@ -135,7 +137,7 @@ def test_two_changes_between_rounds_leave_a_new_query_new() -> None:
 def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> None:
     state = ran(OLD, range(60), 45, history_ticks=1000)
     new = query("b", TimeWindow(30, 10))
-    both = plan(*(one.query for one in OLD.queries), new)
+    both = plan(*(planned.query for planned in OLD.queries), new)
     state, answers, _ = step(carry(state, OLD, both), RoundInput(frontiers={"s": 45}), both)
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [-20, -10, 0, 10]
     state, answers, _ = step(state, RoundInput(frontiers={"s": 60}), both)
@@ -160,7 +162,7 @@ def test_a_landmark_that_runs_keeps_what_it_has_folded_when_tuples_of_the_past_r
 def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:
     state = ran(OLD, range(60), 45)
     new = query("b", TimeWindow(20, 10), where="b")
-    both = plan(*(one.query for one in OLD.queries), new)
+    both = plan(*(planned.query for planned in OLD.queries), new)
     state = carry(state, OLD, both)
     assert state.since == {"b": 60}
     state = step(state, RoundInput(frontiers={"s": 78}), both)[0]
@@ -171,7 +173,11 @@ def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:
 def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[carry.__module__], "MOST_CUTS", 8)
     state, at = ran(OLD, range(10), 0, history_ticks=10**9), OLD
-    primes = [one for one in range(11, 100) if all(one % factor for factor in range(2, int(one**0.5) + 1))]
+    primes = [
+        candidate
+        for candidate in range(11, 100)
+        if all(candidate % factor for factor in range(2, int(candidate**0.5) + 1))
+    ]
     for number, prime in enumerate(primes, 1):
         # Of no two of these slicings is one coarser than the other: then the finer one would be forgotten by itself.
         new = plan(query("a", TimeWindow(20, 10)), query("b", TimeWindow(prime, prime)))
@@ -186,8 +192,8 @@ def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -
 def test_the_first_exact_window_is_the_one_found_by_looking_at_each(seed: int) -> None:
     rng = np.random.default_rng(seed)
     window = TimeWindow(int(rng.integers(1, 20)), int(rng.integers(1, 12)), int(rng.integers(0, 12)))
-    (one,) = plan(query("q", window)).sets
-    (planned,) = one.queries
+    (partial_set,) = plan(query("q", window)).sets
+    (planned,) = partial_set.queries
     until, cuts = 0, []
     for _ in range(3):
         until += int(rng.integers(0, 40))
@@ -206,17 +212,17 @@ def test_the_first_exact_window_is_the_one_found_by_looking_at_each(seed: int) -
 
     wrong = [start for start in range(-200, 300) if (start - window.offset_ticks) % window.slide_ticks == 0]
     wrong = [start for start in wrong if not is_exact(start)]
-    assert first_exact(one, planned, history, seen) == wrong[-1] + window.slide_ticks
+    assert first_exact(partial_set, planned, history, seen) == wrong[-1] + window.slide_ticks
 
 
 def test_edges_that_only_many_classes_hold_together_are_not_looked_for_for_ever() -> None:
-    (one,) = plan(query("q", TimeWindow(1, 1))).sets
-    (planned,) = one.queries
+    (partial_set,) = plan(query("q", TimeWindow(1, 1))).sets
+    (planned,) = partial_set.queries
     until, seen = 10**12, 10**13
     every = EdgeSet.of([EdgeClass(2), EdgeClass(6, 1), EdgeClass(6, 3), EdgeClass(6, 5)])
-    assert first_exact(one, planned, History(cuts=(Cut(every, until),)), seen) is None
+    assert first_exact(partial_set, planned, History(cuts=(Cut(every, until),)), seen) is None
     # All ticks but one in 2^22; that there is no other before it, or that there is none, would take too long to say.
     nearly = EdgeSet.of([EdgeClass(2**k, 2 ** (k - 1)) for k in range(1, 23)])
-    found = first_exact(one, planned, History(cuts=(Cut(nearly, 2**22 * 10 - 1),)), seen)
+    found = first_exact(partial_set, planned, History(cuts=(Cut(nearly, 2**22 * 10 - 1),)), seen)
     assert found is not None
     assert 2**22 * 10 - 2 * MOST_EDGES < found < 2**22 * 10 - 1

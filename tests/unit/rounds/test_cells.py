@@ -22,9 +22,9 @@ SUM = Aggregate("sum", Expression.of_column("i"))
 def planned(grouping: tuple[str, ...] = ("k",)) -> NativeScan:
     """Sums by key over slices of ten ticks."""
     query = make_query("q", TimeWindow(30, 10), [SUM], grouping)
-    (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native"), Known()).scans
-    assert isinstance(one, NativeScan)
-    return one
+    (scan,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native"), Known()).scans
+    assert isinstance(scan, NativeScan)
+    return scan
 
 
 def partials(*rows: tuple[Any, ...], groups: int = 1) -> pa.Table:
@@ -39,7 +39,7 @@ def seen(cells: Cells) -> dict[Any, list[tuple[int, int, int]]]:
     """(slice, tuples, sum) of every cell, by group."""
     found = {}
     for group in range(cells.groups):
-        key = tuple(one[group].as_py() for one in cells.keys)
+        key = tuple(column[group].as_py() for column in cells.keys)
         part = slice(cells.group_bounds[group], cells.group_bounds[group + 1])
         sums = cells.lifted[1].parts[0][0]
         found[key] = list(

@@ -19,7 +19,7 @@ NAN, INF = math.nan, math.inf
 
 
 def values(text: str, **columns: list[Any]) -> list[Any]:
-    table = pa.table({name: pa.array(one, arrow_type(KINDS[name])) for name, one in columns.items()})
+    table = pa.table({name: pa.array(column, arrow_type(KINDS[name])) for name, column in columns.items()})
     found: list[Any] = evaluated(read(text).node, table).to_pylist()
     return found
 
@@ -49,7 +49,7 @@ def declined(text: str, **columns: list[Any]) -> bool:
 )
 def test_arithmetic(text: str, columns: dict[str, list[Any]], expected: list[Any]) -> None:
     found = values(text, **columns)
-    assert all(same(one, other) for one, other in zip(found, expected, strict=True)), found
+    assert all(same(value, wanted) for value, wanted in zip(found, expected, strict=True)), found
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_row_that_spark_refuses_is_declined(text: str, columns: dict[str, list
 def test_doubles_are_rounded_by_the_digits_they_are_printed_with() -> None:
     found = values("round(max(f), 2)", f=[2.675, 1.005, -0.285, -0.001, 99.995, NAN, -INF, None, 1 / 3])
     expected = [2.68, 1.01, -0.29, 0.0, 100.0, NAN, -INF, None, 0.33]
-    assert all(same(one, other) for one, other in zip(found, expected, strict=True)), found
+    assert all(same(value, wanted) for value, wanted in zip(found, expected, strict=True)), found
     assert values("round(max(f))", f=[2.5, -2.5, 0.49999999999999994]) == [3.0, -3.0, 0.0]
     assert declined("round(max(f), 2)", f=[1e15])
 
@@ -134,7 +134,7 @@ def test_decimals_are_exact_and_rounded_half_up() -> None:
 
 def test_the_greatest_passes_over_null_and_takes_the_first_of_equals() -> None:
     found = values("greatest(max(f), max(h))", f=[None, -0.0, NAN], h=[1.0, 0.0, INF])
-    assert all(same(one, other) for one, other in zip(found, [1.0, -0.0, NAN], strict=True)), found
+    assert all(same(value, wanted) for value, wanted in zip(found, [1.0, -0.0, NAN], strict=True)), found
     assert values("least(max(s), max(u))", s=["b", None, None], u=["a", "b", None]) == ["a", "b", None]
 
 
@@ -150,8 +150,10 @@ def _table(plan: Plan, name: str, **columns: list[Any]) -> pa.Table:
     shape = plan.shapes[plan.find(name)[2].shape]
     kinds = dict(shape.groups + shape.columns)
     window = pa.array([0] * len(next(iter(columns.values()))), arrow_type(shape.time))
-    own = {key: pa.array(one, arrow_type(kinds[key])) for key, one in columns.items()}
-    coded = {key: one.dictionary_encode() if pa.types.is_string(one.type) else one for key, one in own.items()}
+    own = {key: pa.array(column, arrow_type(kinds[key])) for key, column in columns.items()}
+    coded = {
+        key: column.dictionary_encode() if pa.types.is_string(column.type) else column for key, column in own.items()
+    }
     return pa.table({"window_start": window, "window_end": window, **coded})
 
 

@@ -71,7 +71,7 @@ def test_a_decimal_beyond_38_digits_is_refused() -> None:
     sides = case.sides
     sides[1].combined[0].parts[0].value[:] = 2**40
     found = fold_sides(case.join, case.types, sides, case.ends, [0], "pairwise")
-    assert [(one.component, one.row) for one in found.refused] == [(0, 0)]
+    assert [(refusal.component, refusal.row) for refusal in found.refused] == [(0, 0)]
     assert "38 digits" in found.refused[0].text
 
 
@@ -91,7 +91,7 @@ def test_the_highest_value_of_a_narrow_type_is_refused_if_it_does_not_fit() -> N
     case.asked[0] = type(case.asked[0])(
         case.asked[0].aggregate, case.asked[0].folded, DataType.parse("int"), case.asked[0].sides
     )
-    assert {one.text for one in folded(case).refused} <= {
+    assert {refusal.text for refusal in folded(case).refused} <= {
         "the highest value of a + b does not fit int",
         "the lowest value of a + b does not fit int",
     }

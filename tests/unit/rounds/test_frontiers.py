@@ -43,7 +43,7 @@ def test_a_silent_stream_holds_back_its_own_queries_only() -> None:
     state, answers, _ = step(State(), given(BOTH, {"s": 25}, s=[3, 14, 25]), BOTH)
     assert ends(answers, TRADES) == [10, 20]
     assert ends(answers, QUOTES) == []
-    assert [state.closed_of(one) for one in BOTH.sets] == [25, TICK_MIN]
+    assert [state.closed_of(partial_set) for partial_set in BOTH.sets] == [25, TICK_MIN]
     _, answers, counts = step(state, given(BOTH, {"s": 25, "t": 12}, state, t=[3, 12]), BOTH)
     assert ends(answers, TRADES) == []
     assert ends(answers, QUOTES) == [10]
@@ -68,28 +68,28 @@ def test_all_that_is_open_is_answered_when_every_stream_has_ended() -> None:
     state, _, _ = step(State(), given(BOTH, {"s": 5}, s=[3, 14], t=[100]), BOTH)
     state, answers, _ = step(state, RoundInput(frontiers=all_closed(BOTH.streams)), BOTH)
     assert (ends(answers, TRADES), ends(answers, QUOTES)) == ([10, 20], [110])
-    assert {state.closed_of(one) for one in BOTH.sets} == {TICK_MAX}
+    assert {state.closed_of(partial_set) for partial_set in BOTH.sets} == {TICK_MAX}
 
 
 def test_what_is_kept_depends_on_the_streams_own_frontier() -> None:
     state, _, _ = step(State(), given(BOTH, {"s": 95, "t": 12}, s=list(range(100)), t=list(range(15))), BOTH)
-    held = {one.stream: state.cells[one.number].starts.tolist() for one in BOTH.sets}
+    held = {partial_set.stream: state.cells[partial_set.number].starts.tolist() for partial_set in BOTH.sets}
     assert held == {"s": [90], "t": [10]}
     kept, _, _ = step(State(), given(BOTH, {"s": 95, "t": 12}, s=[5, 85], t=[5, 14]), BOTH, history_ticks=20)
-    held = {one.stream: kept.cells[one.number].starts.tolist() for one in BOTH.sets}
+    held = {partial_set.stream: kept.cells[partial_set.number].starts.tolist() for partial_set in BOTH.sets}
     assert held == {"s": [80], "t": [0, 10]}
 
 
 def test_landmarks_settle_and_end_by_their_own_stream() -> None:
-    queries = [make_query(one, LandmarkWindow(10), [Aggregate("count")], stream=one) for one in ("s", "t")]
+    queries = [make_query(stream, LandmarkWindow(10), [Aggregate("count")], stream=stream) for stream in ("s", "t")]
     plan = plan_of(*queries)
     state, answers, _ = step(State(), given(plan, {"s": 25, "t": -12}, s=[14, 25], t=[8]), plan)
-    assert [ends(answers, one) for one in queries] == [[20], []]
+    assert [ends(answers, query) for query in queries] == [[20], []]
     # Tuples before the first ones: the landmark of s is settled, that of t is not.
     state, answers, counts = step(state, given(plan, {"s": 25, "t": 33}, state, s=[4], t=[-7]), plan)
     assert state.first == {"s": 14, "t": -7}
     assert counts.late.streams == {"s": Late(0, 1)}
-    assert [ends(answers, one) for one in queries] == [[], [0, 10, 20, 30]]
+    assert [ends(answers, query) for query in queries] == [[], [0, 10, 20, 30]]
 
 
 def test_a_query_that_comes_later_begins_at_the_frontier_of_its_own_stream() -> None:
@@ -120,7 +120,7 @@ def test_a_stream_alone_counts_whether_it_is_idle_or_not() -> None:
     assert inputs_of(BOTH.sets[1]) == (("t",),)
     assert least({"s": 50, "t": 30}, ("t",), {"t"}) == 30
     state, _, _ = step(State(), RoundInput(frontiers={"s": 25}, idle=frozenset("t")), BOTH)
-    assert [state.closed_of(one) for one in BOTH.sets] == [25, TICK_MIN]
+    assert [state.closed_of(partial_set) for partial_set in BOTH.sets] == [25, TICK_MIN]
     assert state.ahead == {}
 
 

@@ -29,7 +29,9 @@ def query(kind: str = "JOIN") -> str:
 def rounds_of(texts: dict[str, str], brought: list[dict[str, list[Row]]], **idle: frozenset[str]) -> list[Round]:
     found, frontiers = [], dict.fromkeys(STREAMS, -(2**62))
     for rows in brought:
-        frontiers = {name: max([frontiers[name], *(one["tick"] for one in rows.get(name, []))]) for name in STREAMS}
+        frontiers = {
+            name: max([frontiers[name], *(arrived["tick"] for arrived in rows.get(name, []))]) for name in STREAMS
+        }
         found.append(Round({name: rows.get(name, []) for name in STREAMS}, frontiers, texts, **idle))
     return found
 
@@ -73,7 +75,7 @@ def test_a_silent_side_holds_back_only_the_join_until_it_is_idle() -> None:
     idle = [*rounds[:10], *rounds_of({"q": query("LEFT JOIN"), "plain": plain}, brought, idle=frozenset("t"))[10:]]
     going = run(idle, 0, 0)
     # Rows of the silent side are gone, so those of the other are reported without a match.
-    assert [one["o0"] for one in going.lives[0].reported[30]] == [4]
+    assert [answer["o0"] for answer in going.lives[0].reported[30]] == [4]
     assert max(sizes(going)[30:]) <= 1.05 * max(sizes(going)[20:30])
     assert sizes(waiting)[-1] > sizes(going)[-1]
 

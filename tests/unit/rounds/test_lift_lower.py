@@ -31,14 +31,14 @@ def refuse(row: int, value: str) -> None:
 
 
 def planned(aggregate: Aggregate, kind: str) -> list[PlannedComponent]:
-    return [PlannedComponent(one, DataType.parse(kind)) for one in aggregate.components]
+    return [PlannedComponent(component, DataType.parse(kind)) for component in aggregate.components]
 
 
 def lowered(function: str, kind: str, *native: list[pa.Array]) -> pa.Array:
     """Each component's native fields, as cells that are windows of one slice."""
     aggregate = Aggregate(function, X)
-    lifted = [lift(one, fields) for one, fields in zip(planned(aggregate, kind), native, strict=True)]
-    return lower(aggregate, DataType.parse(kind), [as_combined(one) for one in lifted], refuse)
+    lifted = [lift(component, fields) for component, fields in zip(planned(aggregate, kind), native, strict=True)]
+    return lower(aggregate, DataType.parse(kind), [as_combined(cells) for cells in lifted], refuse)
 
 
 def as_combined(lifted: Lifted) -> Combined:
@@ -47,8 +47,8 @@ def as_combined(lifted: Lifted) -> Combined:
 
 
 def halves(values: list[int | None]) -> list[pa.Array]:
-    high = [None if one is None else one >> 32 for one in values]
-    low = [None if one is None else one & 0xFFFFFFFF for one in values]
+    high = [None if value is None else value >> 32 for value in values]
+    low = [None if value is None else value & 0xFFFFFFFF for value in values]
     return [pa.array(high, pa.int64()), pa.array(low, pa.int64())]
 
 
@@ -154,11 +154,11 @@ def test_ranks_of_two_rounds_become_ranks_of_their_union(function: str) -> None:
     aggregate = Aggregate(function, X)
     (component,) = planned(aggregate, "string")
     rounds = [pa.array(["m", None, "b"]), pa.array(["z", "a", None])]
-    both = concat(*(lift(component, [one]) for one in rounds))
+    both = concat(*(lift(component, [fields]) for fields in rounds))
     one_cell = merge(both, np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]))
     found = lower(aggregate, DataType.parse("string"), [as_combined(one_cell)], refuse)
     expected = [["m", "z"], ["a"], ["b"]]
-    assert found.to_pylist() == [min(one) if function == "min" else max(one) for one in expected]
+    assert found.to_pylist() == [min(pair) if function == "min" else max(pair) for pair in expected]
 
 
 def test_what_had_no_null_before_a_round_with_nulls_counts_as_values() -> None:

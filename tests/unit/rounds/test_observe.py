@@ -78,8 +78,8 @@ def test_a_round_observes_what_counting_rows_gives(
     rows = batches(6)
     found = run(tmp_path, rows, queries, placement=placement, intake=intake)
     seen = None
-    for batch, one in zip(rows, found, strict=True):
-        stream = one.streams["s"]
+    for batch, observed in zip(rows, found, strict=True):
+        stream = observed.streams["s"]
         assert stream.tuples == len(batch)
         last = max([row["tick"] for row in batch] + ([] if seen is None else [seen]))
         first = min(row["tick"] for row in batch) if seen is None else seen
@@ -87,7 +87,7 @@ def test_a_round_observes_what_counting_rows_gives(
         assert stream.conditions["b"] == sum(row["b"] for row in batch)
         for query in queries.values():
             wanted = [row for row in batch if query.where is None or row["b"]]
-            own = one.sets[SetIdentity.of_query(query)]
+            own = observed.sets[SetIdentity.of_query(query)]
             assert (own.tuples, own.cells) == (len(wanted), slices_of(query, wanted))
         seen = last
 
@@ -97,15 +97,15 @@ def test_executors_observe_what_the_driver_does(tmp_path: Path, intake: str) -> 
     rows = batches(8)
     found = [run(tmp_path / placement, rows, TIMED, placement=placement, intake=intake) for placement in PLACEMENTS]
     assert found[0] == found[1]
-    assert all(one.sets[SetIdentity.of_query(TIMED["one"])].groups == 1 for one in found[1])
+    assert all(observed.sets[SetIdentity.of_query(TIMED["one"])].groups == 1 for observed in found[1])
 
 
 def test_windows_of_rows_and_sessions_are_observed_too(tmp_path: Path) -> None:
     rows = batches(8)
     found = run(tmp_path, rows, {**TIMED, **OTHERS})
     memory = Memory()
-    for one in found:
-        memory.add(one)
+    for observed in found:
+        memory.add(observed)
     estimates = memory.estimates()
     of_rows = estimates.sets[SetIdentity.of_query(OTHERS["rows"])]
     assert of_rows.selectivity.value == pytest.approx(1.0, abs=0.3), "those in front of the frontier wait"

@@ -126,7 +126,7 @@ def test_cells_from_before_it_was_kept_add_nothing() -> None:
 
 def test_values_that_no_cell_holds_any_more_are_forgotten() -> None:
     count = 4 * SMALL_DICTIONARY
-    cells = lifted("min_by", "bigint", pa.array(range(count)), [-one for one in range(count)])
+    cells = lifted("min_by", "bigint", pa.array(range(count)), [-tick for tick in range(count)])
     rest = cells.map_parts(lambda part: type(part)(*(column[-3:] for column in part)))
     small = without_unused(rest)
     assert small.dictionary is not None

@@ -37,7 +37,7 @@ def task(name: str, group: int = 0, priority: int = 5, slack: float = 100.0, **m
 
 
 def answered(chosen: Chosen) -> dict[str, int]:
-    return {one.names[0]: windows for one, windows in chosen.windows.items()}
+    return {chosen_task.names[0]: windows for chosen_task, windows in chosen.windows.items()}
 
 
 def chosen(tasks: Sequence[Task], seconds: float, schedule: str = "edf", costs: Flat | None = None) -> dict[str, int]:
@@ -126,7 +126,7 @@ def test_equals_take_turns() -> None:
         tasks = [task(name, group, passed=count) for group, (name, count) in enumerate(passed.items())]
         (name,) = chosen(tasks, 2.0)
         turns.append(name)
-        passed = {one: 0 if one == name else count + 1 for one, count in passed.items()}
+        passed = {query: 0 if query == name else count + 1 for query, count in passed.items()}
     assert [turns.count(name) for name in "abcd"] == [3, 3, 3, 3]
     assert turns[:4] == turns[4:8]
 
@@ -184,7 +184,7 @@ def test_hybrid_lets_tasks_without_hurry_wait_for_each_other() -> None:
     ]
     assert set(chosen(calm, 4.0, "conservative")) == {"a", "c"}
     assert set(chosen(calm, 4.0, "hybrid")) == {"c"}
-    pending = [replace(one, slack=5.0) if one.names == ("a",) else one for one in calm]
+    pending = [replace(calm_task, slack=5.0) if calm_task.names == ("a",) else calm_task for calm_task in calm]
     assert "a" in chosen(pending, 4.0, "hybrid")
 
 
@@ -204,7 +204,7 @@ def test_hybrid_lets_tasks_without_hurry_wait_for_each_other() -> None:
         ),
         min_size=1,
         max_size=12,
-        unique_by=lambda one: one.names,
+        unique_by=lambda drawn: drawn.names,
     ),
     st.floats(0, 60),
     st.sampled_from(sorted(SCHEDULES)),
@@ -213,9 +213,11 @@ def test_no_schedule_answers_more_than_there_is_or_takes_much_longer_than_it_may
     tasks: list[Task], seconds: float, schedule: str
 ) -> None:
     found = choose(tasks, find_schedule(schedule), Flat(), seconds, ROUND)
-    assert found.windows or all(one in find_schedule(schedule).waits(tasks, Flat(), ROUND) for one in tasks)
-    for one, windows in found.windows.items():
-        assert 1 <= windows <= one.windows
+    assert found.windows or all(
+        waiting_task in find_schedule(schedule).waits(tasks, Flat(), ROUND) for waiting_task in tasks
+    )
+    for chosen_task, windows in found.windows.items():
+        assert 1 <= windows <= chosen_task.windows
     # The most urgent task, and one that was passed over for long, are answered in any case.
     assert found.seconds <= seconds + 2 * (1 + 0.5) + 1e-9 or found.seconds == found.wanted <= seconds
 

@@ -53,7 +53,7 @@ def packed_registers_of(numbers: Ints) -> Ints:
 
 def lane(lo: list[int], hi: list[int]) -> Lanes:
     rows = len(lo)
-    places = (np.array(one, np.int32) for one in (lo, hi, []))
+    places = (np.array(positions, np.int32) for positions in (lo, hi, []))
     return Lanes(np.array([0, rows]), np.arange(rows), *places)
 
 
@@ -82,7 +82,7 @@ def test_counts_are_low_by_no_more_than_promised() -> None:
     state: Listed | None = None
     for _ in range(30):
         values = np.minimum(rng.zipf(1.2, 40_000), 50_000)
-        for value, count in zip(*(one.tolist() for one in np.unique(values, return_counts=True)), strict=True):
+        for value, count in zip(*(column.tolist() for column in np.unique(values, return_counts=True)), strict=True):
             true[value] = true.get(value, 0) + count
         fresh = woven("top_frequencies", [values])
         assert len(fresh.cells.codes) == MOST_ENTRIES

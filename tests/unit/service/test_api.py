@@ -46,23 +46,23 @@ def client(service: Service) -> Iterator[Client]:
 
 def test_queries_are_listed_with_their_place_and_cost_and_bad_ones_with_the_reason(client: Client) -> None:
     found = client.get("/api/v1/queries").json()
-    assert [one["name"] for one in found["queries"]] == ["flow", "high"]
+    assert [query["name"] for query in found["queries"]] == ["flow", "high"]
     flow = found["queries"][0]
     assert (flow["streams"], flow["trees"], flow["text"]) == (["trades"], ["tree 1.0"], FLOW)
     assert 0 < flow["seconds"] <= flow["alone"]
     assert flow["rows_per_second"] > 0
-    assert sum(one["share"] for one in found["queries"]) == pytest.approx(1)
-    assert [(one["name"], one["error"]["hint"]) for one in found["rejected"]] == [("bad", "add it")]
+    assert sum(query["share"] for query in found["queries"]) == pytest.approx(1)
+    assert [(rejected["name"], rejected["error"]["hint"]) for rejected in found["rejected"]] == [("bad", "add it")]
 
 
 def test_a_join_is_listed_with_all_that_feeds_it_and_its_sides_are_not(client: Client, service: Service) -> None:
     assert client.post("/api/v1/queries", json={"name": "twice", "text": TWICE}).status_code == 201
-    found = {one["name"]: one for one in client.get("/api/v1/queries").json()["queries"]}
+    found = {query["name"]: query for query in client.get("/api/v1/queries").json()["queries"]}
     assert set(found) == {"flow", "high", "twice"}
     twice = found["twice"]
     assert (twice["streams"], twice["window"]) == (["trades"], "[RANGE 1 minute SLIDE 20 seconds]")
     assert twice["trees"] == ["tree 1.0"]  # both sides are of one set, with "flow"
-    nodes = {one["id"]: one["kind"] for one in client.get("/api/v1/plan").json()["nodes"]}
+    nodes = {node["id"]: node["kind"] for node in client.get("/api/v1/plan").json()["nodes"]}
     assert (nodes["fold:twice"], nodes["answer:twice"]) == ("fold", "answer")
     costs = re.findall(r'windloom_query_cost_seconds\{query="(.+)"\}', client.get("/metrics").text)
     assert set(costs) <= set(found)
@@ -156,8 +156,8 @@ def test_the_plan_is_data_and_a_picture(client: Client) -> None:
 
 
 def test_rounds_and_the_loom_at_a_glance(client: Client) -> None:
-    assert [one["round"] for one in client.get("/api/v1/rounds").json()["rounds"]] == [0, 1]
-    assert [one["round"] for one in client.get("/api/v1/rounds?limit=1").json()["rounds"]] == [1]
+    assert [round_["round"] for round_ in client.get("/api/v1/rounds").json()["rounds"]] == [0, 1]
+    assert [round_["round"] for round_ in client.get("/api/v1/rounds?limit=1").json()["rounds"]] == [1]
     found = client.get("/api/v1/status").json()
     assert (found["round"], found["queries"], found["rejected"], found["message"]) == (1, 2, 1, "running")
     assert (found["events"], found["rows"]) == (2_001, 24)

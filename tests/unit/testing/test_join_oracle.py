@@ -33,11 +33,11 @@ def asked(kind: JoinKind, *aggregates: Aggregate, ranges: tuple[int | None, int 
     return Asked(Read("orders", "o", ranges[0]), 2, 0, (hung,), (), (), (Aggregate("count"), *aggregates))
 
 
-def rows(one: Asked, landmarks: Landmarks | None = None) -> list[tuple[Any, ...]]:
+def rows(join: Asked, landmarks: Landmarks | None = None) -> list[tuple[Any, ...]]:
     """Window end, and the answers."""
-    found = answer_join(one.query(), ROWS, landmarks=landmarks)
+    found = answer_join(join.query(), ROWS, landmarks=landmarks)
     return sorted(
-        tuple(row[name] for name in ("window_end", *(f"o{i}" for i in range(len(one.aggregates))))) for row in found
+        tuple(row[name] for name in ("window_end", *(f"o{i}" for i in range(len(join.aggregates))))) for row in found
     )
 
 

@@ -48,7 +48,7 @@ def laid_out(values: list[Any], kind: pa.DataType) -> list[pa.ChunkedArray]:
     middle = len(values) // 2
     cut = [wider.slice(3, middle), empty, wider.slice(3 + middle, len(values) - middle)]
     single = [whole.slice(i, 1) for i in range(len(values))]
-    return [pa.chunked_array(one, kind) for one in ([whole], cut, [empty, *single], [empty, whole, empty])]
+    return [pa.chunked_array(chunks, kind) for chunks in ([whole], cut, [empty, *single], [empty, whole, empty])]
 
 
 def plain(value: Any) -> Any:

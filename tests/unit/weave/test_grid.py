@@ -54,7 +54,7 @@ def test_a_cell_holds_the_tuples_of_a_slice_and_a_group(groups: tuple[int, ...],
         [rng.choice([1, 2, 10**12, None]) for _ in ticks],
         [rng.choice([True, False]) for _ in ticks],
     ]
-    tuples = tuples_of(ticks, *(pa.array(one) for one in columns))
+    tuples = tuples_of(ticks, *(pa.array(column) for column in columns))
     for edges, length in ((TICKS, 1), (TENS, 10)):
         expected = true_cells(
             [(*(columns[g][i] for g in groups), tick - tick % length) for i, tick in enumerate(ticks)]

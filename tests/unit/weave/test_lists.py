@@ -41,8 +41,8 @@ def test_values_are_counted_cell_by_cell_in_order(own: tuple[int, ...]) -> None:
     for place, (group, start) in enumerate(zip(groups_of_cells, starts, strict=True)):
         held = [
             value
-            for tick, one, value, bits in zip(ticks, groups, values, signature, strict=True)
-            if (tick, one) == (start, keys[group]) and value is not None and (bits or not own)
+            for tick, key, value, bits in zip(ticks, groups, values, signature, strict=True)
+            if (tick, key) == (start, keys[group]) and value is not None and (bits or not own)
         ]
         expected = [(value, held.count(value)) for value in sorted(set(held))]
         assert [(ranked.dictionary[code].as_py(), count) for code, count in found[place]] == expected
@@ -51,7 +51,7 @@ def test_values_are_counted_cell_by_cell_in_order(own: tuple[int, ...]) -> None:
 def test_of_each_register_the_largest_rank_stays() -> None:
     bits = 6
     pairs = [(0, (3, 2)), (0, (3, 5)), (0, (3, 4)), (0, (1, 1)), (1, (3, 1)), (1, (9, 60)), (2, None)]
-    packed = [None if one is None else one[0] << bits | one[1] for _, one in pairs]
+    packed = [None if packed_pair is None else packed_pair[0] << bits | packed_pair[1] for _, packed_pair in pairs]
     cut = cut_of(tuples_of([tick for tick, _ in pairs], pa.array(packed, pa.int64())))
     ranked = cut.argument(Read(0)).ranked
     held = np.array(ranked.dictionary.to_pylist(), np.int64)

@@ -74,12 +74,12 @@ def test_joined_cells_are_the_sessions_of_all_their_tuples(seed: int) -> None:
         starts += [start for start, _ in cells]
         lasts += [last for _, last in cells]
         bounds.append(len(starts))
-        wanted += [next(one[0] for one in whole if one[0] <= start <= one[-1]) for start, _ in cells]
+        wanted += [next(session[0] for session in whole if session[0] <= start <= session[-1]) for start, _ in cells]
     out = np.empty(len(starts), np.int64)
-    arrays = (np.array(one, np.int64) for one in (starts, lasts, bounds))
+    arrays = (np.array(column, np.int64) for column in (starts, lasts, bounds))
     session_starts(*arrays, gap, -(2**62), out)
     assert out.tolist() == wanted
-    session_starts(*(np.array(one, np.int64) for one in (starts, lasts, bounds)), gap, closed, out)
+    session_starts(*(np.array(column, np.int64) for column in (starts, lasts, bounds)), gap, closed, out)
     for group in range(3):
         last = None
         for i in range(bounds[group], bounds[group + 1]):

@@ -16,7 +16,7 @@ MANY = EdgeSet.of([EdgeClass(1000 + 7 * i, i) for i in range(40)])
 
 
 def true_start(tick: int, edges: EdgeSet) -> int:
-    return max(tick - (tick - one.residue) % one.period for one in edges.classes)
+    return max(tick - (tick - edge_class.residue) % edge_class.period for edge_class in edges.classes)
 
 
 def check(ticks: list[int], edges: EdgeSet) -> Slices:

@@ -21,7 +21,7 @@ def signed(satisfied: list[set[int]]) -> list[pa.Array]:
     words = -(-PREDICATES // SIGNATURE_BITS)
     return [
         pa.array(
-            [sum(1 << bit % SIGNATURE_BITS for bit in one if bit // SIGNATURE_BITS == word) for one in satisfied],
+            [sum(1 << bit % SIGNATURE_BITS for bit in bits if bit // SIGNATURE_BITS == word) for bits in satisfied],
             pa.int64(),
         )
         for word in range(words)
@@ -36,7 +36,7 @@ def test_tuples_are_chosen_by_any_bits_of_several_words() -> None:
     tuples = tuples_of(range(80), *words, words=3)
     for bits in [(), (0,), (62,), (63,), (125,), (126,), (149,), (5, 63), (62, 63, 149), (1, 2, 3)]:
         chosen = tuples.chosen(bits)
-        expected = [i for i, one in enumerate(satisfied) if set(bits) <= one]
+        expected = [i for i, held in enumerate(satisfied) if set(bits) <= held]
         assert chosen.every == (not bits)
         assert chosen.count(80) == len(expected)
         if bits:
@@ -76,4 +76,4 @@ def test_what_several_ask_for_at_once_is_made_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         grids = list(pool.map(lambda _: tuples.grid((0,), TICKS), range(16)))
         chosen = list(pool.map(lambda _: tuples.chosen((0, 1)), range(16)))
-    assert len({id(one) for one in grids}) == len({id(one) for one in chosen}) == 1
+    assert len({id(grid) for grid in grids}) == len({id(chosen_grid) for chosen_grid in chosen}) == 1

@@ -141,7 +141,7 @@ def test_a_figure_can_have_any_value_and_changes_no_other(before: Estimates) -> 
     for figure, value in ((RATE, 7e5), (ROUND, 0.5), (GROUPS, 1e6), (SHARE, 0.75)):
         moved = with_figures(before, basin, {figure: value})
         assert value_of(figure, basin, moved) == pytest.approx(value)
-        others = {other: one for other, one in now.items() if other != figure}
+        others = {other: known for other, known in now.items() if other != figure}
         assert values_of(others, basin, moved) == pytest.approx(others)
 
 
@@ -164,7 +164,7 @@ def test_the_plan_of_a_region_is_the_best_for_its_centroid() -> None:
         plan = basin.plan(at, best.choices)
         assert choices_of(plan) == best.choices, "a plan is made again from its choices"
         assert basin.cost(plan) == best.cost
-        least = min(one.cost.seconds for one in chart.fill(region))
+        least = min(option.cost.seconds for option in chart.fill(region))
         assert best.cost.seconds <= least * 1.0101
 
 
@@ -184,12 +184,13 @@ def test_a_chart_has_different_plans_and_looks_them_up_without_making_any(monkey
 def test_dimensions_are_what_costs_depend_on_most() -> None:
     basin = a_basin()
     found = sensitivities(basin, SEEN, Objective())
-    assert [one.total for one in found] == sorted((one.total for one in found), reverse=True)
+    assert [weighed.total for weighed in found] == sorted((weighed.total for weighed in found), reverse=True)
     chart = draw_chart(basin, SEEN, Objective(), ChartOptions(4, 2))
-    assert chart.figures == [one.figure for one in found[:2]]
-    assert all("four times as much" in one.reason for one in chart.dimensions)
+    assert chart.figures == [weighed.figure for weighed in found[:2]]
+    assert all("four times as much" in dimension.reason for dimension in chart.dimensions)
     assert all(
-        one.axis.part(value) == 2 for one, value in zip(chart.dimensions, (f.value for f in found), strict=False)
+        dimension.axis.part(value) == 2
+        for dimension, value in zip(chart.dimensions, (f.value for f in found), strict=False)
     )
 
 
@@ -201,7 +202,7 @@ def test_the_objective_decides_what_plan_a_region_has() -> None:
     assert fast.cost.seconds <= small.cost.seconds
     assert small.cost.nbytes < fast.cost.nbytes
     assert small.choices.options_of("intake") == {"s": "native"}
-    least = Least.of([one.cost for one in by_name["latency"]])
+    least = Least.of([option.cost for option in by_name["latency"]])
     assert Objective().utility(fast.cost, least) == pytest.approx(1.0, rel=0.011)
 
 
@@ -211,9 +212,9 @@ def test_the_objective_decides_what_plan_a_region_has() -> None:
 def test_streams_that_no_join_connects_are_planned_each_by_itself() -> None:
     queries = [a_query("a", 20), make_query("b", TimeWindow(10, 5), [Aggregate("count")], stream="u")]
     found = basins_of(STREAMS, queries, TYPES, PlanOptions(), KNOWN)
-    assert [one.name for one in found] == ["s", "u"]
+    assert [basin.name for basin in found] == ["s", "u"]
     whole = choices_of(found[0].plan(Estimates())) | choices_of(found[1].plan(Estimates()))
-    assert [one.own(whole) for one in found] == [choices_of(one.plan(Estimates())) for one in found]
+    assert [basin.own(whole) for basin in found] == [choices_of(basin.plan(Estimates())) for basin in found]
 
 
 def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:

@@ -61,7 +61,7 @@ def test_what_folding_a_join_takes_is_part_of_a_round() -> None:
 
 
 def test_a_given_rate_does_not_hide_what_a_stream_of_rows_brings() -> None:
-    slow = {name: replace(one, events_per_second=1.0) for name, one in STREAMS.items()}
+    slow = {name: replace(stream, events_per_second=1.0) for name, stream in STREAMS.items()}
     basin = a_basin(THREE, slow)
     plan = basin.plan(at(basin, s=500.0, t=500.0, u=500.0))
     assert [rate.rate for rate in plan.rows[0].rates] == [500.0] * 3
@@ -73,7 +73,7 @@ def test_the_order_of_strands_follows_rates_and_a_recorded_one_stays() -> None:
         fast: choices_of(basin.plan(at(basin, **{name: 1000.0 if name == fast else 1.0 for name in "stu"})))
         for fast in "stu"
     }
-    assert len({one.option("row order", "q", "") for one in found.values()}) > 1
+    assert len({chosen.option("row order", "q", "") for chosen in found.values()}) > 1
     for fast, choices in found.items():
         for other in "stu":
             again = basin.plan(at(basin, **{name: 500.0 if name == other else 2.0 for name in "stu"}), choices)
@@ -89,7 +89,8 @@ def test_another_order_costs_more_where_it_makes_more_rows() -> None:
     options = switch.options(basin.plan(estimates), "q")
     assert len(options) == 6
     costs = [
-        basin.cost(basin.plan(estimates, best.choices.with_option("row order", "q", one))).seconds for one in options
+        basin.cost(basin.plan(estimates, best.choices.with_option("row order", "q", option))).seconds
+        for option in options
     ]
     assert best.cost.seconds == pytest.approx(min(costs))
     assert max(costs) > 1.1 * min(costs)

@@ -60,8 +60,10 @@ def test_a_way_to_take_tuples_in_that_was_tried_has_a_line_of_its_own() -> None:
     cost = RoundCost(1.0)
     assert found(cost, NATIVE).intake == pytest.approx(3.0, rel=0.1)
     assert found(cost, WOVEN).intake == pytest.approx(1.0, rel=0.1)
-    one = Correction([a_round(1.0, 3.0, "native")] * 4)
-    assert one(cost, WOVEN).intake == one(cost, NATIVE).intake, "of one that was not, nothing else is known"
+    correction = Correction([a_round(1.0, 3.0, "native")] * 4)
+    assert correction(cost, WOVEN).intake == correction(cost, NATIVE).intake, (
+        "of one that was not, nothing else is known"
+    )
 
 
 def test_waiting_for_a_sink_is_not_what_a_round_takes() -> None:
@@ -100,15 +102,15 @@ def test_no_line_is_negative(pairs: list[tuple[float, float]]) -> None:
 
 
 def test_near_its_point_a_forecast_changes_with_powers_of_figures() -> None:
-    one = Forecast(None, RoundCost(2.0, 1.0, 4.0), {RATE: 100.0}, {"intake": {RATE: 1.0}, "answers": {RATE: 0.5}})
-    moved = one.at({RATE: 400.0})
+    forecast = Forecast(None, RoundCost(2.0, 1.0, 4.0), {RATE: 100.0}, {"intake": {RATE: 1.0}, "answers": {RATE: 0.5}})
+    moved = forecast.at({RATE: 400.0})
     assert (moved.intake, moved.step, moved.answers) == (8.0, 1.0, 8.0)
-    assert one.at({}).intake == 2.0
-    assert one.at({RATE: 1e9}).intake == 16.0, "it is not extrapolated for ever"
-    assert one.is_near({RATE: 100 * FAR * 0.999})
-    assert not one.is_near({RATE: 100 * FAR * 1.001})
-    assert not one.is_near({}), "nothing is known"
-    assert not one.holds(None, {RATE: 100.0}, OLD)  # type: ignore[arg-type]
+    assert forecast.at({}).intake == 2.0
+    assert forecast.at({RATE: 1e9}).intake == 16.0, "it is not extrapolated for ever"
+    assert forecast.is_near({RATE: 100 * FAR * 0.999})
+    assert not forecast.is_near({RATE: 100 * FAR * 1.001})
+    assert not forecast.is_near({}), "nothing is known"
+    assert not forecast.holds(None, {RATE: 100.0}, OLD)  # type: ignore[arg-type]
 
 
 # ---- switching ------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_what_is_no_objective_is_named(given: Any, words: str) -> None:
 
 
 def test_an_objective_is_told_as_users_write_it() -> None:
-    assert [Objective.of(one).name for one in ("latency", "memory", {"latency": 2, "memory": 3})] == [
+    assert [Objective.of(given).name for given in ("latency", "memory", {"latency": 2, "memory": 3})] == [
         "latency",
         "memory",
         "latency 0.4, memory 0.6",
