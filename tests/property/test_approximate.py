@@ -80,8 +80,8 @@ def test_answers_keep_what_is_promised_of_them(queries: list[Query], rows: list[
     found = answers_of(queries, rows, PlanOptions("shared"))
     for query in queries:
         for row in found[query.name]:
-            members = [one for one in rows if row["window_start"] in windows_of(query.window, one["tick"])]
-            members = [one for one in members if one["k"] == row["k"]]
+            members = [member for member in rows if row["window_start"] in windows_of(query.window, member["tick"])]
+            members = [member for member in members if member["k"] == row["k"]]
             for output in query.outputs:
                 check_promise(
                     query.aggregates[output.aggregate or 0],

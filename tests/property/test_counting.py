@@ -29,11 +29,11 @@ def edges_of(name: str, windows: list[Window]) -> list[EdgeSet]:
 
 def true_rate(sets: list[EdgeSet]) -> float:
     """Edges per second, tick by tick."""
-    composite = lcm(*(one.period for edges in sets for one in edges.classes))
+    composite = lcm(*(edge_class.period for edges in sets for edge_class in edges.classes))
     is_edge = np.zeros(composite, np.bool_)
     for edges in sets:
-        for one in edges.classes:
-            is_edge[one.residue :: one.period] = True
+        for edge_class in edges.classes:
+            is_edge[edge_class.residue :: edge_class.period] = True
     return float(is_edge.mean()) * TICKS_PER_SECOND
 
 
@@ -81,7 +81,7 @@ def test_exact_counters_follow_mergers_and_moves(slicing: str, windows: list[Win
 def test_a_sample_of_edges_tells_what_a_window_adds_to_trees(windows: list[Window]) -> None:
     first, *others = edges_of("pairs", windows)
     sample = EdgeSample.of(first.classes)
-    missing = sample.missing([class_rows(one.classes) for one in others], also=0)
+    missing = sample.missing([class_rows(edge_set.classes) for edge_set in others], also=0)
     for i, edges in enumerate(others):
         both = [others[0], edges]
         added = true_rate([*both, first]) - true_rate(both)
@@ -96,16 +96,16 @@ def test_drawn_marks_are_close_to_exact_counts_where_those_can_be_had() -> None:
     rng = np.random.default_rng(1)
     for size in (1, 2, 5, 12):
         tree = sorted(rng.choice(len(sets), size, replace=False).tolist())
-        exact = EdgeSet.of({one for i in tree for one in sets[i].classes})
+        exact = EdgeSet.of({edge_class for i in tree for edge_class in sets[i].classes})
         assert exact.density.exact
         assert drawn.rates([tree])[0] == pytest.approx(exact.edges_per_second, rel=1e-3)
 
 
 def test_edges_drawn_are_always_the_same() -> None:
     sets = [EdgeSet.of(SLICINGS["pairs"].edges(window)) for window in zipf_workload(30, seed=4)]
-    one, other = drawn_marks(sets), drawn_marks(sets)
-    assert np.array_equal(one.places, other.places)
-    assert np.array_equal(one.weights, other.weights)
+    first, second = drawn_marks(sets), drawn_marks(sets)
+    assert np.array_equal(first.places, second.places)
+    assert np.array_equal(first.weights, second.weights)
 
 
 def test_the_method_is_chosen_by_size() -> None:

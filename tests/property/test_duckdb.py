@@ -38,7 +38,7 @@ def test_a_wrong_value_a_missing_row_and_a_row_reported_twice_are_noticed() -> N
     with duckdb.connect() as base:
         base.register("s", pa.Table.from_pylist(rows, SCHEMA))
         assert assert_equals_duckdb(base, "s", query, STREAM, right) == right.num_rows == 8
-        wrong = right.set_column(3, "o0", pa.array([one.as_py() + 1 for one in right["o0"]]))
+        wrong = right.set_column(3, "o0", pa.array([value.as_py() + 1 for value in right["o0"]]))
         for answers, said in (
             (wrong, "o0: "),
             (right.slice(1), "not the same"),
@@ -49,6 +49,11 @@ def test_a_wrong_value_a_missing_row_and_a_row_reported_twice_are_noticed() -> N
 
 
 def answers_of(query: Query, rows: list[dict[str, Any]]) -> pa.Table:
-    names = ["window_start", "window_end", *(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+    names = [
+        "window_start",
+        "window_end",
+        *(grouping.name for grouping in query.group_by),
+        *(output.name for output in query.outputs),
+    ]
     found = answer(query, rows)
     return pa.table([pa.array([row[name] for row in found]) for name in names], names)

@@ -48,7 +48,7 @@ def true_edges(name: str, windows: list[Window], low: int, high: int) -> set[int
 @pytest.mark.parametrize("name", SLICINGS)
 @given(windows=WINDOWS)
 def test_a_slicing_cuts_exactly_where_its_definition_says(name: str, windows: list[Window]) -> None:
-    edges = EdgeSet.of(one for window in windows for one in SLICINGS[name].edges(window))
+    edges = EdgeSet.of(edge_class for window in windows for edge_class in SLICINGS[name].edges(window))
     composite = lcm(*(window.slide_ticks for window in windows))
     expected = true_edges(name, windows, 0, composite)
     assert edges.density.exact
@@ -74,7 +74,7 @@ def test_a_window_spans_the_partials_of_table_1(name: str, window: Window) -> No
 @given(classes=CLASSES)
 def test_counting_without_a_bit_set_gives_the_same_density(classes: list[EdgeClass]) -> None:
     edges = EdgeSet.of(classes)
-    pairs = frozenset((one.period, one.residue) for one in classes)
+    pairs = frozenset((edge_class.period, edge_class.residue) for edge_class in classes)
     marked = density.union_density(tuple(sorted(pairs)))
     limit = density.BITSET_PANES
     try:
@@ -97,10 +97,10 @@ def test_the_estimate_of_a_density_too_long_to_count_is_close_and_repeatable() -
 def evaluate(way: object, tick: int) -> int:
     """A slice id as its SQL computes it, in plain Python."""
     match way:
-        case RegularSlice(edges=one) | PaneSlice(edges=one):
-            return tick - (tick - one.residue) % one.period
+        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
+            return tick - (tick - edges.residue) % edges.period
         case GreatestSlice(classes=classes):
-            return max(tick - (tick - one.residue) % one.period for one in classes)
+            return max(tick - (tick - edge_class.residue) % edge_class.period for edge_class in classes)
         case LookupSlice():
             within = (tick - way.origin) % way.composite_ticks
             return tick - within + way.table[within // way.pane_ticks]

@@ -59,11 +59,11 @@ def test_groups_that_are_known_have_a_row_in_every_window(seed: int, placement: 
     queries = {"q": asked(text, "EMIT EMPTY", "q"), "final": asked(text, "", "final"), "all": asked(plain, "", "all")}
     with tempfile.TemporaryDirectory() as name:
         run(Path(name), rounds, [queries] * len(rounds), placement)
-        final, every, found = (rows_of(Path(name), one) for one in ("final", "all", "q"))
+        final, every, found = (rows_of(Path(name), query_name) for query_name in ("final", "all", "q"))
     last = last_end(queries["q"], ticks(rounds))
     missing = [] if last is None or "HAVING count(*) > 1" in text else windows_without_tuples(queries["q"], every, last)
     nothing = {"count(*) AS n": {"n": 0}, "coalesce": {"n": 0, "t": -1}, "count(i)": {"n": 1}}
-    values = next((one for part, one in reversed(nothing.items()) if part in text), {"n": None})
+    values = next((held for part, held in reversed(nothing.items()) if part in text), {"n": None})
     assert bag(found) == bag([*final, *({**row, **values} for row in missing)]), text
 
 
@@ -77,7 +77,7 @@ def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(
     for _ in rounds:
         if rng.random() < 0.5:
             name, emit = rng.choice("ab"), rng.choice(["EMIT CHANGES", "EMIT EMPTY", ""])
-            queries = {one: query for one, query in queries.items() if one != name}
+            queries = {query_name: query for query_name, query in queries.items() if query_name != name}
             if rng.random() < 0.8 or not queries:
                 queries[name] = asked(draw_text(rng, landmarks=False), emit, name)
         queries = queries or {"a": asked(draw_text(rng, landmarks=False), "EMIT CHANGES", "a")}
@@ -149,12 +149,12 @@ def test_rows_that_come_and_go_leave_the_rows_of_every_window(seed: int, text: s
             run(Path(name), rounds, [queries] * len(rounds), "driver")
         run(Path(name), rounds, [queries] * len(rounds), "driver")
         every, found = rows_of(Path(name), "all"), rows_of(Path(name), "q")
-    columns = [one.name for one in queries["q"].rows.columns]
+    columns = [column.name for column in queries["q"].rows.columns]
     for end in {row["window_end"] for row in every}:
-        standing = bag([{one: row[one] for one in columns} for row in every if row["window_end"] == end])
+        standing = bag([{column: row[column] for column in columns} for row in every if row["window_end"] == end])
         held: Counter[str] = Counter()
         for row in found:
-            values = bag([{one: row[one] for one in columns}])
+            values = bag([{column: row[column] for column in columns}])
             if "valid_until" in row:
                 held += values if row["window_end"] <= end < row["valid_until"] else Counter()
             elif row["window_end"] <= end:

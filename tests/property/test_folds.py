@@ -29,7 +29,7 @@ def case_of(
     size = {2: 16, 3: 10, 4: 8}[sides]
     least = 0 if rng.random() < 0.1 else size // 2
     tuples = [random_tuples(rng, int(rng.integers(least, size)), ends) for _ in range(sides)]
-    case = JoinCase(ends, tuple(int(one) for one in rng.integers(1, 2 * ends, sides)), links, (), tuples)
+    case = JoinCase(ends, tuple(int(length) for length in rng.integers(1, 2 * ends, sides)), links, (), tuples)
     visible = case.visible
     case.groups = tuple(dict.fromkeys((visible[side % len(visible)], place) for side, place in groups))
     return case, rng
@@ -77,7 +77,7 @@ def test_extrema_of_both_sides_with_infinity_and_nan_are_spark_s_or_refused(seed
         asking.corner(*pair)
     folded = fold_sides(case.join, case.types, case.sides, case.ends, random_order(rng, case.links), "pairwise")
     found, truth = case.lowered(folded), case.truth()
-    refused = {one.component for one in folded.refused}
+    refused = {refusal.component for refusal in folded.refused}
     for key, values in truth.items():
         for number, (value, ours) in enumerate(zip(values, found[key], strict=True)):
             assert number in refused or is_equal(value, ours), f"{case.asked[number]} at {key}: {ours}, not {value}"

@@ -30,7 +30,7 @@ ASKED = st.sampled_from(
     ]
 )
 WINDOWS = st.sampled_from(
-    [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (10, 1)]] + [LandmarkWindow(5)]
+    [TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (10, 1)]] + [LandmarkWindow(5)]
 )
 
 
@@ -46,11 +46,11 @@ class Case:
         """One stream by itself, as rounds with its own watermark, and its end."""
         own = {query.name: query for query in self.queries.values() if name in query.streams}
         found, largest = [], None
-        for one in self.rounds:
-            ticks = [row["tick"] for row in one.get(name, [])]
+        for batch in self.rounds:
+            ticks = [row["tick"] for row in batch.get(name, [])]
             largest = max([*ticks, *([] if largest is None else [largest])], default=None)
             watermark = TICK_MIN if largest is None else largest - self.streams[name].delay_ticks
-            found.append(Round(one.get(name, []), watermark, own))
+            found.append(Round(batch.get(name, []), watermark, own))
         return [*found, Round([], TICK_MAX, own)]
 
 
@@ -95,8 +95,8 @@ def live(case: Case, folder: Path, placement: str, intake: str) -> list[dict[str
     options: dict[str, Any] = {"placement": placement, "intake": intake, "shards": 2, "snapshot_rounds": 2}
     with MicroBatches(folder, case.streams, **options) as life:
         life.change(case.queries)
-        for one in case.rounds[life.loop.next_round :]:
-            life.round(one)
+        for batch in case.rounds[life.loop.next_round :]:
+            life.round(batch)
         if life.loop.next_round == len(case.rounds):
             life.finish()
         return [done["late"] for done in life.checkpoint.recent_progress(99)]
@@ -114,10 +114,10 @@ def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
     for stream in case.streams:
         rounds = case.of_stream(stream)
         lives = [Life(query, 0, None, len(rounds) - 1) for query in rounds[0].queries.values()]
-        for one in lives:
-            for number, rows in expected_rows(rounds, one).items():
+        for life in lives:
+            for number, rows in expected_rows(rounds, life).items():
                 arrived = [row for before in rounds[: number + 1] for row in before.rows]
-                assert_equal_rows(one.query, arrived, rows, answers.get(number, {}).get(one.query.name, []))
+                assert_equal_rows(life.query, arrived, rows, answers.get(number, {}).get(life.query.name, []))
         for number in range(first, len(rounds)):
             expected, found = count_late(rounds, number, lives), late[number - first][stream]
             assert found == {"partly": expected.partly, "dropped": expected.dropped}
@@ -136,8 +136,8 @@ def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
     with tempfile.TemporaryDirectory() as name:
         late = run(case, Path(name), placement, intake, crashes)
         answers = answers_in(Path(name))
-    assert all(one == {"partly": 0, "dropped": 0} for round in late for one in round.values())
+    assert all(late_counts == {"partly": 0, "dropped": 0} for round in late for late_counts in round.values())
     for query in case.queries.values():
-        rows = [row for one in case.rounds for row in one.get(query.stream, [])]
+        rows = [row for batch in case.rounds for row in batch.get(query.stream, [])]
         found = [row for _, reported in sorted(answers.items()) for row in reported.get(query.name, [])]
         assert_equal_answers(query, rows, found)

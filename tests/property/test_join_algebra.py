@@ -61,25 +61,25 @@ def _joins(draw: st.DrawFn) -> tuple[list[Source], list[str]]:
 
 
 def _conditions(visible: list[str]) -> st.SearchStrategy[str]:
-    one = st.sampled_from(visible)
+    alias = st.sampled_from(visible)
     return st.one_of(
-        one.map(lambda t: f"{t}.x > 0"),
-        one.map(lambda t: f"{t}.x + {t}.y < 3"),
-        one.map(lambda t: f"{t}.y IS NOT NULL"),
-        one.map(lambda t: f"{t}.k IS NULL"),
-        one.map(lambda t: f"NOT ({t}.x = 1 AND {t}.y = 1)"),
-        st.tuples(one, one).map(lambda two: f"{two[0]}.y = {two[1]}.y"),
-        st.tuples(one, one).map(lambda two: f"{two[0]}.x <= {two[1]}.y"),
+        alias.map(lambda t: f"{t}.x > 0"),
+        alias.map(lambda t: f"{t}.x + {t}.y < 3"),
+        alias.map(lambda t: f"{t}.y IS NOT NULL"),
+        alias.map(lambda t: f"{t}.k IS NULL"),
+        alias.map(lambda t: f"NOT ({t}.x = 1 AND {t}.y = 1)"),
+        st.tuples(alias, alias).map(lambda two: f"{two[0]}.y = {two[1]}.y"),
+        st.tuples(alias, alias).map(lambda two: f"{two[0]}.x <= {two[1]}.y"),
     )
 
 
 def _factors(visible: list[str]) -> st.SearchStrategy[str]:
-    one = st.sampled_from(visible)
+    alias = st.sampled_from(visible)
     return st.one_of(
-        one.map(lambda t: f"{t}.x"),
-        one.map(lambda t: f"{t}.y"),
-        one.map(lambda t: f"({t}.x - {t}.y)"),
-        one.map(lambda t: f"coalesce({t}.x, 1)"),
+        alias.map(lambda t: f"{t}.x"),
+        alias.map(lambda t: f"{t}.y"),
+        alias.map(lambda t: f"({t}.x - {t}.y)"),
+        alias.map(lambda t: f"coalesce({t}.x, 1)"),
         st.integers(0, 3).map(str),
     )
 
@@ -89,7 +89,7 @@ def _polynomials(visible: list[str]) -> st.SearchStrategy[str]:
         _factors(visible),
         lambda inner: st.one_of(
             st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda three: f"({' '.join(three)})"),
-            inner.map(lambda one: f"(-{one})"),
+            inner.map(lambda text: f"(-{text})"),
         ),
         max_leaves=4,
     )
@@ -97,7 +97,7 @@ def _polynomials(visible: list[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def _aggregates(draw: st.DrawFn, visible: list[str]) -> str:
-    one = st.sampled_from(visible)
+    alias = st.sampled_from(visible)
     call = draw(
         st.one_of(
             st.just("count(*)"),
@@ -108,9 +108,9 @@ def _aggregates(draw: st.DrawFn, visible: list[str]) -> str:
                 st.sampled_from(["min", "max"]), _factors(visible), st.sampled_from("+-*"), _factors(visible)
             ).map(lambda four: f"{four[0]}({four[1]} {four[2]} {four[3]})"),
             st.tuples(
-                st.sampled_from(["sum", "min", "max", "stddev", "count", "median", "approx_count_distinct"]), one
+                st.sampled_from(["sum", "min", "max", "stddev", "count", "median", "approx_count_distinct"]), alias
             ).map(lambda two: f"{two[0]}({two[1]}.x)"),
-            one.map(lambda t: f"count(DISTINCT {t}.x + {t}.y)"),
+            alias.map(lambda t: f"count(DISTINCT {t}.x + {t}.y)"),
         )
     )
     conditions = draw(st.lists(_conditions(visible), max_size=2))
@@ -126,10 +126,12 @@ def _cases(draw: st.DrawFn) -> tuple[Query, list[Source], str]:
         st.lists(st.sampled_from([f"{t}.{column}" for t in visible for column in ("k", "x")]), max_size=2, unique=True)
     )
     called = draw(st.lists(_aggregates(visible), min_size=1, max_size=3))
-    items = [f"{one} AS g{i}" for i, one in enumerate(groups)] + [f"{one} AS a{i}" for i, one in enumerate(called)]
+    items = [f"{group} AS g{i}" for i, group in enumerate(groups)] + [
+        f"{call} AS a{i}" for i, call in enumerate(called)
+    ]
     text = f"SELECT {', '.join(items)} FROM s0 [RANGE 1 hour SLIDE 5 minutes] t0"
-    for number, one in enumerate(sources[1:], start=1):
-        text += f" {one.kind} s{number} [RANGE 2 hours] {one.alias} ON {one.on}"
+    for number, source in enumerate(sources[1:], start=1):
+        text += f" {source.kind} s{number} [RANGE 2 hours] {source.alias} ON {source.on}"
     text += f" WHERE {where}" + (f" GROUP BY {', '.join(groups)}" if groups else "")
     try:
         query = parse_query("q", text, STREAMS)
@@ -145,8 +147,8 @@ def test_sides_links_and_folds_give_what_a_join_means(
     data: st.DataObject, case: tuple[Query, list[Source], str]
 ) -> None:
     query, sources, where = case
-    bags = {one.alias: data.draw(_bags, one.alias) for one in sources}
-    expected = meant(query, pairs(sources, [bags[one.alias] for one in sources], where))
+    bags = {source.alias: data.draw(_bags, source.alias) for source in sources}
+    expected = meant(query, pairs(sources, [bags[source.alias] for source in sources], where))
     assert query.join is not None
     found = folded(query, [bags[side.alias] for side in query.join.sides])
     assert found == expected, query.text

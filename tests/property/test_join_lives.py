@@ -50,7 +50,9 @@ def test_a_question_about_a_join_is_answered_for_every_window_that_is_kept_whole
             try:
                 answers, since = ask(state, plan, planned(registry, PlanOptions(intake="woven")))
             except WindloomError as error:
-                is_kept = history_ticks == 1000 and all(one.texts.get(name) == text for one in rounds[: number + 1])
+                is_kept = history_ticks == 1000 and all(
+                    round_.texts.get(name) == text for round_ in rounds[: number + 1]
+                )
                 if is_kept or "cannot be answered from what is kept" not in error.message:
                     raise
                 continue

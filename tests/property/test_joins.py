@@ -67,7 +67,7 @@ def test_the_language_takes_a_text_apart_into_what_it_means(
 def test_every_fold_order_and_early_side_answers_what_the_oracle_answers(
     fold: str, asked: list[Asked], rows: dict[str, list[Row]], order: int, bits: int, slicing: str, strategy: str
 ) -> None:
-    unfiltered = {f"j{i}": replace(one, having=None).cql() for i, one in enumerate(asked)}
+    unfiltered = {f"j{i}": replace(join, having=None).cql() for i, join in enumerate(asked)}
     registry = registered(unfiltered)
     options = PlanOptions(strategy, slicing, joins=join_plan(bits, registry))
     plan = with_folds(planned(registry, options), fold, order)
@@ -86,8 +86,8 @@ def live(case: JoinRounds, folder: Path, placement: str, bits: int) -> None:
     options["joins"] = join_plan(bits, registry)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
-        for one in case.rounds[life.loop.next_round :]:
-            life.round(one)
+        for batch in case.rounds[life.loop.next_round :]:
+            life.round(batch)
         if life.loop.next_round == len(case.rounds):
             life.finish()
 

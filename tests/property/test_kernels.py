@@ -82,7 +82,7 @@ def test_a_technique_agrees_with_recalculation(
             assert (np.abs(left - right) <= 1e-12 * np.maximum(1.0, np.abs(left))).all()
 
 
-@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
+@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if Needs.ASSOCIATIVE in known.needs])
 @settings(max_examples=examples(60), deadline=None)
 @given(**SHAPES)
 def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(
@@ -182,11 +182,11 @@ def lane_of(left: list[int], right: list[int], runs: Sequence[int] = ()) -> Lane
 
 def assert_same_answers(family: Family, expected: Any, found: Any) -> None:
     size = np.maximum(1.0, np.abs(readings(family, expected)[0].astype(float)))
-    for one, other in zip(readings(family, expected), readings(family, found), strict=True):
-        if one.dtype == np.int64:
-            assert (one == other).all()
+    for wanted, read in zip(readings(family, expected), readings(family, found), strict=True):
+        if wanted.dtype == np.int64:
+            assert (wanted == read).all()
         else:
-            assert (np.abs(one - other) <= 1e-12 * np.maximum(size, np.abs(one))).all()
+            assert (np.abs(wanted - read) <= 1e-12 * np.maximum(size, np.abs(wanted))).all()
 
 
 #: (gap, spacing, cells): evenly spaced runs with gaps between them, where windows are located a run at a time.

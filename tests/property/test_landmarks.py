@@ -29,7 +29,9 @@ Row = dict[str, Any]
 
 
 def permitted(technique: str) -> st.SearchStrategy[Aggregate]:
-    return aggregates().filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in _families(one)))
+    return aggregates().filter(
+        lambda aggregate: all(permits(TECHNIQUES[technique], family) for family in _families(aggregate))
+    )
 
 
 def _families(aggregate: Aggregate) -> list[Any]:
@@ -82,7 +84,7 @@ def test_one_step_answers_what_the_oracle_answers(
         assert sorted(map(repr, rows_of(answers.blocks(3), query))) == sorted(map(repr, rows_of(blocks, query)))
 
 
-@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
+@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=examples(12), deadline=None)
 @given(data=st.data(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), intake=INTAKES)
@@ -122,5 +124,5 @@ def test_the_state_of_landmark_windows_does_not_grow_with_the_stream() -> None:
     _, blocks, states = run(plan, rounds)
     sizes = [len(state.cells[0]) for state in states]
     assert max(sizes[100:]) == max(sizes[5:50])
-    rows = [row for one in rounds for row in one]
+    rows = [row for batch in rounds for row in batch]
     assert_equal_answers(queries[0], rows, rows_of(blocks, queries[0]))

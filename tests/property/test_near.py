@@ -37,7 +37,7 @@ ELSEWHERE = {
     "windows": TEXTS["pairs"],
 }
 PLAN = planned(registered({**JOINED, **ELSEWHERE}, STREAMS))
-ROWS = {one.name: one for one in PLAN.rows}
+ROWS = {row_query.name: row_query for row_query in PLAN.rows}
 
 tuples = st.lists(
     st.fixed_dictionaries(
@@ -73,17 +73,17 @@ def ticked(table: pa.Table) -> pa.Table:
 @settings(max_examples=examples(150), deadline=None)
 @given(name=st.sampled_from(list(JOINED)), s=tuples, t=tuples, span=spans, pairs=st.sampled_from([1, 3, 1000]))
 def test_pairs_are_those_of_the_definition(name: str, s: list[Any], t: list[Any], span: RowSpan, pairs: int) -> None:
-    one = ROWS[name]
-    join = near_join(one, STREAMS)
+    row_query = ROWS[name]
+    join = near_join(row_query, STREAMS)
     assert join is not None
     held = {"s": s, "t": t}
-    sides = [side(held[strand.stream]) for strand in one.rows.strands]
+    sides = [side(held[strand.stream]) for strand in row_query.rows.strands]
     assert fits(sides, join)
     with patch.object(near, "BLOCK_PAIRS", pairs):
-        blocks = list(near_blocks(PLAN, AskedRows(one, span), join, sides))
+        blocks = list(near_blocks(PLAN, AskedRows(row_query, span), join, sides))
     found = Counter(repr(row) for block in blocks for row in ticked(block.table).to_pylist())
     streams = {stream: [{**row, TICK: row["tick"], ROUND: row["round"]} for row in own] for stream, own in held.items()}
-    assert found == Counter(map(repr, rows_in_span(one.rows, streams, span)))
+    assert found == Counter(map(repr, rows_in_span(row_query.rows, streams, span)))
 
 
 def test_what_is_no_such_join_is_left_to_spark() -> None:

@@ -52,8 +52,8 @@ ASKED = [
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
     st.sampled_from(
-        [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
-        + [LandmarkWindow(*one) for one in [(4,), (6, 1), (5,)]]
+        [TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [LandmarkWindow(*ticks) for ticks in [(4,), (6, 1), (5,)]]
         + [SessionWindow(2), SessionWindow(4)]
     ),
     st.sampled_from(ASKED),
@@ -104,20 +104,20 @@ class Postponing:
         self.states: list[State] = []
 
     def run(self, rounds: list[Round]) -> None:
-        for one in rounds:
-            new = plan_of(one.queries, self.options)
+        for round_ in rounds:
+            new = plan_of(round_.queries, self.options)
             if self.plan is not None and new != self.plan:
                 self.settle(leaving(self.plan, new))
                 self.state = carry(self.state, self.plan, new)
             self.plan = new
-            ticks = [row["tick"] for row in one.rows]
+            ticks = [row["tick"] for row in round_.rows]
             self.seen = {"s": max(ticks + list(self.seen.values()))} if ticks or self.seen else {}
-            taken = taken_of_plan(new, one.rows, self.state)
-            given = RoundInput(taken, {"s": one.watermark}, seen=self.seen, first=first_of(one.rows))
-            self.step(replace(given, postponed=self.postponed(new, one.watermark)))
+            taken = taken_of_plan(new, round_.rows, self.state)
+            given = RoundInput(taken, {"s": round_.watermark}, seen=self.seen, first=first_of(round_.rows))
+            self.step(replace(given, postponed=self.postponed(new, round_.watermark)))
             self.states.append(self.state)
             if self.rng.random() < 0.3:  # a round that only answers
-                self.step(RoundInput(postponed=self.postponed(new, one.watermark)))
+                self.step(RoundInput(postponed=self.postponed(new, round_.watermark)))
         self.settle(set(self.state.answered))
 
     def settle(self, names: set[str]) -> None:
@@ -240,8 +240,8 @@ def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_window
             Path(name), case.streams, types=registry.types(), placement=placement, shards=2, scheduling=scheduling
         ) as life:
             life.change(registry.queries)
-            for one in case.rounds:
-                life.round(one)
+            for round_ in case.rounds:
+                life.round(round_)
             life.finish()
             assert not life.state.owed
         answers = answers_in(Path(name))
@@ -279,8 +279,8 @@ def test_joins_with_relations_see_the_versions_that_they_see_without_a_budget(
             versions=Versions(case.versions),
         ) as life:
             life.change(registry.queries)
-            for one in case.rounds:
-                life.round(one)
+            for round_ in case.rounds:
+                life.round(round_)
             life.finish()
         answers = answers_in(Path(name))
     for query_name, asked in case.asked.items():

@@ -47,9 +47,9 @@ def test_the_normal_form_of_a_normal_form_is_itself(drawn: list[str]) -> None:
 @settings(deadline=None)
 @given(predicates(2, 2), ROWS)
 def test_implied_and_disjoint_predicates_are_so_on_every_tuple(drawn: list[str], rows: list[Row]) -> None:
-    one, other = drawn
-    a, b = read(one), read(other)
-    satisfied = [(evaluate(one, row) is True, evaluate(other, row) is True) for row in rows]
+    left, right = drawn
+    a, b = read(left), read(right)
+    satisfied = [(evaluate(left, row) is True, evaluate(right, row) is True) for row in rows]
     if implies(a, b):
         assert (True, False) not in satisfied
     if disjoint(a, b):

@@ -196,14 +196,14 @@ def test_questions_see_the_same_whether_answers_are_postponed_or_not(tmp_path: P
     prompt, late = History(DELAY), History(DELAY)
     batches = rounds_of(8, 6)
     with (
-        started(tmp_path / "prompt", placement) as one,
-        started(tmp_path / "late", placement, scheduling=RandomScheduling(1)) as other,
+        started(tmp_path / "prompt", placement) as prompt_life,
+        started(tmp_path / "late", placement, scheduling=RandomScheduling(1)) as slow_life,
     ):
         for rows in batches:
-            run_round(one, prompt, rows)
-            run_round(other, late, rows)
+            run_round(prompt_life, prompt, rows)
+            run_round(slow_life, late, rows)
             for query in ASKED:
-                with one.loop.snapshot() as first, other.loop.snapshot() as second:
+                with prompt_life.loop.snapshot() as first, slow_life.loop.snapshot() as second:
                     left = first.answer(query, plan_of({query.name: query}))
                     right = second.answer(query, plan_of({query.name: query}))
                 assert told(left)[1:] == told(right)[1:]

@@ -67,13 +67,13 @@ def test_every_fold_order_slicing_and_strategy_answers_what_the_oracle_answers(
     strategy: str,
 ) -> None:
     """A batch run has one version, which every tuple meets as it comes in and every window as it closes."""
-    registry = registered({f"j{i}": replace(one, having=None).cql(style=style) for i, one in enumerate(asked)})
+    registry = registered({f"j{i}": replace(join, having=None).cql(style=style) for i, join in enumerate(asked)})
     options = PlanOptions(strategy, slicing, intake=possible(intake, registry))
     plan = with_folds(planned(registry, options), fold, order)
     everything = {**rows, **version}
     found = answered(plan, everything, registry.queries)
-    for i, one in enumerate(asked):
-        assert_equal_join(replace(one, having=None).query(), everything, found[f"j{i}"])
+    for i, join in enumerate(asked):
+        assert_equal_join(replace(join, having=None).query(), everything, found[f"j{i}"])
 
 
 # ---- rounds ---------------------------------------------------------------------------------------------------------
@@ -90,11 +90,11 @@ def live(case: JoinRounds, folder: Path, placement: str, intake: str, seed: int 
     options["versions"] = Versions(case.versions)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
-        for one in case.rounds[life.loop.next_round :]:
+        for batch in case.rounds[life.loop.next_round :]:
             if seed is not None:
                 draw = random.Random(f"{seed} {life.loop.next_round}")
                 life.switch(lambda plan, draw=draw: any_choices(plan, draw))  # type: ignore[misc]
-            life.round(one)
+            life.round(batch)
         if life.loop.next_round == len(case.rounds):
             life.finish()
 

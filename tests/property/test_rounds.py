@@ -66,8 +66,8 @@ ASKED = [
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
     st.sampled_from(
-        [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
-        + [LandmarkWindow(*one) for one in [(4,), (6, 1), (5,)]]
+        [TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [LandmarkWindow(*ticks) for ticks in [(4,), (6, 1), (5,)]]
     ),
     st.sampled_from(ASKED),
     st.sampled_from([(), (), (), ("k",)]),
@@ -113,7 +113,7 @@ def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
     check(rounds, run)
     for life in run.lives:
         # Nothing of a window that starts behind all earlier tuples can be missing.
-        earlier = [row["tick"] for one in rounds[: life.first] for row in one.rows]
+        earlier = [row["tick"] for round_ in rounds[: life.first] for row in round_.rows]
         if life.since is not None:
             assert earlier
             assert life.since - life.query.window.slide_ticks <= max(earlier)
@@ -123,7 +123,7 @@ def check(rounds: list[Round], run: Run) -> None:
     for life in run.lives:
         expected = expected_rows(rounds, life)
         for number, rows in expected.items():
-            arrived = [row for one in rounds[: number + 1] for row in one.rows]
+            arrived = [row for round_ in rounds[: number + 1] for row in round_.rows]
             assert_equal_rows(life.query, arrived, rows, life.reported[number])
     for number in range(len(rounds)):
         alive = [life for life in run.lives if life.first <= number <= life.last]

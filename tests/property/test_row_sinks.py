@@ -28,7 +28,7 @@ NAMES = ("sliding", "entering", "distinct", "pairs", "near")
 
 def run(folder: Path, asked: RowRounds, places: Places) -> None:
     targets = {**places.targets, "parquet": str(folder / "files")}
-    openers = choose_sinks([sink(*one) for one in targets.items()], None, folder)
+    openers = choose_sinks([sink(*target) for target in targets.items()], None, folder)
     with MicroBatches(folder, STREAMS, types=TYPES, openers=openers) as life:
         for batch in asked.rounds[life.loop.next_round :]:
             life.change({name: QUERIES[name] for name in NAMES})
@@ -54,7 +54,7 @@ def test_any_crashes_leave_every_row_as_often_as_it_was_reported(
             run(Path(name), asked, places)
         every: Rows = Counter()
         for query in NAMES:
-            every.update(row(query, one) for own in asked.expected(QUERIES[query]).values() for one in own)
+            every.update(row(query, values) for own in asked.expected(QUERIES[query]).values() for values in own)
         places.check(every)
         assert in_parquet(Path(name) / "files") == every
 
@@ -65,7 +65,7 @@ INFO = TableInfo(COLUMNS, {"rows": (), "pairs": ()}, frozenset({"rows", "pairs"}
 
 def given_rows(query: str, *rows: tuple[int, int]) -> Given:
     """Answers of one query: ends of windows, and values."""
-    ends, values = ([one[place] for one in rows] for place in (0, 1))
+    ends, values = ([row_[place] for row_ in rows] for place in (0, 1))
     starts = [end - 10 for end in ends]
     table = pa.table({"query": [query] * len(rows), "window_start": starts, "window_end": ends, "x": values})
     return Given([("t", table)], {"t": INFO})

@@ -46,7 +46,9 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
     """Windows of rows, and one of time beside them; grouped at least by what is counted by."""
     found = []
     for i, window in enumerate(draw(st.lists(WINDOWS, min_size=1, max_size=3))):
-        keys = {str(one.column) for one in window.partition_by} | draw(st.sets(st.sampled_from(["k", "f"])))
+        keys = {str(expression.column) for expression in window.partition_by} | draw(
+            st.sets(st.sampled_from(["k", "f"]))
+        )
         chosen = draw(st.lists(aggregates(), min_size=1, max_size=2, unique=True))
         found.append(make_query(f"q{i}", window, chosen, tuple(sorted(keys)), draw(st.sampled_from([None, "b"]))))
     return [*found, make_query("time", TimeWindow(8, 4), [Aggregate("count")], ("k",))]

@@ -95,14 +95,15 @@ class Definition:
         held = [*self.open, *in_time]
         reported = [row for row in answer(self.query, held) if row["window_end"] < self.closed]
         ended = [row for row in held if self._is_in(row, reported)]
-        self.open = [row for row in held if not any(row is one for one in ended)]
+        self.open = [row for row in held if not any(row is ended_row for ended_row in ended)]
         return reported, ended, len(wanted) - len(in_time)
 
     def _is_in(self, row: Row, reported: Sequence[Row]) -> bool:
-        keys = [str(one.expression.column) for one in self.query.group_by]
+        keys = [str(grouping.expression.column) for grouping in self.query.group_by]
         return any(
-            one["window_start"] <= row["tick"] < one["window_end"] and all(repr(one[k]) == repr(row[k]) for k in keys)
-            for one in reported
+            session["window_start"] <= row["tick"] < session["window_end"]
+            and all(repr(session[k]) == repr(row[k]) for k in keys)
+            for session in reported
         )
 
 

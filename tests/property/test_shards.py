@@ -84,14 +84,14 @@ def test_shards_together_are_one_step(
             blocks = list(joined(chain.from_iterable(made), rows=4))
             assert reported(blocks, queries) == reported(list(answers.blocks()), queries)
             together = counts_of(notes, counted.late)
-            for one in plan.sets:
-                assert together.tuples.get(one.number, 0) == counts.tuples.get(one.number, 0)
-                assert together.partials.get(one.number, 0) == counts.partials.get(one.number, 0)
+            for partial_set in plan.sets:
+                assert together.tuples.get(partial_set.number, 0) == counts.tuples.get(partial_set.number, 0)
+                assert together.partials.get(partial_set.number, 0) == counts.partials.get(partial_set.number, 0)
             assert together.late == counts.late
             states = tuple(note.state for note in notes)
             parts = [shard_state(files, name, facts, plan) for name in states]
-            for one in plan.sets:
-                held = [part.cells[one.number] for part in parts if one.number in part.cells]
-                assert sum(map(len, held)) == len(whole.cells.get(one.number, ()))
+            for partial_set in plan.sets:
+                held = [part.cells[partial_set.number] for part in parts if partial_set.number in part.cells]
+                assert sum(map(len, held)) == len(whole.cells.get(partial_set.number, ()))
             files.keep_only(states)
             previous = plan

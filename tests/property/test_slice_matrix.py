@@ -38,7 +38,7 @@ def sharing_joins(draw: st.DrawFn) -> list[Asked]:
         child = Hung(
             hung.kind, hung.parent, replace(hung.child, length=lengths[1]), hung.keys, hung.residual, hung.condition
         )
-        groups = tuple(one for one in first.groups if one[0] in ("a", "b"))
+        groups = tuple(group for group in first.groups if group[0] in ("a", "b"))
         found.append(
             replace(
                 first,
@@ -55,9 +55,13 @@ def sharing_joins(draw: st.DrawFn) -> list[Asked]:
 
 def _aggregates(drawing: Drawing) -> list[Any]:
     """No lists, and no extrema of values that both sides make."""
-    found = [one for _ in range(2) for one in drawing._aggregates(["a", "b"])]
-    kept = [one for one in found if one.function not in ("count_distinct", "quantile", "top")]
-    kept = [one for one in kept if not (one.function in ("min", "max") and "a." in str(one) and "b." in str(one))]
+    found = [aggregate for _ in range(2) for aggregate in drawing._aggregates(["a", "b"])]
+    kept = [aggregate for aggregate in found if aggregate.function not in ("count_distinct", "quantile", "top")]
+    kept = [
+        aggregate
+        for aggregate in kept
+        if not (aggregate.function in ("min", "max") and "a." in str(aggregate) and "b." in str(aggregate))
+    ]
     return list(dict.fromkeys(kept)) or [drawing._count(["a", "b"])]
 
 
@@ -71,7 +75,7 @@ def _aggregates(drawing: Drawing) -> list[Any]:
 def test_joins_of_any_windows_and_aggregates_share_a_matrix(
     asked: list[Asked], rows: dict[str, list[Row]], entries: int, held: int
 ) -> None:
-    registry = registered({f"j{i}": one.cql() for i, one in enumerate(asked)})
+    registry = registered({f"j{i}": join.cql() for i, join in enumerate(asked)})
     plan = with_folds(planned(registry), "slice_matrix", 0)
     assert [join.fold for join in plan.joins] == ["slice_matrix"] * len(asked)
     with patch.object(by_matrix, "MATRIX_ENTRIES", entries), patch.object(by_matrix, "HELD_VALUES", held):
@@ -85,7 +89,7 @@ def test_joins_of_any_windows_and_aggregates_share_a_matrix(
 def test_a_result_of_too_many_groups_is_folded_window_by_window(
     asked: list[Asked], rows: dict[str, list[Row]], limit: tuple[str, int]
 ) -> None:
-    registry = registered({f"j{i}": one.cql() for i, one in enumerate(asked)})
+    registry = registered({f"j{i}": join.cql() for i, join in enumerate(asked)})
     plan = with_folds(planned(registry), "slice_matrix", 0)
     with patch.object(by_matrix, *limit):
         found = answered(plan, rows, registry.queries)

@@ -58,14 +58,16 @@ def families(aggregate: Aggregate) -> list[Family]:
     return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 
-@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
+@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), rows=ROWS, intake=INTAKES)
 def test_every_technique_answers_what_its_properties_allow(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row], intake: str
 ) -> None:
-    permitted = aggregates().filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in families(one)))
+    permitted = aggregates().filter(
+        lambda aggregate: all(permits(TECHNIQUES[technique], family) for family in families(aggregate))
+    )
     chosen = data.draw(st.lists(permitted, min_size=1, max_size=2, unique=True))
     windows = data.draw(
         st.lists(

@@ -59,7 +59,7 @@ def fixed(seed: int, placement: str, changing: bool) -> Switched:
 def batches_of(seed: int, placement: str, changing: bool) -> list[Batch]:
     """Without `changing`, the first queries stay."""
     found = make_batches(seed, ROUNDS, placement)
-    return found if changing else [one._replace(queries=found[0].queries) for one in found]
+    return found if changing else [round_._replace(queries=found[0].queries) for round_ in found]
 
 
 def switching(folder: Path, seed: int, choices: int, crashes: list[int], placement: str, changing: bool) -> Switched:
@@ -89,8 +89,12 @@ def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_stat
     wanted_answers, wanted, wanted_state = fixed(seed, placement, False)
     assert answers == wanted_answers
     assert state == wanted_state
-    for one, other in zip(reversed(done), reversed(wanted), strict=False):
-        assert (one.late, one.late_queries, one.events) == (other.late, other.late_queries, other.events)
+    for progress, expected in zip(reversed(done), reversed(wanted), strict=False):
+        assert (progress.late, progress.late_queries, progress.events) == (
+            expected.late,
+            expected.late_queries,
+            expected.events,
+        )
 
 
 @settings(max_examples=examples(14), deadline=None)
@@ -108,7 +112,7 @@ def test_queries_that_come_and_go_report_the_same_from_where_on_they_are_complet
         rows, others = found.get(life, []), expected.get(life, [])
         starts = [min((start for _, start, _ in own), default=None) for own in (rows, others)]
         first = max((start for start in starts if start is not None), default=0)
-        assert [one for one in rows if one[1] >= first] == [one for one in others if one[1] >= first], life
+        assert [row for row in rows if row[1] >= first] == [other for other in others if other[1] >= first], life
 
 
 def by_life(answers: Reported, seed: int, placement: str) -> dict[tuple[str, int], list[tuple[int, int, str]]]:
@@ -152,7 +156,7 @@ def joined_rounds(folder: Path, seed: int, placement: str, choices: int | None) 
         }
         for number in range(6)
     ]
-    streams = {name: replace(one, delay_ticks=4) for name, one in JOINED.streams.items()}
+    streams = {name: replace(stream, delay_ticks=4) for name, stream in JOINED.streams.items()}
     with MicroBatches(folder, streams, types=JOINED.types(), placement=placement, shards=2, snapshot_rounds=2) as life:
         life.change(JOINED.queries)
         for number in range(life.loop.next_round, len(rounds)):

@@ -65,14 +65,16 @@ def plan_of(queries: list[Query], technique: str = "auto") -> Plan:
 
 
 #: Compiling takes seconds: a technique that takes values away is tried on one that can, any other on a selective one.
-CASES = [("parity", one) for one in ("prefix_ring", "subtract_on_evict", "slick_deque", "block_decomposition")]
-CASES += [("farthest", one) for one in allowed(user_family(defined("farthest")))]
+CASES = [
+    ("parity", technique) for technique in ("prefix_ring", "subtract_on_evict", "slick_deque", "block_decomposition")
+]
+CASES += [("farthest", technique) for technique in allowed(user_family(defined("farthest")))]
 CASES += [("geo_mean", "auto"), ("product_of", "two_stacks")]
 
 
 def assert_answers(query: Query, rows: list[Row], found: list[Row]) -> None:
     def key(row: Row) -> tuple[Any, ...]:
-        return (row["window_start"], row["window_end"], *(row[one.name] for one in query.group_by))
+        return (row["window_start"], row["window_end"], *(row[grouping.name] for grouping in query.group_by))
 
     expected = {key(row): row for row in answer(query, rows)}
     assert {key(row) for row in found} == expected.keys()

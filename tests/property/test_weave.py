@@ -60,7 +60,7 @@ def test_every_function_that_a_card_declares_is_woven(name: str, data: st.DataOb
     chosen = data.draw(st.lists(st.sampled_from(asked_of(FUNCTIONS[name])), min_size=1, max_size=3, unique=True))
     filters = st.sampled_from([None, Expression.of_column("b")])
     if not FUNCTIONS[name].is_approximate:
-        chosen = [replace(one, where=data.draw(filters)) for one in chosen]
+        chosen = [replace(asked, where=data.draw(filters)) for asked in chosen]
     wheres = st.sampled_from([None, "b"])
     queries = [
         make_query(f"q{i}", data.draw(WINDOWS), chosen, data.draw(GROUPINGS), data.draw(wheres)) for i in range(2)
@@ -72,9 +72,13 @@ def test_every_function_that_a_card_declares_is_woven(name: str, data: st.DataOb
             assert_equal_answers(query, passing(query, rows), rows_of(blocks, query))
             continue
         for row in rows_of(blocks, query):
-            held = [one for one in passing(query, rows) if row["window_start"] in windows_of(query.window, one["tick"])]
-            group = [str(row[one.name]) for one in query.group_by]
-            held = [one for one in held if [str(plain(one[each.name])) for each in query.group_by] == group]
+            held = [
+                member
+                for member in passing(query, rows)
+                if row["window_start"] in windows_of(query.window, member["tick"])
+            ]
+            group = [str(row[grouping.name]) for grouping in query.group_by]
+            held = [member for member in held if [str(plain(member[each.name])) for each in query.group_by] == group]
             for i, aggregate in enumerate(query.aggregates):
                 check_promise(aggregate, query.window, held, row["window_start"], row[f"o{i}"])
 
@@ -101,8 +105,8 @@ def signed_cases(draw: st.DrawFn) -> Signed:
         chosen = draw(st.lists(aggregates(), min_size=1, max_size=2))
         filters = [draw(conditions) for _ in chosen]
         chosen = [
-            replace(one, where=None if where is None else Expression.of_column(where))
-            for one, where in zip(chosen, filters, strict=True)
+            replace(aggregate, where=None if where is None else Expression.of_column(where))
+            for aggregate, where in zip(chosen, filters, strict=True)
         ]
         queries.append(make_query(f"q{number}", draw(WINDOWS), chosen, draw(GROUPINGS), draw(conditions)))
     if bits:
@@ -134,7 +138,7 @@ SKETCHES = ("approx_top", "approx_quantile", "approx_count_distinct", "frequent"
 @st.composite
 def mixed_queries(draw: st.DrawFn, lists: tuple[str, ...] = EXACT_LISTS + SKETCHES) -> list[Query]:
     """Values beside lists."""
-    listed = st.sampled_from([one for name in lists for one in asked_of(FUNCTIONS[name])])
+    listed = st.sampled_from([aggregate for name in lists for aggregate in asked_of(FUNCTIONS[name])])
     queries = []
     for number in range(draw(st.integers(1, 3))):
         chosen = draw(st.lists(st.one_of(aggregates(), listed), min_size=1, max_size=3, unique=True))
@@ -161,7 +165,7 @@ def test_portions_of_tuples_are_together_what_the_whole_is(
     table = tuples_table(plan, scan, rows)
     bounds = [0, *(min(cut, table.num_rows) for cut in sorted(cuts)), table.num_rows]
     portions = [table.slice(first, last - first) for first, last in pairwise(bounds)]
-    parts = take_together([take_tuples(plan, scan, one, before) for one in portions])
+    parts = take_together([take_tuples(plan, scan, portion, before) for portion in portions])
     whole = take_tuples(plan, scan, table, before)
     late: list[Lateness] = []
     for taken in (parts, whole):
@@ -189,7 +193,7 @@ def test_threads_make_the_same_cells(queries: list[Query], rows: list[Row]) -> N
 
 def _tuples_only(log: RoundLog, plan: Plan) -> RoundLog:
     woven = {fed.number for number in log.tuples for fed in plan.scans[number].feeds}
-    cells = {number: one for number, one in log.input.taken.cells.items() if number not in woven}
+    cells = {number: set_cells for number, set_cells in log.input.taken.cells.items() if number not in woven}
     return replace(log, input=log.input.taking(replace(log.input.taken, cells=cells)))
 
 
