@@ -94,17 +94,17 @@ def random_aggregate(rng: random.Random, condition: str) -> str:
 
 
 def random_output(rng: random.Random, condition: str) -> str:
-    one = random_aggregate(rng, condition)
+    aggregate = random_aggregate(rng, condition)
     return rng.choice(
         [
-            one,
-            one,
-            one,
+            aggregate,
+            aggregate,
+            aggregate,
             "max(b) - min(a)",
             "sum(b) / count(*)",
             f"coalesce(sum(a) FILTER (WHERE {condition}), 0) + 1",
             "CASE WHEN count(*) > 5 THEN avg(a) ELSE -1 END",
-            f"{one} IS NULL",
+            f"{aggregate} IS NULL",
         ]
     )
 
@@ -113,7 +113,7 @@ def random_query(rng: random.Random, grammar: Grammar) -> str:
     grouping = rng.choice(_GROUPINGS)
     outputs = [f"{random_output(rng, grammar.predicate(1))} AS o{i}" for i in range(rng.randint(1, 3))]
     head = f"{grouping}, " if grouping else ""
-    by = ", ".join(one.split(" AS ")[0] for one in grouping.split(", ")) if grouping else ""
+    by = ", ".join(item.split(" AS ")[0] for item in grouping.split(", ")) if grouping else ""
     tail = f" GROUP BY {by}" if by else ""
     where = rng.choice(["", f" WHERE {grammar.predicate()}"])
     return f"SELECT {head}{', '.join(outputs)} FROM events {random_window(rng)}{where}{tail}{rng.choice(_HAVINGS)}"
@@ -121,7 +121,7 @@ def random_query(rng: random.Random, grammar: Grammar) -> str:
 
 def random_tuples(rng: random.Random) -> list[tuple[Any, ...]]:
     times = [rng.randrange(SECONDS * 1000) for _ in range(TUPLES)]  # some tie: then values decide what is first
-    return [(_FIRST + timedelta(milliseconds=one), *random_row(rng.choice).values()) for one in times]
+    return [(_FIRST + timedelta(milliseconds=milliseconds), *random_row(rng.choice).values()) for milliseconds in times]
 
 
 @pytest.mark.parametrize("intake", INTAKES)

@@ -44,11 +44,13 @@ def woven(frame: DataFrame, text: str) -> Loom:
 
 def equal_to_sql(frame: DataFrame, aggregates: dict[str, str], placement: str = "driver") -> None:
     """Rows of CQL and rows of Spark's own SQL; the latter by other functions where `aggregates` says so."""
-    ours = woven(frame, f"SELECT k, {', '.join(f'{one} AS o{i}' for i, one in enumerate(aggregates))} {WINDOW}")
+    ours = woven(
+        frame, f"SELECT k, {', '.join(f'{aggregate} AS o{i}' for i, aggregate in enumerate(aggregates))} {WINDOW}"
+    )
     frame.createOrReplaceTempView("windloom_aggregates")
     theirs = frame.sparkSession.sql(
         "SELECT window.start AS window_start, window.end AS window_end, k,"
-        f" {', '.join(f'{one} AS o{i}' for i, one in enumerate(aggregates.values()))}"
+        f" {', '.join(f'{aggregate} AS o{i}' for i, aggregate in enumerate(aggregates.values()))}"
         " FROM windloom_aggregates GROUP BY window(ts, '20 seconds', '7 seconds'), k"
     )
     found = ours.run(placement=placement)["q"]
@@ -56,7 +58,7 @@ def equal_to_sql(frame: DataFrame, aggregates: dict[str, str], placement: str = 
     assert sorted(map(repr, found.collect())) == sorted(map(repr, theirs.collect()))
 
 
-CONDITIONS = {one: one for one in ("bool_and(b)", "every(few > 0)", "bool_or(b)", "any(y > 1)", "some(n % 50 = 0)")}
+CONDITIONS = {text: text for text in ("bool_and(b)", "every(few > 0)", "bool_or(b)", "any(y > 1)", "some(n % 50 = 0)")}
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])
@@ -64,7 +66,9 @@ def test_conditions_equal_spark(frame: DataFrame, placement: str) -> None:
     equal_to_sql(frame, CONDITIONS, placement)
 
 
-BITS = {f"{one}({column})": f"{one}({column})" for one in ("bit_and", "bit_or", "bit_xor") for column in ("n", "few")}
+BITS = {
+    f"{name}({column})": f"{name}({column})" for name in ("bit_and", "bit_or", "bit_xor") for column in ("n", "few")
+}
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])
@@ -73,7 +77,7 @@ def test_bits_equal_spark(frame: DataFrame, placement: str) -> None:
 
 
 #: Nothing ties: what Spark itself picks is defined.
-UNTIED = {one: one for one in ("max_by(t, n)", "min_by(d, n)", "max_by(y, n)", "min_by(ts, n)", "max_by(b, n)")}
+UNTIED = {text: text for text in ("max_by(t, n)", "min_by(d, n)", "max_by(y, n)", "min_by(ts, n)", "max_by(b, n)")}
 UNTIED |= {
     "first(t)": "min_by(t, ts)",
     "last_value(d)": "max_by(d, ts)",
@@ -110,7 +114,7 @@ def test_picks_by_a_time_that_is_not_a_timestamp(spark: SparkSession) -> None:
     loom.query("q", "SELECT first(n) AS a, last(n) AS b FROM s [RANGE 9 seconds SLIDE 4 seconds]")
     rows = loom.run()["q"].collect()
     for row in rows:
-        within = [one for one in numbers.collect() if row[0].timestamp() <= one.ms / 1000 < row[1].timestamp()]
+        within = [tuple_ for tuple_ in numbers.collect() if row[0].timestamp() <= tuple_.ms / 1000 < row[1].timestamp()]
         assert (row.a, row.b) == (min(within)[1], max(within)[1])
     assert loom.verify("q")
 
@@ -131,11 +135,11 @@ FILTERS = (
     "t LIKE 't%' AND few IN (0, NULL)",
 )
 FILTERED = {
-    one: one for where in FILTERS for one in (f"count(*) FILTER (WHERE {where})", f"sum(n) FILTER (WHERE {where})")
+    text: text for where in FILTERS for text in (f"count(*) FILTER (WHERE {where})", f"sum(n) FILTER (WHERE {where})")
 }
 FILTERED |= {
-    one: one
-    for one in (
+    text: text
+    for text in (
         "count(t) FILTER (WHERE b)",
         "avg(d) FILTER (WHERE few > 1)",
         "max(t) FILTER (WHERE b)",
@@ -159,7 +163,7 @@ def test_filters_equal_spark(frame: DataFrame, placement: str) -> None:
 
 def test_what_a_filter_leaves_out_is_not_evaluated(frame: DataFrame) -> None:
     with settings(frame.sparkSession, spark__sql__ansi__enabled="true"):
-        equal_to_sql(frame, {one: one for one in ("max(n DIV few) FILTER (WHERE few <> 0)",)})
+        equal_to_sql(frame, {text: text for text in ("max(n DIV few) FILTER (WHERE few <> 0)",)})
 
 
 def test_filtered_aggregates_are_verified_as_spark_filters_them(frame: DataFrame) -> None:

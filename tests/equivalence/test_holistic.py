@@ -47,7 +47,7 @@ def random_query(rng: random.Random) -> str:
     length = rng.choice([slide * rng.randint(1, 6), rng.randint(1, 4 * slide), max(1, slide // 3)])
     chosen = [random_aggregate(rng) for _ in range(rng.randint(1, 2))]
     chosen += rng.sample(_PLAIN, rng.choice([0, 0, 1, 5]))
-    outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate(chosen))
+    outputs = ", ".join(f"{text} AS o{i}" for i, text in enumerate(chosen))
     grouping = rng.choice(_GROUPINGS)
     head, tail = (f"{grouping}, ", f" GROUP BY {grouping}") if grouping else ("", "")
     having = rng.choice(["", "", " HAVING count(DISTINCT i) > 1"])

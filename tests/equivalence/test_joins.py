@@ -88,7 +88,7 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
     asked = {f"j{i}": Drawing(rng.choice).asked() for i in range(JOINS)}
     rows = {name: random_rows(rng, 40) for name in STREAMS}
     frames = {name: frame.persist() for name, frame in frames_of(spark, rows).items()}
-    texts = {name: one.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, one in asked.items()}
+    texts = {name: join.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, join in asked.items()}
     loom = loom_of(spark, frames, {**texts, **PLAIN})
     with settings(  # interpreted, as compiling takes longer than a few tuples do
         spark,
@@ -96,7 +96,7 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
         spark__sql__codegen__factoryMode="NO_CODEGEN",
         spark__sql__shuffle__partitions="1",
     ):
-        by_text = {name: spark_rows(spark, one, rows) for name, one in asked.items()}
+        by_text = {name: spark_rows(spark, join, rows) for name, join in asked.items()}
         by_model = {
             name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()
         }

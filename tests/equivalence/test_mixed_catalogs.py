@@ -88,8 +88,8 @@ def random_query(rng: random.Random, predicate: str, condition: str) -> str:
         grouping = rng.choice(["p", "s, p"])
     chosen = [random_aggregate(rng, condition) for _ in range(rng.randint(1, 3))]
     if "LANDMARK" in window or "UNTIL NOW" in window or "SESSION" in window:  # FREQUENT is refused there
-        chosen = [one.replace("frequent", "top") for one in chosen]
-    outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate(chosen))
+        chosen = [text.replace("frequent", "top") for text in chosen]
+    outputs = ", ".join(f"{text} AS o{i}" for i, text in enumerate(chosen))
     head = f"{grouping}, " if grouping else ""
     tail = f" GROUP BY {grouping.removesuffix(' AS m')}" if grouping else ""
     having = rng.choice(["", "", " HAVING count(*) > 1"])
@@ -99,7 +99,7 @@ def random_query(rng: random.Random, predicate: str, condition: str) -> str:
 def random_tuples(rng: random.Random) -> list[tuple[Any, ...]]:
     """In the order in which they come: a little out of order, no two of one time (they have no order, then)."""
     times = rng.sample(range(SECONDS * 1000), TUPLES)
-    made = [(_FIRST + timedelta(milliseconds=one), *random_row(rng.choice).values()) for one in times]
+    made = [(_FIRST + timedelta(milliseconds=milliseconds), *random_row(rng.choice).values()) for milliseconds in times]
     return sorted(made, key=lambda row: row[0] + timedelta(seconds=rng.choice([0, 0, 0, 2])))
 
 
@@ -164,7 +164,7 @@ def test_a_stream_equals_spark_wherever_its_rounds_are_cut(
         finish=True,
     )
     assert handle.await_termination(600)
-    assert sum(one.late_partly + one.late_dropped for one in handle.recent_progress) == 0
+    assert sum(progress.late_partly + progress.late_dropped for progress in handle.recent_progress) == 0
     check(case, handle)
 
 

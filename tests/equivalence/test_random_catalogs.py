@@ -77,15 +77,18 @@ def case(request: pytest.FixtureRequest, spark: SparkSession, cases: dict[int, C
 
 
 def on_seeds(names: str, combinations: Sequence[tuple[str, ...]]) -> pytest.MarkDecorator:
-    made = [(i % CATALOGS + seed, *one) for i, one in enumerate(combinations) for seed in range(SEEDS)]
-    cases = [pytest.param(*one, id="-".join([f"seed{one[0]}", *one[1:]])) for one in made]
+    made = [(i % CATALOGS + seed, *combination) for i, combination in enumerate(combinations) for seed in range(SEEDS)]
+    cases = [pytest.param(*made_case, id="-".join([f"seed{made_case[0]}", *made_case[1:]])) for made_case in made]
     return pytest.mark.parametrize(f"case, {names}", cases, indirect=["case"])
 
 
 #: Every strategy, and every slicing with the extremes and what lies between.
 ON_DRIVER = [(strategy, "pairs") for strategy in STRATEGIES]
 ON_DRIVER += [
-    (strategy, one) for strategy in ("no_share", "shared", "weave_share") for one in SLICINGS if one != "pairs"
+    (strategy, slicing)
+    for strategy in ("no_share", "shared", "weave_share")
+    for slicing in SLICINGS
+    if slicing != "pairs"
 ]
 
 
@@ -101,6 +104,6 @@ def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> 
     results.unpersist()  # type: ignore[attr-defined]
 
 
-@on_seeds("technique", [(name,) for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
+@on_seeds("technique", [(name,) for name, known in TECHNIQUES.items() if Needs.ASSOCIATIVE in known.needs])
 def test_every_technique_that_answers_all_aggregates(case: Case, technique: str) -> None:
     case.check(case.loom.run("shared", technique=technique, placement="driver"))

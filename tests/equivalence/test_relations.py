@@ -85,12 +85,12 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
     rows = {name: random_rows(rng, 40) for name in STREAMS} | {name: random_version(rng.choice) for name in BOTH}
     frames = {name: frame.persist() for name, frame in frames_of(spark, rows).items()}
     streams, relations = ({name: frames[name] for name in names} for names in (STREAMS, BOTH))
-    texts = {name: one.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, one in asked.items()}
+    texts = {name: join.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, join in asked.items()}
     loom = loom_of(spark, streams, dict(relations), texts)
     with settings(spark, **INTERPRETED):
-        by_text = {name: spark_rows(spark, one, rows) for name, one in asked.items()}
+        by_text = {name: spark_rows(spark, join, rows) for name, join in asked.items()}
         sources = {**loom.streams, **loom.relations}
-        by_model = {name: spark_window_frame(one, sources, frames).toArrow() for name, one in loom.queries.items()}
+        by_model = {name: spark_window_frame(query, sources, frames).toArrow() for name, query in loom.queries.items()}
     yield Case(loom, asked, rows, by_text, by_model)
     for frame in frames.values():
         frame.unpersist()
@@ -147,7 +147,9 @@ def test_every_round_joins_the_version_that_it_logged(spark: SparkSession, tmp_p
     rng = random.Random(5)
     parts = [random_rows(rng, 15, 10 * n, 10 * n + 9) for n in range(ROUNDS)]
     versions = [random_version(rng.choice, 6) for _ in range(ROUNDS + 1)]
-    frames = [frame_of(spark, [tuple(row.values()) for row in one], VERSION_SCHEMA) for one in versions]
+    frames = [
+        frame_of(spark, [tuple(row.values()) for row in version_rows], VERSION_SCHEMA) for version_rows in versions
+    ]
     for number, rows in enumerate(parts):
         put_round(tmp_path / "s", number, rows, SCHEMA)
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "s"))

@@ -59,7 +59,7 @@ def random_rows(rng: random.Random, count: int, now: int, spread: int) -> list[R
 def frame_of(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
     """A frame whose size Spark knows, so that few tuples are known to be few."""
     texts = ([f"{row['tick']}L", *("NULL" if row[name] is None else repr(row[name]) for name in "ki")] for row in rows)
-    values = ", ".join(f"({', '.join(one)})" for one in texts)
+    values = ", ".join(f"({', '.join(text)})" for text in texts)
     found = spark.sql(f"SELECT * FROM VALUES {values or '(0L, NULL, NULL)'} AS t(tick, k, i)")
     found = found.selectExpr("tick", "CAST(k AS STRING) AS k", "CAST(i AS INT) AS i")
     return found if rows else found.limit(0)
@@ -260,7 +260,7 @@ def plain_sql(text: str) -> str:
     """`{r,s}` stands for the ends of the windows of range r and slide s seconds that a tuple lies in."""
 
     def ends(found: re.Match[str]) -> str:
-        r, s = (f"{int(one)}000000L" for one in found.groups())
+        r, s = (f"{int(length)}000000L" for length in found.groups())
         return _ENDS.format(r=r, s=s)
 
     return re.sub(r"\{(\d+),(\d+)\}", ends, text)
@@ -299,7 +299,7 @@ def test_recorded_streams_cut_at_random_with_late_tuples_give_the_rows_of_plain_
             came = {stream: spark.createDataFrame(own[number].drop_columns("t")) for stream, own in batches.items()}
             done = life.round(came)
         life.finish()
-        late = sum(one.late_partly + one.late_dropped for one in life.done)
+        late = sum(progress.late_partly + progress.late_dropped for progress in life.done)
     assert done.round == ROUNDS - 1
     assert late > 0
     register_tuples(spark, registry.queries, batches, delay)
@@ -319,15 +319,15 @@ def register_tuples(
     """Views with all tuples of a stream: a number `n`, the tick `t`, and `c_<query>` for every query that reads it."""
     frontiers = {stream: [-1 << 60] for stream in batches}
     for stream, own in batches.items():
-        for one in own:
-            frontiers[stream].append(max(frontiers[stream][-1], max(one["t"].to_pylist()) - delay))
+        for batch in own:
+            frontiers[stream].append(max(frontiers[stream][-1], max(batch["t"].to_pylist()) - delay))
     for stream, own in batches.items():
         tables = []
-        for number, one in enumerate(own):
+        for number, batch in enumerate(own):
             for query in queries.values():
                 closed = min(frontiers[other][number] for other in query.streams)
-                one = one.append_column(f"c_{query.name}", pa.array([closed] * len(one)))
-            tables.append(one)
+                batch = batch.append_column(f"c_{query.name}", pa.array([closed] * len(batch)))
+            tables.append(batch)
         table = pa.concat_tables(tables)
         frame = spark.createDataFrame(table.append_column("n", pa.array(range(len(table)))))
         frame.createOrReplaceTempView(stream)

@@ -124,7 +124,7 @@ def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tm
     put(source, "002", made[42:])
     handle = start(spark, source, tmp_path, placement, queries, finish=True)
     assert handle.await_termination(300)
-    assert sum(one.late_partly + one.late_dropped for one in handle.recent_progress) == 0
+    assert sum(progress.late_partly + progress.late_dropped for progress in handle.recent_progress) == 0
     batch = Loom(spark)
     batch.stream("trades", trades(spark, made), time="ts")
     for name, text in queries.items():

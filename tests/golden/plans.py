@@ -92,8 +92,10 @@ def plan_of_relations(versions: Mapping[str, Version] | None = None) -> Plan:
         raise AssertionError("a session was asked for")
 
     read, registry = parse_catalog(STREAMS + RELATIONS), Registry(no_session)
-    registry.streams |= {one.stream.name: one.stream for one in read.streams}
-    registry.relations |= {one.stream.name: one.stream for one in read.relations if isinstance(one.stream, Relation)}
+    registry.streams |= {declared.stream.name: declared.stream for declared in read.streams}
+    registry.relations |= {
+        declared.stream.name: declared.stream for declared in read.relations if isinstance(declared.stream, Relation)
+    }
     registry.queries |= {query.name: query for query in read.parse()}
     known = Known(versions=versions or {})
     return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), known)
@@ -139,16 +141,16 @@ CREATE QUERY per_customer AS
 def joined_plan(catalog: str = JOINS, **options: str) -> Plan:
     """The plan of a catalog with joins, whose types our own rules know."""
     read = parse_catalog(STREAMS + catalog)
-    streams = {one.stream.name: one.stream for one in read.streams}
-    registry = registered({one.name: one.text for one in read.parse(streams)}, streams)
+    streams = {declared.stream.name: declared.stream for declared in read.streams}
+    registry = registered({query.name: query.text for query in read.parse(streams)}, streams)
     return planned(registry, PlanOptions(**options))
 
 
 def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: str) -> Plan:
     read = parse_catalog(STREAMS + catalog)
     streams = {
-        one.stream.name: replace(one.stream, events_per_second=(rates or {}).get(one.stream.name))
-        for one in read.streams
+        declared.stream.name: replace(declared.stream, events_per_second=(rates or {}).get(declared.stream.name))
+        for declared in read.streams
     }
     return plan_of_queries(streams, read.parse(streams), **options)
 

@@ -24,7 +24,7 @@ def windloom(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Iterato
     def run(*arguments: object) -> Outcome:
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
-            main([str(one) for one in arguments])
+            main([str(argument) for argument in arguments])
         written = capsys.readouterr()
         return Outcome(int(left.value.code or 0), written.out, written.err)
 

@@ -130,7 +130,7 @@ DATA = {
 
 
 @pytest.mark.parametrize(
-    ("mistake", "placement"), [*((one, "driver") for one in DATA), ("a sum that does not fit", "executors")]
+    ("mistake", "placement"), [*((wrong, "driver") for wrong in DATA), ("a sum that does not fit", "executors")]
 )
 def test_a_mistake_in_the_data_is_explained(refused: Refused, desk: Path, mistake: str, placement: str) -> None:
     text, words = DATA[mistake]

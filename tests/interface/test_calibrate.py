@@ -24,8 +24,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate_step, "READING", [Synthetic(n, 40, ((1, 1),), ("sum n",)) for n in (1, 3)])
     few = [Synthetic(n, 40, ((4, 1), (6, 2)), ("sum n",), filled) for n, filled in ((1, 1.0), (3, 0.5))]
     monkeypatch.setattr(calibrate_step, "ANSWERING", few)
-    tiny = {name: Synthetic(one.groups // 40 + 1, 60, one.windows[:3], (), one.filled)
-            for name, one in calibrate_check.WORKLOADS.items()}  # fmt: skip
+    tiny = {name: Synthetic(workload.groups // 40 + 1, 60, workload.windows[:3], (), workload.filled)
+            for name, workload in calibrate_check.WORKLOADS.items()}  # fmt: skip
     monkeypatch.setattr(calibrate_check, "WORKLOADS", tiny)
 
 
@@ -54,7 +54,7 @@ def test_estimates_are_compared_with_what_was_measured(windloom: Command) -> Non
     assert outcome.out.count("SlickDeque (Non-Inv)") == 3
     rows = json.loads(windloom("calibrate", "--check", "--quick", "--json").out)
     assert len(rows) == 27
-    assert all(one["measured_seconds"] > 0 for one in rows)
+    assert all(row["measured_seconds"] > 0 for row in rows)
 
 
 def test_constants_that_cannot_be_written_or_read_are_one_message(

@@ -72,7 +72,7 @@ def check_next_steps(said: str) -> None:
     commands = [line.split() for line in lines if line.startswith("  windloom ")]
     assert [words[1] for words in commands] == ["plan", "serve", "init"]
     for _, name, file, *rest in commands:
-        options = {option for one in cli.commands[name].params for option in one.opts}
+        options = {option for parameter in cli.commands[name].params for option in parameter.opts}
         assert {word for word in rest if word.startswith("--")} <= options
         assert file == "FILE" or Path(file).is_file()
     assert list(Path(commands[1][4].partition("=")[2]).glob("*.parquet"))

@@ -62,7 +62,7 @@ def test_costs_are_predicted_unless_those_of_the_papers_are_asked_for(windloom: 
     assert "operations/s of event time" in counted.out
     assert "weaveability" in counted.out
     told = [json.loads(windloom("explain", desk / "desk.cql", "--json", "--cost", cost).out) for cost in _COSTS]
-    assert [one["cost"]["unit"].split()[0] for one in told] == ["seconds", "operations"]
+    assert [plan["cost"]["unit"].split()[0] for plan in told] == ["seconds", "operations"]
 
 
 @pytest.mark.parametrize("other", [("--sharing",), ("--what-if", "SELECT count(*) AS n FROM trades [TUMBLE 1 h]")])
@@ -111,7 +111,9 @@ def test_charts_are_drawn_of_joins_and_rows(windloom: Command, tmp_path: Path) -
     assert shown.out.startswith("Chart of orders, clicks, views: 3 × 3 regions")
     assert "seen joined in order " in shown.out
     (found,) = json.loads(windloom(*chart, "--json", "--joins", "LAP", "--fold", "pairwise").out)
-    assert {plan for one in found["plans"].values() for plan in one.split("; ") if "native" in plan} == set()
+    assert {
+        plan for plan_text in found["plans"].values() for plan in plan_text.split("; ") if "native" in plan
+    } == set()
 
 
 @pytest.mark.parametrize(

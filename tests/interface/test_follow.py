@@ -44,7 +44,7 @@ def test_rounds_are_json_lines_and_the_same_command_goes_on_where_it_was(windloo
     second = windloom("run", desk / "desk.cql", "--follow", *given, "--finish")
     assert second.code == 0, second.err
     rounds = [json.loads(line) for line in second.out.splitlines()]
-    assert [(one["round"], one["events"], one["late_dropped"]) for one in rounds] == [(1, 18, 0), (2, 0, 0)]
+    assert [(round_["round"], round_["events"], round_["late_dropped"]) for round_ in rounds] == [(1, 18, 0), (2, 0, 0)]
     assert "ended: 2 rounds, 18 events → " in second.err
     assert "later tuples would be late" in second.err
     assert answers(desk / "out") == answers(desk / "batch")
@@ -163,7 +163,7 @@ def test_answers_go_to_sinks_without_parquet(windloom: Command, desk: Path) -> N
     outcome = windloom("run", desk / "desk.cql", "--follow", *given, "--sink", f"delta={lake}", "--json")
     assert outcome.code == 0, outcome.err
     rounds = [json.loads(line) for line in outcome.out.splitlines()]
-    assert sum(in_delta(lake).values()) == sum(one["results"] for one in rounds) > 0
+    assert sum(in_delta(lake).values()) == sum(round_["results"] for round_ in rounds) > 0
     assert set(rounds[0]["sinks"]) == {"delta"}
 
 

@@ -13,8 +13,8 @@ def test_a_catalog_is_planned_at_the_rate_given(windloom: Command, desk: Path) -
     outcome = windloom("plan", desk / "desk.cql", "--rate", "trades=50", "--strategy", "no_share", "--json")
     assert outcome.code == 0
     told = json.loads(outcome.out)
-    assert {one["rate"] for one in told["sets"]} == {50.0}
-    assert sorted(name for one in told["sets"] for tree in one["trees"] for name in tree["names"]) == [
+    assert {partial_set["rate"] for partial_set in told["sets"]} == {50.0}
+    assert sorted(name for partial_set in told["sets"] for tree in partial_set["trees"] for name in tree["names"]) == [
         "busy",
         "flow",
         "high",

@@ -31,7 +31,7 @@ def shelf(tmp_path: Path) -> Path:
     (tmp_path / "c.cql").write_text(f"{head}{RELATIONS}CREATE QUERY{rest}", encoding="utf-8")
     symbols = sorted({str(row[1]) for row in ROWS})
     (tmp_path / "listing.csv").write_text("symbol,sector\n" + f"{symbols[0]},bank\n")
-    (tmp_path / "lots.jsonl").write_text("\n".join(json.dumps({"symbol": one, "lot": 10}) for one in symbols))
+    (tmp_path / "lots.jsonl").write_text("\n".join(json.dumps({"symbol": symbol, "lot": 10}) for symbol in symbols))
     (tmp_path / "trades.csv").write_text(csv_text(), encoding="utf-8")
     return tmp_path
 

@@ -63,7 +63,7 @@ def test_every_format_gives_the_same_answers(windloom: Command, desk: Path, form
         "out": str(desk / "out"),
     }
     tables = json.loads((desk / "out" / "manifest.json").read_text())["tables"]
-    flow = next(name for name, one in tables.items() if "flow" in one["queries"])
+    flow = next(name for name, table in tables.items() if "flow" in table["queries"])
     rows = pq.read_table(desk / "out" / flow).filter(pa.compute.field("query") == "flow")
     assert sum(rows["n"].to_pylist()) == 3 * 30  # each trade lies in three windows
     assert sum(rows["volume"].to_pylist()) == 3 * sum(row["volume"] for row in records())

@@ -93,7 +93,7 @@ def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, por
     with served(folder, port) as (process, client):
         wait_for_round(process, 0)
         found = client.get("/api/v1/queries").json()
-        assert [one["name"] for one in found["queries"]] == ["high"]
+        assert [query["name"] for query in found["queries"]] == ["high"]
         assert "unknown column 'prise'" in found["rejected"][0]["error"]["message"]
         assert client.post("/api/v1/queries", json={"name": "flow", "text": FLOW}).status_code == 201
         with client.stream("GET", "/api/v1/rounds/live") as watched:
@@ -108,7 +108,7 @@ def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, por
     with served(folder, port) as (process, client):
         wait_for_round(process, 1)
         assert status(client)["round"] == 1
-        assert [one["name"] for one in client.get("/api/v1/queries").json()["queries"]] == ["high", "flow"]
+        assert [query["name"] for query in client.get("/api/v1/queries").json()["queries"]] == ["high", "flow"]
         rows = client.get("/api/v1/queries/high/answers").json()["rows"]
         assert len({tuple(row) for row in rows}) == len(rows) == 9
         assert client.get("/api/v1/queries/flow/answers?limit=1").json()["columns"][2:] == ["symbol", "v"]
@@ -142,7 +142,7 @@ def test_a_sink_that_stays_down_ends_the_service_and_the_same_command_goes_on(
     with served(folder, port, *sink) as (process, _):
         wait_for_round(process, 0)
         stopped(process)
-    assert [one["query"] for one in receiver.letters.values()] == ["high"]
+    assert [letter["query"] for letter in receiver.letters.values()] == ["high"]
 
 
 def test_a_full_disk_ends_the_service_and_the_same_command_goes_on(

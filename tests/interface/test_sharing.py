@@ -19,7 +19,7 @@ def test_sharing_is_told_in_words_and_as_json(windloom: Command, desk: Path) -> 
     assert "sharing saves" in outcome.out
     found = json.loads(windloom("explain", desk / "desk.cql", "--sharing", "--json").out)
     parts = found["sharing"]["queries"]
-    assert sum(one["seconds"] for one in parts.values()) == pytest.approx(found["sharing"]["total"])
+    assert sum(part["seconds"] for part in parts.values()) == pytest.approx(found["sharing"]["total"])
 
 
 def test_one_more_query_is_priced(windloom: Command, desk: Path) -> None:

@@ -76,7 +76,7 @@ def test_plans_follow_a_stream_and_explain_tells_how(
     last = handle.recent_progress[-1]
     assert last.moves > 0
     assert last.switches > 0
-    assert len({one.plan_version for one in handle.recent_progress}) > 1
+    assert len({progress.plan_version for progress in handle.recent_progress}) > 1
     assert last.predicted is not None
     whole = loom_of(trades(spark, [row for rows in every for row in rows])).run(placement="driver")
     for name in QUERIES:
@@ -106,6 +106,6 @@ def test_plans_follow_a_stream_and_explain_tells_how(
     assert "path          10 rounds" in looking.chart(parts=4)
     fixed = loom.start("memory", checkpoint=tmp_path / "other", trigger={"availableNow": True}, adapt=False)
     assert fixed.await_termination(240)
-    assert {(one.switches, one.predicted) for one in fixed.recent_progress} == {(0, None)}
+    assert {(progress.switches, progress.predicted) for progress in fixed.recent_progress} == {(0, None)}
     with pytest.raises(WindloomError, match="this stream has no charts"):
         fixed.chart()

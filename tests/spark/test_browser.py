@@ -189,7 +189,7 @@ def test_the_api_is_described(page: Browser, served: Served) -> None:
 
 
 def lit(page: Browser) -> set[str | None]:
-    return {one.get_attribute("data-node") for one in page.all("#plan .node.on")}
+    return {node.get_attribute("data-node") for node in page.all("#plan .node.on")}
 
 
 def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> None:
@@ -200,7 +200,7 @@ def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> 
     page.sees(".plan-side", FLOW)
     above = {"stream:trades", "scan:0"}
     assert above < lit(page)
-    kinds = [one.get_attribute("data-kind") for one in page.all("#plan .node.on")]
+    kinds = [node.get_attribute("data-kind") for node in page.all("#plan .node.on")]
     assert kinds == ["stream", "scan", "set", "tree", "answer"]
     page.picture("plan_query")
 

@@ -205,7 +205,7 @@ def test_a_round_larger_than_the_driver_holds_is_told_with_the_ways_out_and_noth
     # With more memory; Spark brings the same files again, and from then on as few as it is told to.
     again = start("b", 1)
     assert again.await_termination(120)
-    assert [one.events for one in again.recent_progress] == [90, 30, 0]
+    assert [progress.events for progress in again.recent_progress] == [90, 30, 0]
     for name in KINDS:
         assert rows(again.arrow(name)) == rows(undisturbed.arrow(name)), name
 

@@ -41,7 +41,7 @@ def lives(spark: SparkSession, folder: Path, placement: str, seed: int) -> tuple
     assert third.await_termination(300)
     answers = {name: rows(third.arrow(name)) for name in third.queries}
     asked = third.ask("SELECT symbol, count(*) AS n FROM trades [TUMBLE 20 seconds] GROUP BY symbol")
-    return changes, answers, [told(one) for one in (first, second, third)], rows(asked.table), asked.complete_from
+    return changes, answers, [told(handle) for handle in (first, second, third)], rows(asked.table), asked.complete_from
 
 
 @pytest.fixture(autouse=True)
@@ -91,11 +91,11 @@ def test_a_crash_at_any_point_changes_no_row(spark: SparkSession, tmp_path: Path
     assert handle.await_termination(300)
     for name in QUERIES:
         assert rows(handle.arrow(name)) == rows(undisturbed.arrow(name))
-    written = {one.name for one in (tmp_path / "b" / "out").glob("*/*.parquet")}
+    written = {path.name for path in (tmp_path / "b" / "out").glob("*/*.parquet")}
     assert {"shard" in name for name in written} == {True, False}
     assert not list((tmp_path / "b" / "out" / pieces.FOLDER).glob("*.piece"))
     last = handle.status["round"]
-    assert {one.name.rpartition("-")[0] for one in shards.iterdir()} == {f"{last:09d}-{n:04d}" for n in range(SHARDS)}
+    assert {path.name.rpartition("-")[0] for path in shards.iterdir()} == {f"{last:09d}-{n:04d}" for n in range(SHARDS)}
 
 
 def test_a_checkpoint_keeps_its_placement_and_its_shards(spark: SparkSession, tmp_path: Path) -> None:

@@ -57,25 +57,25 @@ def _in_order(frame: DataFrame) -> pa.Table:
 
 
 def _check(frame: DataFrame, table: pa.Table, expressions: list[Drawn]) -> None:
-    analyzed = frame.select(*(F.expr(one.sql).alias(f"x{i}") for i, one in enumerate(expressions)))
+    analyzed = frame.select(*(F.expr(expression.sql).alias(f"x{i}") for i, expression in enumerate(expressions)))
     kinds = [kind for _, kind in analyzed.dtypes]
-    for one, kind in zip(expressions, kinds, strict=True):
-        assert one.node.kind.name == kind, one.text
-    accepted = [_accepted(one, table) for one in expressions]
+    for expression, kind in zip(expressions, kinds, strict=True):
+        assert expression.node.kind.name == kind, expression.text
+    accepted = [_accepted(expression, table) for expression in expressions]
     asked = [
-        F.expr(f"CASE WHEN row IN ({', '.join(map(str, rows)) or '-1'}) THEN ({one.sql}) END").alias(f"x{i}")
-        for i, (one, rows) in enumerate(zip(expressions, accepted, strict=True))
+        F.expr(f"CASE WHEN row IN ({', '.join(map(str, rows)) or '-1'}) THEN ({expression.sql}) END").alias(f"x{i}")
+        for i, (expression, rows) in enumerate(zip(expressions, accepted, strict=True))
     ]
     answers = _in_order(frame.select("row", *asked))
-    for i, (one, rows) in enumerate(zip(expressions, accepted, strict=True)):
+    for i, (expression, rows) in enumerate(zip(expressions, accepted, strict=True)):
         told = answers[f"x{i}"].to_pylist()
         if not all(same(value, told[row]) for row, value in rows.items()):
             # Of expressions that differ in the order of operands only, Spark evaluates one for all.
             told = _in_order(frame.select("row", asked[i]))[f"x{i}"].to_pylist()
         for row, value in rows.items():
-            where = (one.text, table.slice(row, 1).to_pylist(), value, told[row])
+            where = (expression.text, table.slice(row, 1).to_pylist(), value, told[row])
             assert same(value, told[row]), where
-        _check_together(one, table, rows)
+        _check_together(expression, table, rows)
 
 
 @pytest.fixture(scope="module")

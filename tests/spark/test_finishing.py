@@ -100,7 +100,7 @@ def test_a_round_takes_one_job_for_all_shapes_that_need_spark(spark: SparkSessio
         handle = loom.start("memory", trigger={"availableNow": True}, finish=True, checkpoint=tmp_path / kind)
         assert handle.await_termination(60)
         taken[kind] = jobs(spark) - before
-        assert sum(one.results > 0 for one in handle.recent_progress) == 2
+        assert sum(progress.results > 0 for progress in handle.recent_progress) == 2
         batch = woven(trades(spark), queries).run(placement="driver")
         for name in queries:
             assert rows(handle.arrow(name)) == rows(batch.arrow(name))

@@ -125,5 +125,5 @@ def test_a_stream_recovers_there_and_lets_nobody_else_in(spark: SparkSession, tm
     assert here.await_termination(120)
     for name in few:
         assert rows(last.arrow(name)) == rows(here.arrow(name))
-    assert [one.round for one in last.recent_progress] == [1, 2]
+    assert [progress.round for progress in last.recent_progress] == [1, 2]
     assert (tmp_path / "mounted" / "c" / "commits").is_dir()

@@ -57,7 +57,7 @@ def test_a_round_of_the_woven_intake_is_one_job(
         path=tmp_path / "out", checkpoint=tmp_path / "c", trigger={"availableNow": True}, finish=True, intake="woven"
     )
     assert handle.await_termination(120)
-    assert [one.events for one in handle.recent_progress][:3] == events
+    assert [progress.events for progress in handle.recent_progress][:3] == events
     assert jobs(spark) - before == 3
 
 

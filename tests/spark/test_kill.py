@@ -177,5 +177,5 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     assert guests > 0
     if sinks:
         places.check(in_parquet(disturbed / "out"))
-    rows = sum(len(rows_of(one)) for one in left.values())
+    rows = sum(len(rows_of(place)) for place in left.values())
     print(f"{placement}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went")

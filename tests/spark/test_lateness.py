@@ -59,16 +59,16 @@ def expected(files: list[list[Tuple]], lag: int) -> tuple[Answers, int, int]:
     partly = dropped = 0
     for file in files:
         closed = watermarks[-1 - lag]
-        for one in file:
-            starts = windows_of(TimeWindow(RANGE, SLIDE), one[0])
+        for row in file:
+            starts = windows_of(TimeWindow(RANGE, SLIDE), row[0])
             open_ = [start for start in starts if start + RANGE > closed]
             partly += 0 < len(open_) < len(starts)
             dropped += not open_
             for start in open_:
-                members.setdefault((start, one[1]), []).append(one)
-        watermarks.append(max([watermarks[-1], *(one[0] - DELAY for one in file)]))
+                members.setdefault((start, row[1]), []).append(row)
+        watermarks.append(max([watermarks[-1], *(row[0] - DELAY for row in file)]))
     answers = {
-        key: (len(own), sum(one[3] for one in own), max(one[2] for one in own))
+        key: (len(own), sum(row[3] for row in own), max(row[2] for row in own))
         for key, own in members.items()
         if key[0] + RANGE <= watermarks[-1]
     }
@@ -126,7 +126,7 @@ def by_loom(spark: SparkSession, folder: Path) -> tuple[Answers, int, int]:
     handle = loom.start("memory", trigger=NOW)
     assert handle.await_termination(120)
     rounds = handle.recent_progress
-    late = sum(one.late_partly for one in rounds), sum(one.late_dropped for one in rounds)
+    late = sum(progress.late_partly for progress in rounds), sum(progress.late_dropped for progress in rounds)
     return collected(handle.arrow("q").to_pylist(), lambda row: row["window_start"]), *late
 
 
@@ -134,7 +134,7 @@ def by_loom(spark: SparkSession, folder: Path) -> tuple[Answers, int, int]:
 def test_late_tuples_are_as_in_sparks_own_streams(spark: SparkSession, tmp_path: Path, empty_between: bool) -> None:
     files = disordered(seed=6)
     if empty_between:
-        files = [one for file in files for one in (file, [])]
+        files = [batch for file in files for batch in (file, [])]
     bring(tmp_path / "in", files)
     ours, partly, dropped = by_loom(spark, tmp_path / "in")
     assert (ours, partly, dropped) == expected(files, lag=0)

@@ -117,7 +117,7 @@ def test_results_are_a_mapping(frame: DataFrame) -> None:
     assert "a" in results
     assert "c" not in results
     assert results.get("c") is None
-    assert {name: one.columns[-1] for name, one in results.items()} == {"a": "m", "b": "n"}
+    assert {name: result.columns[-1] for name, result in results.items()} == {"a": "m", "b": "n"}
     with pytest.raises(KeyError) as caught:
         results["aa"]
     assert isinstance(caught.value, WindloomError)
@@ -169,10 +169,10 @@ ODD += ["c0", "g0", "x0", "__a0", "__g0", "__n", "__w"]
 
 def test_columns_may_have_any_name(frame: DataFrame) -> None:
     quoted = {name: "`" + name.replace("`", "``") + "`" for name in ODD}
-    odd = frame.selectExpr("ts", *(f"volume % {i + 2} AS {one}" for i, one in enumerate(quoted.values())))
+    odd = frame.selectExpr("ts", *(f"volume % {i + 2} AS {text}" for i, text in enumerate(quoted.values())))
     reserved = {"query": "`query` AS q", "window_start": "`window_start` AS w"}
-    keys = [reserved.get(name, one) for name, one in quoted.items()]
-    sums = [f"sum({one}) AS {reserved.get(name, one).split(' AS ')[-1]}" for name, one in quoted.items()]
+    keys = [reserved.get(name, text) for name, text in quoted.items()]
+    sums = [f"sum({text}) AS {reserved.get(name, text).split(' AS ')[-1]}" for name, text in quoted.items()]
     loom = woven(
         odd,
         keys=f"SELECT {', '.join(keys)}, count(*) AS n … GROUP BY {', '.join(quoted.values())}",
@@ -312,10 +312,10 @@ def test_queries_may_be_added_after_a_run(frame: DataFrame) -> None:
 
 def test_the_order_of_registration_does_not_change_answers(frame: DataFrame) -> None:
     names = ["having", "grouping by an alias", "the window of Spark", "only groups"]
-    one = woven(frame, **{name: FORMS[name] for name in names}).run()
-    other = woven(frame, **{name: FORMS[name] for name in reversed(names)}).run()
+    first = woven(frame, **{name: FORMS[name] for name in names}).run()
+    second = woven(frame, **{name: FORMS[name] for name in reversed(names)}).run()
     for name in names:
-        assert rows(one.arrow(name)) == rows(other.arrow(name))
+        assert rows(first.arrow(name)) == rows(second.arrow(name))
 
 
 def test_a_declared_stream_takes_its_data_by_name_and_widens_them(frame: DataFrame, tmp_path: Path) -> None:

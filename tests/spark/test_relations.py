@@ -150,7 +150,7 @@ def test_files_tell_whether_a_frame_gives_the_same_rows(spark: SparkSession, tmp
 
 def test_a_path_gives_the_same_frame_until_its_files_change(spark: SparkSession, tmp_path: Path) -> None:
     relation = Relation(
-        "person", {name: DataType.parse(kind) for name, kind in (one.split() for one in PERSON.split(", "))}
+        "person", {name: DataType.parse(kind) for name, kind in (column.split() for column in PERSON.split(", "))}
     )
     (tmp_path / "p").mkdir()
     write(tmp_path / "p" / "0.parquet", [(1, "x", 2)], 1_000_000)
@@ -211,7 +211,7 @@ def test_a_live_stream_sees_new_versions_and_goes_on_after_a_stop(
     assert rows_of(handle.arrow("found")) == [(10, 1), (20, 1)], "tuples of rounds 2 and 3 met an empty shop"
     ages = rows_of(handle.arrow("ages"))
     assert ages[-2:] == [(30, "x", 3), (30, "z", 30)]
-    assert all(one in [(10, "x", 2), (10, "y", 30), (20, "x", 2), (20, "y", 30)] for one in ages[:-2])
+    assert all(age in [(10, "x", 2), (10, "y", 30), (20, "x", 2), (20, "y", 30)] for age in ages[:-2])
     handle.stop()
 
 

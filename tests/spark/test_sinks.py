@@ -52,7 +52,7 @@ def test_every_sink_has_the_rows_of_parquet(
 ) -> None:
     places = Places(tmp_path, postgres, receiver)
     receiver.behaviour = lambda _: 200
-    chosen = [sink("parquet", tmp_path / "out"), *(sink(*one) for one in places.targets.items())]
+    chosen = [sink("parquet", tmp_path / "out"), *(sink(*target) for target in places.targets.items())]
     for number, part in enumerate((ROWS[:12], ROWS[12:])):
         put(tmp_path / "in", str(number), part)
         start(spark, tmp_path, chosen, finish=number == 1).await_termination(120)
@@ -62,12 +62,12 @@ def test_every_sink_has_the_rows_of_parquet(
     assert in_delta(places.lake) == every
     assert sum(in_postgres(places.server, "windloom").values()) == sum(every.values())
     flow = places.server.rows("SELECT sum(v), count(*), min(window_start) FROM windloom.flow")
-    table: pa.Table = pa.concat_tables([pq.read_table(one) for one in (tmp_path / "out").glob("*_v-*/*.parquet")])
+    table: pa.Table = pa.concat_tables([pq.read_table(path) for path in (tmp_path / "out").glob("*_v-*/*.parquet")])
     assert flow[0][:2] == (sum(table["v"].to_pylist()), table.num_rows)
     assert flow[0][2] == min(table["window_start"].to_pylist())
     best = places.server.rows("SELECT best FROM windloom.best ORDER BY window_end LIMIT 1")[0][0]
-    letters = [one for one in receiver.letters.values() if one["query"] == "best"]
-    assert best == min((row for one in letters for row in one["rows"]), key=lambda row: row["window_end"])["best"]
+    letters = [letter for letter in receiver.letters.values() if letter["query"] == "best"]
+    assert best == min((row for letter in letters for row in letter["rows"]), key=lambda row: row["window_end"])["best"]
 
 
 def test_a_stream_waits_for_a_sink_says_so_and_goes_on(
@@ -110,7 +110,7 @@ def test_a_stream_that_waits_can_be_stopped_and_the_next_one_delivers(
     assert handle.status["round"] == -1
     receiver.behaviour = lambda _: 200
     start(spark, tmp_path, hook).await_termination(120)
-    assert {one["query"] for one in receiver.letters.values()} == set(QUERIES)
+    assert {letter["query"] for letter in receiver.letters.values()} == set(QUERIES)
 
 
 def test_when_patience_is_over_the_stream_fails_and_the_same_start_goes_on(

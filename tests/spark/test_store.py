@@ -68,7 +68,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.rglob("*") if one.is_file())
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -86,7 +86,7 @@ def test_tables_hold_what_the_same_run_answers_in_memory(
     assert stored["busy"].dtypes == in_memory["busy"].dtypes
 
     tables = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["tables"]
-    assert sorted(one.name for one in out.iterdir()) == sorted([*tables, "manifest.json"])
+    assert sorted(path.name for path in out.iterdir()) == sorted([*tables, "manifest.json"])
     flow = next(name for name in tables if name.startswith("symbol_volume_n"))
     assert tables[flow] == {"columns": TABLE_OF_FLOW, "queries": ["busy", "filled", "flow", "slow flow"]}
     for name, entry in tables.items():
@@ -108,7 +108,7 @@ def test_hundreds_of_queries_are_a_handful_of_files(frame: DataFrame, tmp_path: 
     assert len(files(tmp_path / "out")) == 3
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["format"] == "windloom-answers/1"
-    assert sorted(len(one["queries"]) for one in manifest["tables"].values()) == [8, 300]
+    assert sorted(len(table["queries"]) for table in manifest["tables"].values()) == [8, 300]
     assert results.arrow("q299").num_rows > results.arrow("q0").num_rows > 0
     assert results.arrow("h7").num_rows == 0
 
@@ -118,7 +118,7 @@ def test_an_empty_directory_is_filled_and_stays_the_same_directory(loom: Loom, t
     results = loom.run(out=tmp_path)
     assert os.stat(tmp_path).st_ino == before, "it may be the root of a volume, or somebody's working directory"
     assert (tmp_path / "manifest.json").exists()
-    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert results.arrow("flow").num_rows > 0
 
 
@@ -139,7 +139,7 @@ def test_a_run_that_fails_leaves_everything_as_it_was(
     loom = woven(huge, {"n": "SELECT count(*) AS n …", "flow": QUERIES["flow"]})
     with pytest.raises(WindloomError, match="query 'flow': a value does not fit its type"):
         loom.run(placement=placement, out=tmp_path / place)
-    assert [one.relative_to(tmp_path) for one in tmp_path.rglob("*")] == [Path("empty")]
+    assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("empty")]
 
 
 @pytest.mark.parametrize("step", ["write", "_complete", "_publish"])
@@ -171,7 +171,7 @@ def test_what_a_killed_run_left_does_not_stand_in_the_way(loom: Loom, tmp_path: 
     left = tmp_path / f".out.unfinished-{os.getpid()}" / "old"
     left.mkdir(parents=True)
     loom.run(out=tmp_path / "out")
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert not (tmp_path / "out" / "old").exists()
 
 
@@ -181,4 +181,4 @@ def test_a_place_below_a_file_is_refused_before_anything_runs(loom: Loom, tmp_pa
     with pytest.raises(WindloomError, match="cannot write to"):
         loom.run(out=tmp_path / "file" / "out", progress=said.append)
     assert not [line for line in said if not line.startswith("planning")]
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -57,8 +57,8 @@ def test_rounds_give_the_rows_of_a_batch_run(spark: SparkSession, tmp_path: Path
     assert handle.await_termination(60)
     assert {name: rows(handle.arrow(name)) for name in QUERIES} == batch
     done = handle.recent_progress
-    assert [one.round for one in done] == [0, 1, 2, 3, 4]
-    assert sum(one.events for one in done) == len(ROWS)
+    assert [progress.round for progress in done] == [0, 1, 2, 3, 4]
+    assert sum(progress.events for progress in done) == len(ROWS)
     assert done[-1].batch is None
     assert done[-1].results > 0
 
@@ -74,7 +74,7 @@ def test_a_restart_goes_on_where_it_was_with_every_query_it_had(
     put(folder, "001", ROWS[8:20])
     second = woven(follow(spark, folder)).start(**places, snapshot_rounds=1)
     assert second.await_termination(60)
-    assert [one.round for one in second.recent_progress] == [1]
+    assert [progress.round for progress in second.recent_progress] == [1]
     put(folder, "002", ROWS[20:])
     third = woven(follow(spark, folder)).start(**places, finish=True)
     assert third.await_termination(60)
@@ -134,8 +134,8 @@ def test_history_then_the_stream_takes_every_tuple_once(spark: SparkSession, tmp
     handle = loom.start("memory", history=trades(spark, ROWS[:18]), handover=ROWS[12][0], trigger=NOW, finish=True)
     assert handle.await_termination(60)
     assert {name: rows(handle.arrow(name)) for name in QUERIES} == batch
-    assert [one.batch for one in handle.recent_progress] == [None, 0, None]
-    assert [one.events for one in handle.recent_progress] == [12, len(ROWS) - 12, 0]
+    assert [progress.batch for progress in handle.recent_progress] == [None, 0, None]
+    assert [progress.events for progress in handle.recent_progress] == [12, len(ROWS) - 12, 0]
 
 
 def test_a_function_gets_each_round_and_the_live_table_has_the_latest_of_each_group(
@@ -151,7 +151,7 @@ def test_a_function_gets_each_round_and_the_live_table_has_the_latest_of_each_gr
         [take, "live"], checkpoint=tmp_path / "c", trigger=NOW, finish=True
     )
     assert handle.await_termination(60)
-    assert got == {one.round: one.results for one in handle.recent_progress if one.results}
+    assert got == {progress.round: progress.results for progress in handle.recent_progress if progress.results}
     latest: dict[str, tuple[Any, ...]] = {}
     for row in batch["avg"]:
         latest[row[2]] = max(latest.get(row[2], row), row)

@@ -98,11 +98,11 @@ def test_files_that_cannot_be_read_stop_the_stream_and_are_read_when_they_are_me
 
     handle = desk.finishes()
     assert rows(handle.arrow("q")) == expected
-    assert sum(one.events for one in handle.recent_progress) == 10
+    assert sum(progress.events for progress in handle.recent_progress) == 10
 
 
 def test_text_with_other_columns_stops_the_stream(desk: Desk, expected: list[Any]) -> None:
-    (declared,) = (one.stream for one in parse_catalog(STREAM).streams)
+    (declared,) = (declared_stream.stream for declared_stream in parse_catalog(STREAM).streams)
     desk.data.mkdir()
     (desk.data / "000.csv").write_text(csv_text(ROWS[:15]))
 
@@ -175,7 +175,7 @@ def test_tuples_without_a_time_stop_the_stream_or_are_counted(desk: Desk, expect
     assert "tuples without a usable time" in error.message
     assert "in 2 of its rows" in error.detail
     handle = desk.finishes(untimed="skip")
-    assert [one.untimed for one in handle.recent_progress] == [2, 0]
+    assert [progress.untimed for progress in handle.recent_progress] == [2, 0]
     assert rows(handle.arrow("q")) == expected
 
 
@@ -184,14 +184,14 @@ def test_time_that_goes_back_by_years_is_late_and_counted(desk: Desk, expected: 
     old = [(row[0] - timedelta(days=3650), *row[1:]) for row in ROWS[:3]]
     put(desk.data, "001", [*old, *ROWS[20:]])
     handle = desk.finishes()
-    assert [one.late_dropped for one in handle.recent_progress] == [0, 3, 0]
+    assert [progress.late_dropped for progress in handle.recent_progress] == [0, 3, 0]
     assert rows(handle.arrow("q")) == expected
 
 
 def test_lateness_is_as_the_docs_draw_it(spark: SparkSession, tmp_path: Path) -> None:
     origin = ROWS[0][0]
     for name, seconds in (("000", (3, 12, 27)), ("001", (14, 8, -5, 31))):
-        put(tmp_path / "in", name, [(origin + timedelta(seconds=one), "A", 1.0, 1) for one in seconds])
+        put(tmp_path / "in", name, [(origin + timedelta(seconds=elapsed), "A", 1.0, 1) for elapsed in seconds])
     loom = Loom(spark)
     loom.stream("trades", follow(spark, tmp_path / "in"), time="ts", delay="10 seconds")
     loom.query("n", "SELECT count(*) AS n FROM trades [RANGE 20 seconds SLIDE 10 seconds]")

@@ -72,7 +72,11 @@ def test_every_row_equals_the_definition_in_plain_python(spark: SparkSession, ma
 
 def test_two_queries_share_what_they_both_ask_for(spark: SparkSession, made: list[Any]) -> None:
     loom = woven(trades(spark, made))
-    shared = [one for one in loom.plan().sets if {"means", "more"} <= {planned.name for planned in one.queries}]
+    shared = [
+        partial_set
+        for partial_set in loom.plan().sets
+        if {"means", "more"} <= {planned.name for planned in partial_set.queries}
+    ]
     assert [str(part.component) for part in shared[0].components].count("geo_mean(price)") == 1
     text = " ".join(loom.explain().split())
     assert "defined by the user, associative, commutative" in text
