@@ -46,12 +46,12 @@ def define_aggregate(
     _check_name(name)
     functions = {"lift": lift, "combine": combine, "lower": lower}
     functions |= {} if inverse is None else {"inverse": inverse}
-    for part, function in functions.items():
+    for role, function in functions.items():
         if not isinstance(function, FunctionType):
             raise WindloomError(
-                f"aggregate '{name}': '{part}' is not a Python function",
+                f"aggregate '{name}': '{role}' is not a Python function",
                 f"it is {function!r}",
-                f"write one, for example {part}=lambda x: x" if part in ("lift", "lower") else f"{part}=lambda a, b: …",
+                f"write one, for example {role}=lambda x: x" if role in ("lift", "lower") else f"{role}=lambda a, b: …",
             )
     fields = _fields(name, neutral)
     has = _claims(name, properties, inverse, fields)
@@ -162,11 +162,11 @@ def _compiled_result(
     if isinstance(neutral, tuple):
         value = types.BaseTuple.from_types([_machine_type(kind) for _, kind in fields], type(neutral))  # type: ignore[no-untyped-call]
     found = {}
-    for part, function in functions.items():
-        takes = {"lift": (_machine_type(argument),), "lower": (value,)}.get(part, (value, value))
-        found[part] = _compile(name, part, function, takes)
-    for part in found.keys() - {"lower"}:
-        _check_value(name, part, found[part], value, fields)
+    for role, function in functions.items():
+        takes = {"lift": (_machine_type(argument),), "lower": (value,)}.get(role, (value, value))
+        found[role] = _compile(name, role, function, takes)
+    for role in found.keys() - {"lower"}:
+        _check_value(name, role, found[role], value, fields)
     lowered = found["lower"]
     if isinstance(lowered, types.Boolean):
         return _BOOLEAN
@@ -183,7 +183,7 @@ def _machine_type(kind: DataType) -> Any:
     return types.int64 if number_kind(kind) is np.int64 else types.float64
 
 
-def _compile(name: str, part: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
+def _compile(name: str, role: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
     compiled: Any = compile_function(function)
     try:
         compiled.compile(takes)
@@ -193,14 +193,14 @@ def _compile(name: str, part: str, function: Callable[..., Any], takes: tuple[An
         told = next((line for line in lines[1:] if not line.startswith(("-", "There are", "During"))), lines[0])
         shown = ", ".join(map(str, takes))
         raise WindloomError(
-            f"aggregate '{name}': '{part}' does not compile",
+            f"aggregate '{name}': '{role}' does not compile",
             f"for ({shown}): {told}",
             "use numbers, named tuples of numbers, `math` and NumPy's functions of numbers, and nothing that changes",
         ) from None
     return compiled.overloads[takes].signature.return_type
 
 
-def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
+def _check_value(name: str, role: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
     """The result of a function must be a value with the same fields, and no float where whole numbers are kept."""
     same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
     parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
@@ -210,7 +210,7 @@ def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tup
         if numbers and all(kind == DOUBLE or not isinstance(piece, types.Float) for piece, (_, kind) in pairs):
             return
     raise WindloomError(
-        f"aggregate '{name}': '{part}' does not give a value like the neutral one",
+        f"aggregate '{name}': '{role}' does not give a value like the neutral one",
         f"it gives {found}, and the neutral value is {value}",
         "give the same fields, and use floats in the neutral value where values have floats: 0.0, not 0",
     )

@@ -78,7 +78,7 @@ class _Laws:
         return (value,) if self.own.value_class is None else tuple(value)
 
     def is_finite(self, *values: Any) -> bool:
-        return all(math.isfinite(part) for value in values for part in self._parts(value))
+        return all(math.isfinite(field) for value in values for field in self._parts(value))
 
     def both(self, a: Any, b: Any) -> Any:
         return self._value(self.combine(a, b))
@@ -103,7 +103,7 @@ class _Laws:
             self._compare_with_python("combine", self.own.combine, self.combine, a, b)
 
     def _compare_with_python(
-        self, part: str, written: Callable[..., Any], compiled: Callable[..., Any], *arguments: Any
+        self, role: str, written: Callable[..., Any], compiled: Callable[..., Any], *arguments: Any
     ) -> None:
         found = self._value(compiled(*arguments))
         try:
@@ -113,8 +113,8 @@ class _Laws:
         if self.is_finite(found, expected) and not self.are_near(found, expected, found, expected):
             shown = ", ".join(map(str, arguments))
             self._refuse(
-                f"'{part}' does not compute the same when it is compiled",
-                f"{part}({shown}) is {_shown(expected)} in Python and {_shown(found)} compiled",
+                f"'{role}' does not compute the same when it is compiled",
+                f"{role}({shown}) is {_shown(expected)} in Python and {_shown(found)} compiled",
                 "whole numbers have 64 bits, and divisions never raise",
             )
 
@@ -199,6 +199,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", ())
         return (
-            f"{type(value).__name__}({', '.join(f'{name}={part}' for name, part in zip(fields, value, strict=True))})"
+            f"{type(value).__name__}({', '.join(f'{name}={field}' for name, field in zip(fields, value, strict=True))})"
         )
     return str(value)

@@ -115,7 +115,7 @@ def plan_of_job(spark: SparkSession, job: Job, frame: DataFrame) -> Plan:
 def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
     """The terms of a plan with one set."""
     partial_set = plan.sets[0]
-    fields = sum(len(part.fields) for part in partial_set.components)
+    fields = sum(len(planned.fields) for planned in partial_set.components)
     return {
         "shuffle": 1.0,
         "tuple": tuples,

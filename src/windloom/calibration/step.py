@@ -99,7 +99,9 @@ class Synthetic:
         if self.groups > 1:
             columns["g0"] = keys
         fields = [field for planned_component in plan.sets[0].components for field in planned_component.fields]
-        for i, planned_component in enumerate(f for part in plan.sets[0].components for f in [part] * len(part.fields)):
+        for i, planned_component in enumerate(
+            f for planned in plan.sets[0].components for f in [planned] * len(planned.fields)
+        ):
             values = rng.integers(1, 1000, len(places))
             is_float = planned_component.argument_type is not None and planned_component.argument_type.name == "double"
             columns[f"c{i}"] = values / 8 if is_float and fields[i] != "count" else values

@@ -82,7 +82,7 @@ def measure_weaving(quick: bool, tell: Tell) -> Fit:
 def terms_of(plan: Plan, tuples: int, cells: dict[int, Cells]) -> dict[str, float]:
     found = {"woven_update": 0.0, "woven_list": 0.0, "woven_cell": 0.0}
     for partial_set in plan.sets:
-        lists = sum(part.family.is_list for part in partial_set.components)
+        lists = sum(planned.family.is_list for planned in partial_set.components)
         found["woven_update"] += tuples * columns_of(tuple(p for p in partial_set.components if not p.family.is_list))
         found["woven_list"] += tuples * lists
         found["woven_cell"] += len(cells[partial_set.number]) * columns_of(partial_set.components)
@@ -92,7 +92,7 @@ def terms_of(plan: Plan, tuples: int, cells: dict[int, Cells]) -> dict[str, floa
 def _plan(weaving: Weaving) -> Plan:
     columns = {name: DataType.parse(kind) for name, kind in _COLUMNS.items()}
     stream = Stream("s", columns, "ts", time_unit="us", events_per_second=1000.0)
-    pairs = [part.split() for part in weaving.aggregates]
+    pairs = [aggregate.split() for aggregate in weaving.aggregates]
     made = tuple(Aggregate(name, Expression.of_column(column)) for name, column in pairs)
     outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
     grouping = (Grouping("k", Expression.of_column("k")),) if weaving.groups > 1 else ()

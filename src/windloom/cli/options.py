@@ -81,8 +81,8 @@ def read_objective(text: str | None) -> str | dict[str, float]:
     if text is None or "=" not in text:
         return text or "latency"
     found: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, weight = part.partition("=")
+    for item in text.split(","):
+        name, _, weight = item.partition("=")
         try:
             found[name.strip()] = float(weight)
         except ValueError:

@@ -138,8 +138,8 @@ class _Drawing:
 def _place(axis: AxisView, value: float) -> float:
     """Where a value stands between the ends, which it does not leave."""
     low, high = axis.edges[0], axis.edges[-1]
-    part = log(max(value, 1e-300) / low) / log(high / low) if axis.is_geometric else (value - low) / (high - low)
-    return min(1.0, max(0.0, part))
+    fraction = log(max(value, 1e-300) / low) / log(high / low) if axis.is_geometric else (value - low) / (high - low)
+    return min(1.0, max(0.0, fraction))
 
 
 def _labelled(parts: int) -> list[int]:

@@ -31,14 +31,14 @@ def predicate_text(partial_set: PartialSet) -> str:
 
 
 def grouping(partial_set: PartialSet) -> str:
-    return ", ".join(one_line(part.sql) for part in partial_set.group_by) or "none"
+    return ", ".join(one_line(expression.sql) for expression in partial_set.group_by) or "none"
 
 
 def counting(partial_set: PartialSet) -> str | None:
     """How the tuples of a set of windows of rows are counted; None where slices are of time."""
     if partial_set.counted_by is None:
         return None
-    keys = ", ".join(one_line(part.sql) for part in partial_set.counted_by)
+    keys = ", ".join(one_line(expression.sql) for expression in partial_set.counted_by)
     return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
 
 
@@ -46,11 +46,11 @@ def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[Member]) -
     """Which technique answers each component that these queries of the tree ask for."""
     if not partial_set.window.is_sliced:
         return "none: a window is one cell"
-    wanted = {part for planned in queries for part in planned.query.components}
+    wanted = {component for planned in queries for component in planned.query.components}
     by_technique: dict[str, list[str]] = {}
-    for part, technique in zip(partial_set.components, tree.techniques, strict=True):
-        if part.component in wanted:
-            by_technique.setdefault(technique, []).append(component_name(str(part.component)))
+    for planned_component, technique in zip(partial_set.components, tree.techniques, strict=True):
+        if planned_component.component in wanted:
+            by_technique.setdefault(technique, []).append(component_name(str(planned_component.component)))
     return "; ".join(f"{', '.join(parts)} by {technique}" for technique, parts in by_technique.items())
 
 
@@ -58,9 +58,9 @@ def component_name(text: str) -> str:
     return shorten(one_line(text), _COMPONENT_WIDTH)
 
 
-def property_names(part: PlannedComponent) -> list[str]:
+def property_names(planned: PlannedComponent) -> list[str]:
     """What the operation of a component is known to be."""
-    return [str(has.name).lower().replace("_", " ") for has in part.family.has]
+    return [str(has.name).lower().replace("_", " ") for has in planned.family.has]
 
 
 def windows_over(plan: Plan, stream: Stream) -> list[Window]:

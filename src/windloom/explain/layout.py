@@ -302,9 +302,9 @@ class _Builder:
         chips: list[Chip] = []
         x, y, line = SET_X + 14.0, 50.0, 0
         end = SET_X + SET_WIDTH - 14.0
-        for index, part in enumerate(partial_set.components):
-            uses = wanted[part.component]
-            text = one_line(str(part.component)) + (f" ×{uses:,}" if uses > 1 else "")
+        for index, planned in enumerate(partial_set.components):
+            uses = wanted[planned.component]
+            text = one_line(str(planned.component)) + (f" ×{uses:,}" if uses > 1 else "")
             width = min(text_width(text, CHIP_SIZE) + 14.0, 180.0)
             more = len(partial_set.components) - index
             room = end - (52.0 if line == 1 and more > 1 else 0.0)
@@ -320,7 +320,7 @@ class _Builder:
 
 def used_techniques(partial_set: PartialSet, tree: Tree) -> list[str]:
     """The techniques that answer something in a tree."""
-    wanted = {part for planned in tree.queries for part in planned.query.components}
+    wanted = {component for planned in tree.queries for component in planned.query.components}
     pairs = zip(partial_set.components, tree.techniques, strict=True)
     return list(dict.fromkeys(technique for part, technique in pairs if part.component in wanted))
 

@@ -119,13 +119,17 @@ def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, sh
     if shared.same_window:
         slices += f", {shared.same_window:,} of them with the very same window"
     yield from fact("slices", slices)
-    width = max(len(component_name(str(part.component))) for part in shared.components)
+    width = max(len(component_name(str(shared_component.component))) for shared_component in shared.components)
     label = "components"
-    for part in shared.components:
-        use = f"with {_others(part.in_tree)} of the tree" if part.in_tree else "with nobody of the tree"
+    for shared_component in shared.components:
+        use = (
+            f"with {_others(shared_component.in_tree)} of the tree"
+            if shared_component.in_tree
+            else "with nobody of the tree"
+        )
         if shared.in_set > shared.in_tree:
-            use += f", with {_others(part.in_set)} of the set"
-        yield from fact(label, f"{component_name(str(part.component)):{width}}  {use}")
+            use += f", with {_others(shared_component.in_set)} of the set"
+        yield from fact(label, f"{component_name(str(shared_component.component)):{width}}  {use}")
         label = ""
     near = [other.name for other in tree.queries if other.name != planned.name]
     if near:
@@ -174,4 +178,6 @@ def _edges_without(plan: Plan, tree: Tree, query: Query) -> EdgeSet:
     """The edges and marks that a tree would need without one of its queries."""
     slicing = find_slicing(plan.slicing)
     windows = {planned.query.window for planned in tree.queries if planned.name != query.name}
-    return EdgeSet.of(part for window in windows for part in (*slicing.edges(window), *slicing.marks(window)))
+    return EdgeSet.of(
+        edge_class for window in windows for edge_class in (*slicing.edges(window), *slicing.marks(window))
+    )

@@ -48,12 +48,12 @@ class Apart:
 
 def used_components(query: Query) -> tuple[Component, ...]:
     """What a query reads: what its aggregates need, and COUNT(*), which tells which windows have a row."""
-    return (*(part for part in query.components if part != COUNT_STAR), COUNT_STAR)
+    return (*(component for component in query.components if component != COUNT_STAR), COUNT_STAR)
 
 
 def asked(partial_set: PartialSet) -> Counter[Component]:
     """How many queries of a set ask for each component by themselves."""
-    return Counter(part for planned in partial_set.queries for part in planned.query.components)
+    return Counter(component for planned in partial_set.queries for component in planned.query.components)
 
 
 def sharing(plan: Plan) -> dict[str, Sharing]:
@@ -70,15 +70,15 @@ def sharing(plan: Plan) -> dict[str, Sharing]:
                     of_set[COUNT_STAR] - 1,
                     windows[planned.query.window] - 1,
                     tuple(
-                        SharedComponent(part, of_tree[part] - 1, of_set[part] - 1)
-                        for part in used_components(planned.query)
+                        SharedComponent(component, of_tree[component] - 1, of_set[component] - 1)
+                        for component in used_components(planned.query)
                     ),
                 )
     return found
 
 
 def _used(queries: Iterable[Member]) -> Counter[Component]:
-    return Counter(part for planned in queries for part in used_components(planned.query))
+    return Counter(component for planned in queries for component in used_components(planned.query))
 
 
 def shares_text(shared: Sharing, tree: str) -> str:
@@ -86,9 +86,15 @@ def shares_text(shared: Sharing, tree: str) -> str:
     if shared.in_set == 0:
         return "shares no partials: alone in its set"
     if shared.in_tree == 0:
-        parts = _by_partners([(part.component, part.in_set) for part in shared.components], shared.in_set)
+        parts = _by_partners(
+            [(shared_component.component, shared_component.in_set) for shared_component in shared.components],
+            shared.in_set,
+        )
         return f"shares no slices; of the partials of its set {parts}"
-    parts = _by_partners([(part.component, part.in_tree) for part in shared.components], shared.in_tree)
+    parts = _by_partners(
+        [(shared_component.component, shared_component.in_tree) for shared_component in shared.components],
+        shared.in_tree,
+    )
     return f"shares slices with {count(shared.in_tree, 'query', 'queries')} of {tree}; {parts}"
 
 

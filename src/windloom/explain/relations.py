@@ -95,9 +95,9 @@ def version_set_lines(plan: Plan, partial_set: PartialSet) -> Iterator[str]:
     is_fed = plan.scan_of(partial_set) is not None
     yield from fact("fed by", "every new version, as a whole" if is_fed else "nothing: no row satisfies its condition")
     wanted, label = asked(partial_set), "partials"
-    for part in partial_set.components:
-        queries = count(wanted[part.component], "side")
-        yield from fact(label, f"{component_name(str(part.component))}, asked by {queries} of joins")
+    for planned_component in partial_set.components:
+        queries = count(wanted[planned_component.component], "side")
+        yield from fact(label, f"{component_name(str(planned_component.component))}, asked by {queries} of joins")
         label = ""
     yield ""
     for planned in partial_set.queries:

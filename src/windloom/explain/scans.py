@@ -67,7 +67,11 @@ def scan_notes(scan: Scan) -> list[str]:
     """The three lines on its card."""
     bits = len(scan.signature.predicates)
     if isinstance(scan, NativeScan):
-        made = "by " + ", ".join(one_line(part.sql) for part in scan.group_by) if scan.group_by else "not grouped"
+        made = (
+            "by " + ", ".join(one_line(expression.sql) for expression in scan.group_by)
+            if scan.group_by
+            else "not grouped"
+        )
     else:
         made = count(len(scan.columns), "column") if scan.columns else "time alone"
     fed = f"feeds {count(len(scan.feeds), 'set')}" if scan.feeds else "counts late tuples"
@@ -98,7 +102,7 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
         places = ["time"] if scan.counted_by is None else ["time", "position"]
         yield from fact("projects", f"{', '.join([*places, *shown])}{rest}")
     else:
-        yield from fact("group by", ", ".join(one_line(part.sql) for part in scan.group_by) or "none")
+        yield from fact("group by", ", ".join(one_line(expression.sql) for expression in scan.group_by) or "none")
         measure = measure_of(plan.sets[scan.feeds[0].number])
         yield from fact("slices", f"{edge_rate(scan.edges, measure)}; {slice_id_text(scan.slice_id, measure)}")
     if len(scan.feeds) > 1:
@@ -128,7 +132,7 @@ def _some(label: str, lines: list[str], more: str, everything: bool) -> Iterator
 
 
 def _feed(plan: Plan, scan: Scan, fed: Fed | WovenSet) -> str:
-    groups = ", ".join(one_line(part.sql) for part in plan.sets[fed.number].group_by) or "none"
+    groups = ", ".join(one_line(expression.sql) for expression in plan.sets[fed.number].group_by) or "none"
     return f"set {fed.number} (by {groups}): {_how(scan, fed)}"
 
 
@@ -159,7 +163,7 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
         return {**about, "columns": [column.sql for column in scan.columns]}
     return {
         **about,
-        "group_by": [part.sql for part in scan.group_by],
-        "components": [str(part.component) for part in scan.components],
+        "group_by": [expression.sql for expression in scan.group_by],
+        "components": [str(planned.component) for planned in scan.components],
         "edges_per_second": scan.edges.edges_per_second,
     }

@@ -54,21 +54,21 @@ def _set(plan: Plan, partial_set: PartialSet, costs: SetSeconds, report: Sharing
         "trees": [
             {
                 "name": tree_name(plan, partial_set, tree),
-                "own": part.own,
-                "answers": part.answers,
+                "own": tree_cost.own,
+                "answers": tree_cost.answers,
                 "techniques": {
                     str(component.component): seconds
-                    for component, seconds in zip(partial_set.components, part.techniques, strict=True)
+                    for component, seconds in zip(partial_set.components, tree_cost.techniques, strict=True)
                     if seconds
                 },
-                "total": part.total,
+                "total": tree_cost.total,
                 "weaveability": report.common.get((partial_set.number, tree.number)),
                 "mergers": [
                     {"tree": merger.other, "weaveability": merger.weaveability, "more": merger.more}
                     for merger in report.mergers.get((partial_set.number, tree.number), ())
                 ],
             }
-            for tree, part in zip(partial_set.trees, costs.trees, strict=True)
+            for tree, tree_cost in zip(partial_set.trees, costs.trees, strict=True)
         ],
     }
 

@@ -125,17 +125,20 @@ def _component_lines(partial_set: PartialSet) -> Iterator[str]:
     """Every component once, with how many queries share it."""
     wanted = asked(partial_set)
     every = sum(1 for _ in partial_set.queries)
-    names = [component_name(str(part.component)) for part in partial_set.components]
-    types = ["" if part.argument_type is None else f"of {part.argument_type.name}" for part in partial_set.components]
-    for part, name, type_name in zip(partial_set.components, names, types, strict=True):
-        queries = wanted[part.component]
+    names = [component_name(str(planned.component)) for planned in partial_set.components]
+    types = [
+        "" if planned.argument_type is None else f"of {planned.argument_type.name}"
+        for planned in partial_set.components
+    ]
+    for planned, name, type_name in zip(partial_set.components, names, types, strict=True):
+        queries = wanted[planned.component]
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
-        if part.component == COUNT_STAR:
+        if planned.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
-        if part.component in partial_set.window.components:
+        if planned.component in partial_set.window.components:
             use = "kept to know where windows end"
-        if part.component.own is not None:
-            use += f"; defined by the user, {', '.join(property_names(part))}"
+        if planned.component.own is not None:
+            use += f"; defined by the user, {', '.join(property_names(planned))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
 
 

@@ -140,21 +140,23 @@ def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str,
             {"expression": expression.sql, "type": type_.name}
             for expression, type_ in zip(partial_set.group_by, partial_set.group_types, strict=True)
         ],
-        "counted_by": None if partial_set.counted_by is None else [part.sql for part in partial_set.counted_by],
+        "counted_by": None
+        if partial_set.counted_by is None
+        else [expression.sql for expression in partial_set.counted_by],
         "pace": partial_set.statistics.pace,
         "components": [
             {
-                "name": str(part.component),
-                "kind": part.component.kind,
-                "argument": None if part.component.argument is None else part.component.argument.sql,
-                "by": None if part.component.by is None else part.component.by.sql,
-                "where": None if part.component.where is None else part.component.where.sql,
-                "type": None if part.argument_type is None else part.argument_type.name,
-                "family": part.family.name,
-                "properties": property_names(part),
-                "asked_by": wanted[part.component],
+                "name": str(planned.component),
+                "kind": planned.component.kind,
+                "argument": None if planned.component.argument is None else planned.component.argument.sql,
+                "by": None if planned.component.by is None else planned.component.by.sql,
+                "where": None if planned.component.where is None else planned.component.where.sql,
+                "type": None if planned.argument_type is None else planned.argument_type.name,
+                "family": planned.family.name,
+                "properties": property_names(planned),
+                "asked_by": wanted[planned.component],
             }
-            for part in partial_set.components
+            for planned in partial_set.components
         ],
         "statistics": statistics_json(partial_set),
         "strategy": partial_set.strategy,
@@ -166,16 +168,16 @@ def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str,
 
 
 def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing]) -> Json:
-    wanted = {part for planned in tree.queries for part in planned.query.components}
+    wanted = {component for planned in tree.queries for component in planned.query.components}
     return {
         "number": tree.number,
         "name": tree_name(plan, partial_set, tree),
         "edges": _edges(tree.edges),
         "marks": _edges(tree.marks) if tree.marks.classes else None,
         "techniques": {
-            str(part.component): technique
-            for part, technique in zip(partial_set.components, tree.techniques, strict=True)
-            if part.component in wanted
+            str(planned.component): technique
+            for planned, technique in zip(partial_set.components, tree.techniques, strict=True)
+            if planned.component in wanted
         },
         "cost": costs.tree_json(partial_set, tree),
         "queries": [_query(planned, shared[planned.name]) for planned in tree.queries],
@@ -205,7 +207,11 @@ def _query(planned: Member, shared: Sharing) -> Json:
             "partials_with": shared.in_set,
             "same_window": shared.same_window,
             "components": {
-                str(part.component): {"in_tree": part.in_tree, "in_set": part.in_set} for part in shared.components
+                str(shared_component.component): {
+                    "in_tree": shared_component.in_tree,
+                    "in_set": shared_component.in_set,
+                }
+                for shared_component in shared.components
             },
         },
     }

@@ -42,8 +42,8 @@ class TimeAxis:
 
     def at(self, ticks: int) -> float:
         """The line ends a little inside its room, so that dots at both ends stay whole."""
-        part = log(ticks / self.shortest) / log(self.longest / self.shortest)
-        return self.left + 4.0 + (LINE_WIDTH - 8.0) * part
+        fraction = log(ticks / self.shortest) / log(self.longest / self.shortest)
+        return self.left + 4.0 + (LINE_WIDTH - 8.0) * fraction
 
     def labels(self) -> list[tuple[float, str]]:
         """Round durations that have room beside each other."""

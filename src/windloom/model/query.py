@@ -146,7 +146,7 @@ class Query:
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
-        asked = (part for aggregate in self.aggregates for part in aggregate.components)
+        asked = (component for aggregate in self.aggregates for component in aggregate.components)
         return tuple(dict.fromkeys((*self.keeps, *asked)))
 
     @property

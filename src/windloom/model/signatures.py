@@ -30,7 +30,9 @@ def most_signatures(predicates: Iterable[Predicate]) -> float:
     """
     formulas = dict.fromkeys(each.formula for each in predicates if not (each.is_always or each.is_never))
     search = _Search(_EFFORT)
-    return prod(_size(search.component(part)) for part in _components([(1 << i, f) for i, f in enumerate(formulas)]))
+    return prod(
+        _size(search.component(component)) for component in _components([(1 << i, f) for i, f in enumerate(formulas)])
+    )
 
 
 @dataclass(slots=True)
@@ -42,8 +44,8 @@ class _Search:
     def signatures(self, formulas: _Open) -> _Found:
         fixed = sum(bit for bit, formula in formulas if _is_constant(formula) and isinstance(formula, All))
         found: _Found = {fixed}
-        for part in _components([each for each in formulas if not _is_constant(each[1])]):
-            found = _product(found, self.component(part))
+        for component in _components([each for each in formulas if not _is_constant(each[1])]):
+            found = _product(found, self.component(component))
         return found
 
     def component(self, formulas: _Open) -> _Found:

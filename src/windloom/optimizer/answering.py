@@ -57,8 +57,8 @@ def estimate_answering(
     answers = set_model(partial_set, constants).answer_cost(every, values)
     costs = np.zeros((len(trees), len(partial_set.components)))
     known: dict[object, Work] = {}
-    for index, part in enumerate(partial_set.components):
-        asking = tuple(tuple(query for query in tree if part.component in query.components) for tree in trees)
+    for index, planned in enumerate(partial_set.components):
+        asking = tuple(tuple(query for query in tree if planned.component in query.components) for tree in trees)
         key = tuple(tuple(map(id, tree)) for tree in asking)
         if key not in known:  # many components are asked for by the same queries
             windows = ([query.window for query in tree] for tree in asking)
@@ -68,6 +68,6 @@ def estimate_answering(
         for name in dict.fromkeys(each[index] for each in techniques):
             has = (names == name) & (work.queries > 0)
             if has.any():
-                cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
-                costs[has, index] = part.card.parts(part) * cost[has]
+                cost = technique_cost(constants, cost_name(str(name), planned.family), planned.family, work)
+                costs[has, index] = planned.card.parts(planned) * cost[has]
     return Answering(answers, costs)

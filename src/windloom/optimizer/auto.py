@@ -100,20 +100,20 @@ def _asked(
     queries: Sequence[Query], components: tuple[PlannedComponent, ...], technique: str, constants: Constants
 ) -> tuple[Asked, ...]:
     kinds: dict[tuple[Family, float], int] = {}
-    for part in components:
-        asking = sum(part.component in query.components for query in queries)
+    for planned in components:
+        asking = sum(planned.component in query.components for query in queries)
         if asking:
-            key = (part.family, asking / len(queries))
-            kinds[key] = kinds.get(key, 0) + part.card.parts(part)
+            key = (planned.family, asking / len(queries))
+            kinds[key] = kinds.get(key, 0) + planned.card.parts(planned)
     return tuple(
         Asked(family, parts, share, _cost_names(family, technique, constants))
         for (family, share), parts in kinds.items()
     )
 
 
-def asked_by_all(part: PlannedComponent, technique: str, constants: Constants) -> Asked:
+def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> Asked:
     """What every query asks for."""
-    return Asked(part.family, part.card.parts(part), 1.0, _cost_names(part.family, technique, constants))
+    return Asked(planned.family, planned.card.parts(planned), 1.0, _cost_names(planned.family, technique, constants))
 
 
 def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
@@ -190,14 +190,14 @@ def choose_techniques(
     """For each component of the set, the technique that is fastest for the queries of a tree that ask for it."""
     work: dict[tuple[Window, ...], Work] = {}
     chosen = []
-    for part in components:
-        asking = tuple(query.window for query in queries if part.component in query.components)
+    for planned in components:
+        asking = tuple(query.window for query in queries if planned.component in query.components)
         if not asking:
-            chosen.append(choose_technique(part.family))
+            chosen.append(choose_technique(planned.family))
             continue
         if asking not in work:
             work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
-        chosen.append(_fastest(constants, part.family, work[asking]))
+        chosen.append(_fastest(constants, planned.family, work[asking]))
     return tuple(chosen)
 
 

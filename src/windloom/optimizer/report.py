@@ -90,7 +90,7 @@ def _shares(
     alone = job + scans + partials + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))
     found: dict[str, QueryShare] = {}
     first = 0
-    for tree, part in zip(partial_set.trees, costs.trees, strict=True):
+    for tree, tree_cost in zip(partial_set.trees, costs.trees, strict=True):
         last = first + len(tree.queries)
         each = estimate_answering(
             partial_set,
@@ -99,8 +99,8 @@ def _shares(
             [tree.techniques] * len(tree.queries),
             constants,
         )
-        seconds = shared[first:last] + part.own / len(tree.queries) + part.answers * _parts(each.answers)
-        for index, cost in enumerate(part.techniques):
+        seconds = shared[first:last] + tree_cost.own / len(tree.queries) + tree_cost.answers * _parts(each.answers)
+        for index, cost in enumerate(tree_cost.techniques):
             if cost:
                 seconds = seconds + cost * _parts(each.techniques[:, index])
         for i, planned in enumerate(tree.queries):
@@ -126,7 +126,9 @@ def _edges_of(windows: Iterable[Window], slicing: Slicing) -> list[EdgeSet]:
 
 
 def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
-    return EdgeSet.of(part for window in windows for part in (*slicing.edges(window), *slicing.marks(window)))
+    return EdgeSet.of(
+        edge_class for window in windows for edge_class in (*slicing.edges(window), *slicing.marks(window))
+    )
 
 
 def _scanned_alone(
@@ -136,7 +138,9 @@ def _scanned_alone(
     found = []
     for query, cut in zip(queries, edges, strict=True):
         needed = tuple(
-            part for i, part in enumerate(partial_set.components) if i == 0 or part.component in query.components
+            planned
+            for i, planned in enumerate(partial_set.components)
+            if i == 0 or planned.component in query.components
         )
         cost = scanning_cost(
             constants, partial_set.statistics, cut.edges_per_second, _REGULAR, len(partial_set.group_by), needed

@@ -249,7 +249,7 @@ def sharing_problem(
 
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
-    asked = (part for query in queries for part in query.components)
+    asked = (component for query in queries for component in query.components)
     wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
     key_of = queries[0].key_of
     return tuple(
@@ -317,7 +317,7 @@ def _with_named(
     """The tree with the techniques that a record names for it."""
     own = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
     techniques = tuple(
-        choose_technique(part.family, own[str(part.component)]) if str(part.component) in own else usual
-        for part, usual in zip(components, tree.techniques, strict=True)
+        choose_technique(planned.family, own[str(planned.component)]) if str(planned.component) in own else usual
+        for planned, usual in zip(components, tree.techniques, strict=True)
     )
     return replace(tree, techniques=techniques)

@@ -19,9 +19,9 @@ def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
     if isinstance(scan, WovenScan) and scan.kept is not None:
         found |= {sql: bit for sql, bit in scan.kept.conditions if bit is not None}
     for number, bits in _filters(scan):
-        for part, bit in zip(plan.sets[number].components, bits, strict=True):
-            if part.component.where is not None and bit is not None:
-                found[part.component.where.sql] = bit
+        for planned, bit in zip(plan.sets[number].components, bits, strict=True):
+            if planned.component.where is not None and bit is not None:
+                found[planned.component.where.sql] = bit
     return found
 
 

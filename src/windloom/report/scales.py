@@ -31,10 +31,10 @@ class Scale:
         40.0
         """
         if self.log:
-            part = log10(value / self.low) / log10(self.high / self.low)
+            fraction = log10(value / self.low) / log10(self.high / self.low)
         else:
-            part = (value - self.low) / (self.high - self.low)
-        return self.start + (self.end - self.start) * part
+            fraction = (value - self.low) / (self.high - self.low)
+        return self.start + (self.end - self.start) * fraction
 
 
 def linear_ticks(low: float, high: float, about: int) -> list[float]:

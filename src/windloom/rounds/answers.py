@@ -135,7 +135,7 @@ class _TreeAnswers:
     """The answers of one tree over the cells of its set."""
 
     def __init__(self, answers: Answers, partial_set: PartialSet, tree: Tree, cells: Cells) -> None:
-        self.answers, self.plan, self.one, self.queries = answers, answers.plan, partial_set, tree.answered
+        self.answers, self.plan, self.partial_set, self.queries = answers, answers.plan, partial_set, tree.answered
         self.held, self.span = TreeCells(partial_set, tree, cells), answers.spans.get(partial_set.number)
         self.tree, self.cells = tree, self.held.cells
         self.parts: dict[tuple[int, int], Part] = {}
@@ -183,8 +183,8 @@ class _TreeAnswers:
         if key not in self.parts:
             planned = self.queries[queries]
             intervals = [self.answers.interval(planned_query) for planned_query in planned]
-            windows = make_windows(self.one, planned, intervals, self.answers.landmarks, self.answers.since)
-            self.parts[key] = replace(windows, shapes=shape_parts(self.plan, self.one, planned))
+            windows = make_windows(self.partial_set, planned, intervals, self.answers.landmarks, self.answers.since)
+            self.parts[key] = replace(windows, shapes=shape_parts(self.plan, self.partial_set, planned))
         return self.parts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
@@ -263,7 +263,7 @@ class _TreeAnswers:
                 queries = part.first + np.arange(piece.first, piece.last)
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
                 continue
-            argument = self.one.components[piece.components[0]].argument_type
+            argument = self.partial_set.components[piece.components[0]].argument_type
 
             def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
                 refuse(row + begin, value)

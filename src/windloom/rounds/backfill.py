@@ -76,8 +76,8 @@ def _fed(scan: WovenScan, partial_set: PartialSet) -> WovenSet | None:
         bit = bits.get(partial_set.predicate.guarded_sql)
         if bit is None or (bit >= signature.wanting and not signature.sees_all):
             return None
-    reads = [_read(part, columns, bits) for part in partial_set.components]
-    groups = [columns.get(part.sql) for part in partial_set.group_by]
+    reads = [_read(planned, columns, bits) for planned in partial_set.components]
+    groups = [columns.get(expression.sql) for expression in partial_set.group_by]
     if None in reads or None in groups:
         return None
     return WovenSet(
@@ -88,15 +88,15 @@ def _fed(scan: WovenScan, partial_set: PartialSet) -> WovenSet | None:
     )
 
 
-def _read(part: PlannedComponent, columns: Mapping[str, int], bits: Mapping[str, int]) -> Read | None:
-    component = part.component
+def _read(planned: PlannedComponent, columns: Mapping[str, int], bits: Mapping[str, int]) -> Read | None:
+    component = planned.component
     condition = None if component.where is None else bits.get(f"CAST({component.where.sql} AS BOOLEAN)")
     if component.where is not None and condition is None:
         return None
     if component.argument is None:
         return Read(filter=condition)
-    argument = columns.get(part.card.woven_sql(component.argument.sql, part.argument_type))
-    by = TICK if component.kind in part.card.by_tick else None
+    argument = columns.get(planned.card.woven_sql(component.argument.sql, planned.argument_type))
+    by = TICK if component.kind in planned.card.by_tick else None
     if component.by is not None:
         by = columns.get(component.by.sql)
         if by is None:

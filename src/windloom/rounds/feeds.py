@@ -43,10 +43,10 @@ def _rolled_up(scan: NativeScan, cells: Cells, partial_set: PartialSet, fed: Fed
     arranged = arrange(number_of[group_of[picked]], len(distinct[0]) if distinct else 1, starts, picked)
     lifted = []
     for planned, position, condition in zip(partial_set.components, fed.components, fed.filters, strict=True):
-        part: AnyLifted = cells.lifted[position]
+        component: AnyLifted = cells.lifted[position]
         if condition is not None:
-            part = masked(part, neutral(planned, len(cells)), _holds(cells, condition)[group_of])
-        lifted.append(arranged.merge(part))
+            component = masked(component, neutral(planned, len(cells)), _holds(cells, condition)[group_of])
+        lifted.append(arranged.merge(component))
     return Cells(distinct, arranged.group_bounds, arranged.starts, tuple(lifted))
 
 

@@ -107,7 +107,9 @@ def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: 
     first = 0
     for i in range(1, len(queries) + 1):
         if i == len(queries) or aggregates[i] != aggregates[first]:
-            yield Piece(first, i, aggregates[first], tuple(position[part] for part in aggregates[first].components))
+            yield Piece(
+                first, i, aggregates[first], tuple(position[component] for component in aggregates[first].components)
+            )
             first = i
 
 

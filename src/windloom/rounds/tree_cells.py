@@ -23,7 +23,7 @@ class TreeCells:
     """The cells of a set, merged to the slices of one of its trees."""
 
     def __init__(self, partial_set: PartialSet, tree: Tree, cells: Cells) -> None:
-        self.one, self.tree, self.life = partial_set, tree, life_of(partial_set.window)
+        self.partial_set, self.tree, self.life = partial_set, tree, life_of(partial_set.window)
         if tree.fine_edges != partial_set.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
         self._marks: Marks
@@ -35,9 +35,9 @@ class TreeCells:
             self._marks = (fine.starts, fine.group_bounds, of_run)
             self._fine = fine, runs
             wanted = {component for planned in tree.queries for component in planned.query.components}
-            for index, part in enumerate(partial_set.components):
+            for index, planned_component in enumerate(partial_set.components):
                 lifted = fine.lifted[index]
-                if part.component in wanted and isinstance(lifted, Lifted):
+                if planned_component.component in wanted and isinstance(lifted, Lifted):
                     self._running[index] = running(lifted, runs)
         else:
             self._marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
@@ -60,7 +60,7 @@ class TreeCells:
             lifted, tails = self.cells.lifted[index], self._running.get(index)
             if isinstance(lifted, Listed):
                 continue
-            family = self.one.components[index].family
+            family = self.partial_set.components[index].family
             parts = tuple(
                 self._evaluate(
                     technique, family, column, None if tails is None else tails.parts[i], bounds, lanes, wanted

@@ -75,8 +75,8 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
     listed = {
         read.argument
         for fed in scan.feeds
-        for part, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
-        if part.family.is_list and read.argument is not None
+        for planned, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
+        if planned.family.is_list and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
     return [
@@ -96,19 +96,19 @@ def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fe
 
 
 def _rolled_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cells:
-    keys = [cells.keys[finer.group_by.index(part)] for part in partial_set.group_by]
+    keys = [cells.keys[finer.group_by.index(expression)] for expression in partial_set.group_by]
     number_of, distinct = number_groups(keys, cells.groups)
     starts = cells.starts
     if partial_set.edges != finer.edges and len(starts):
         slices, place = np.unique(starts, return_inverse=True)
         starts = partial_set.edges.last_edge(slices)[place]
     arranged = arrange(number_of[group_of_cells(cells)], len(distinct[0]) if distinct else 1, starts)
-    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(part)]) for part in partial_set.components)
+    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(planned)]) for planned in partial_set.components)
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
 def _work(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int:
-    return _chosen(tuples, fed) * sum(_LIST_WORK if part.family.is_list else 1 for part in partial_set.components)
+    return _chosen(tuples, fed) * sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
 
 
 def _chosen(tuples: Tuples, fed: WovenSet) -> int:

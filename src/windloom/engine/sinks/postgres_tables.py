@@ -188,8 +188,8 @@ def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes
     """Rows for COPY: every value is quoted, so that what is not is NULL."""
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
     for begin in range(0, rows.num_rows, _PORTION_ROWS):
-        part = rows.slice(begin, _PORTION_ROWS)
-        texts = pa.table({name: _as_text(part[name], kind) for name, kind in columns})
+        portion = rows.slice(begin, _PORTION_ROWS)
+        texts = pa.table({name: _as_text(portion[name], kind) for name, kind in columns})
         written = io.BytesIO()
         csv.write_csv(texts, written, options)
         yield written.getvalue()

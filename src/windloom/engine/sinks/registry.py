@@ -78,11 +78,11 @@ def find_sink(name: str) -> type[NamedSink]:
         raise WindloomError(
             f"the sink '{name}' cannot be loaded", str(error), f"correct the entry point '{found.value}' of its package"
         ) from None
-    lacking = [part for part in ("target", "open", "write", "rows", "close") if not hasattr(kind, part)]
+    lacking = [member for member in ("target", "open", "write", "rows", "close") if not hasattr(kind, member)]
     if lacking:
         raise WindloomError(
             f"'{found.value}' is not a sink",
-            f"it has no {' and no '.join(f'`{part}`' for part in lacking)}",
+            f"it has no {' and no '.join(f'`{member}`' for member in lacking)}",
             "write it as docs/sinks.md shows under 'A sink of your own'",
         )
     return kind

@@ -91,8 +91,8 @@ def _numbered(linked: Linked, rows: Ints, others: Ints) -> Matched:
 
     def stretches() -> Iterator[Stretches]:
         for begin in range(0, len(rows), BLOCK_MATCHES):
-            part = slice(begin, begin + BLOCK_MATCHES)
-            columns = (rows[part], others[part], out[part], length[part])
+            portion = slice(begin, begin + BLOCK_MATCHES)
+            columns = (rows[portion], others[portion], out[portion], length[portion])
             yield Stretches(*(column.astype(np.int32) for column in columns))
 
     ends = (every % max(1, linked.ends)).astype(np.int32)

@@ -90,7 +90,7 @@ def _held(partial_set: PartialSet) -> float:
     statistics = partial_set.statistics
     seconds = statistics.kept_seconds + statistics.round_seconds
     cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0]) * seconds
-    lists = sum(part.family.is_list for part in partial_set.components)
+    lists = sum(planned.family.is_list for planned in partial_set.components)
     listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
     return cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
 

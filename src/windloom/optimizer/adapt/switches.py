@@ -142,12 +142,12 @@ def recompiling(before: Choices, after: Choices) -> bool:
 
 
 def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
-    asked = {part for planned in partial_set.queries for part in planned.query.components}
+    asked = {component for planned in partial_set.queries for component in planned.query.components}
     techniques = []
-    for part, technique in zip(partial_set.components, tree.techniques, strict=True):
-        forced = plan.technique if part.component in asked else "auto"
-        if technique != choose_technique(part.family, forced):
-            techniques.append((str(part.component), technique))
+    for planned_component, technique in zip(partial_set.components, tree.techniques, strict=True):
+        forced = plan.technique if planned_component.component in asked else "auto"
+        if technique != choose_technique(planned_component.family, forced):
+            techniques.append((str(planned_component.component), technique))
     return TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(sorted(techniques)))
 
 

@@ -67,5 +67,7 @@ def costed_techniques(
 ) -> tuple[str, ...]:
     """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
     pairs = list(zip(components, techniques, strict=True))
-    asked = [(part, name) for part, name in pairs if any(part.component in query.components for query in queries)]
-    return tuple(cost_name(name, part.family) for part, name in asked or pairs)
+    asked = [
+        (planned, name) for planned, name in pairs if any(planned.component in query.components for query in queries)
+    ]
+    return tuple(cost_name(name, planned.family) for planned, name in asked or pairs)

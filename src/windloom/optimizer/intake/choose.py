@@ -210,7 +210,7 @@ def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str 
     for partial_set in sets:
         if partial_set.window.native_obstacle is not None:
             return f"query '{next(partial_set.queries).name}' {partial_set.window.native_obstacle}"
-        for part in partial_set.components:
-            if not part.card.is_native:
-                return f"'{part.component}' has no partials that Spark can aggregate"
+        for planned in partial_set.components:
+            if not planned.card.is_native:
+                return f"'{planned.component}' has no partials that Spark can aggregate"
     return None

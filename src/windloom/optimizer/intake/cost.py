@@ -75,7 +75,7 @@ def native_cost(
 ) -> Scanning:
     """Seconds per second of event time; `events_per_second` is the rate of the stream."""
     seconds = constants.seconds
-    fields, keys = sum(len(part.fields) for part in scan.components), len(scan.key_types)
+    fields, keys = sum(len(planned.fields) for planned in scan.components), len(scan.key_types)
     a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
     a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
     kept = _kept(scan, sets, events_per_second)
@@ -102,8 +102,8 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     updates = 0.0
     for partial_set in sets:
         picked = partial_set.statistics.events_per_second
-        lists = sum(part.family.is_list for part in partial_set.components)
-        plain = columns_of(tuple(part for part in partial_set.components if not part.family.is_list))
+        lists = sum(planned.family.is_list for planned in partial_set.components)
+        plain = columns_of(tuple(planned for planned in partial_set.components if not planned.family.is_list))
         updates += picked * (plain * seconds("woven_update") + lists * seconds("woven_list"))
         cells = partial_set.statistics.taken_per_second(np.array([partial_set.edges.edges_per_second]))[0]
         updates += float(min(cells, picked)) * columns_of(partial_set.components) * seconds("woven_cell")
@@ -124,7 +124,7 @@ def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
     if isinstance(scan, WovenScan):
         return kept * _BYTES * (1 + scan.signature.words + len(scan.columns))
     partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
-    return partials * _BYTES * (1 + len(scan.key_types) + sum(len(part.fields) for part in scan.components))
+    return partials * _BYTES * (1 + len(scan.key_types) + sum(len(planned.fields) for planned in scan.components))
 
 
 def _signatures(scan: NativeScan, sets: Sequence[PartialSet]) -> float:

@@ -24,13 +24,13 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
     conditions = tuple(filters[sql] for sql in sorted(filters))
     types = {
-        part: kind
+        expression: kind
         for partial_set in sets
-        for part, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
+        for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
     }
     group_by = tuple(sorted(types))
-    kept = {part: _kept(part, bits) for partial_set in sets for part in partial_set.components}
-    components = tuple(dict.fromkeys(part for part, _ in kept.values()))
+    kept = {planned: _kept(planned, bits) for partial_set in sets for planned in partial_set.components}
+    components = tuple(dict.fromkeys(planned for planned, _ in kept.values()))
     edges = (
         sets[0].edges
         if len(sets) == 1
@@ -40,9 +40,9 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
         Fed(
             partial_set.number,
             signed.bit(partial_set),
-            tuple(group_by.index(part) for part in partial_set.group_by),
-            tuple(components.index(kept[part][0]) for part in partial_set.components),
-            tuple(kept[part][1] for part in partial_set.components),
+            tuple(group_by.index(expression) for expression in partial_set.group_by),
+            tuple(components.index(kept[planned][0]) for planned in partial_set.components),
+            tuple(kept[planned][1] for planned in partial_set.components),
         )
         for partial_set in sets
     )
@@ -51,7 +51,7 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
         sets[0].stream,
         Signature(signed.pushed, signed.predicates + conditions, len(signed.predicates), signed.only_signed),
         group_by,
-        tuple(types[part] for part in group_by),
+        tuple(types[expression] for expression in group_by),
         components,
         edges,
         choose_slice_id(edges),
@@ -64,30 +64,30 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
 def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
     """The conditions of filters that become bits, by SQL; none if there are too many."""
     found = {
-        part.component.where
+        planned.component.where
         for partial_set in sets
-        for part in partial_set.components
-        if _may_be_bit(partial_set, part)
+        for planned in partial_set.components
+        if _may_be_bit(partial_set, planned)
     }
     new = {where.sql: where for where in found if where is not None and where.sql not in signed}
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
-def _may_be_bit(partial_set: PartialSet, part: PlannedComponent) -> bool:
+def _may_be_bit(partial_set: PartialSet, planned: PlannedComponent) -> bool:
     """Computing an expression may fail for tuples that no query wants; reading a column cannot.
 
     So the filter must only read columns, unless the set wants every tuple.
     """
-    component = part.component
+    component = planned.component
     read = [each for each in (component.argument, component.by) if each is not None]
     is_safe = partial_set.predicate is None or (component.where is not None and component.where.column is not None)
     return component.where is not None and is_safe and all(each.column is not None for each in read)
 
 
-def _kept(part: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
+def _kept(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
     """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
-    where = part.component.where
-    read = [each for each in (part.component.argument, part.component.by) if each is not None]
+    where = planned.component.where
+    read = [each for each in (planned.component.argument, planned.component.by) if each is not None]
     if where is None or where.sql not in bits or any(each.column is None for each in read):
-        return part, None
-    return replace(part, component=replace(part.component, where=None)), bits[where.sql]
+        return planned, None
+    return replace(planned, component=replace(planned.component, where=None)), bits[where.sql]

@@ -92,8 +92,8 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
     found = dict(signed.bits)
     users: dict[str, tuple[Expression, set[int | None]]] = {}
     for partial_set in sets:
-        for part in partial_set.components:
-            where = part.component.where
+        for planned in partial_set.components:
+            where = planned.component.where
             if where is not None:
                 users.setdefault(where.sql, (where, set()))[1].add(signed.bit(partial_set))
     for sql in sorted(users):
@@ -138,9 +138,12 @@ def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
 
 def _set(partial_set: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
     bit = signed.bit(partial_set)
-    groups = tuple(columns.place(part, (bit,)) for part in partial_set.group_by)
+    groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
     return WovenSet(
-        partial_set.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in partial_set.components)
+        partial_set.number,
+        bit,
+        groups,
+        tuple(_read(planned, bit, filters, columns) for planned in partial_set.components),
     )
 
 
@@ -166,13 +169,15 @@ def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) ->
     return needs_only_kept and edges.union(sets[fed.number].edges) == edges
 
 
-def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:
-    component = part.component
+def _read(planned: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:
+    component = planned.component
     condition = None if component.where is None else filters[component.where.sql]
     if component.argument is None:
         return Read(filter=condition)
     bits = (bit, condition)
-    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql, part.argument_type))
+    argument = columns.place(
+        component.argument, bits, planned.card.woven_sql(component.argument.sql, planned.argument_type)
+    )
     if component.by is not None:
         return Read(argument, columns.place(component.by, bits), condition)
-    return Read(argument, TICK if component.kind in part.card.by_tick else None, condition)
+    return Read(argument, TICK if component.kind in planned.card.by_tick else None, condition)

@@ -123,13 +123,13 @@ def _distinct(join: Join) -> list[object]:
             every = [*folded.products, *([] if folded.counted is None else [folded.counted])]
             found += [tuple(names[side][factor] for side, factor in enumerate(product.factors)) for product in every]
         elif isinstance(folded, Carried):
-            found += [(folded.side, names[folded.side][folded.component], part) for part in range(2)]
+            found += [(folded.side, names[folded.side][folded.component], number) for number in range(2)]
     return found
 
 
 def _combined(folded_join: FoldedJoin) -> list[object]:
     """The values that are not sums of integers."""
-    planned = [{part.component: part for part in each.components} for each in folded_join.sets]
+    planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
     found: list[object] = []
     for folded in folded_join.join.folded:

@@ -88,7 +88,7 @@ def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None
 
 def _is_list(join: Join, folded: Carried, partial_set: PartialSet) -> bool:
     component = join.sides[folded.side].components[folded.component]
-    return any(part.component == component and part.family.is_list for part in partial_set.components)
+    return any(planned.component == component and planned.family.is_list for planned in partial_set.components)
 
 
 def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> str:

@@ -214,8 +214,8 @@ def _types(join: PlannedJoin, trees: Sequence[TreeCells]) -> FoldTypes:
     sides: list[tuple[PlannedComponent, ...]] = []
     groups: list[tuple[DataType, ...]] = []
     for side, tree in zip(join.join.sides, trees, strict=True):
-        components = {planned.component: planned for planned in tree.one.components}
-        kinds = dict(zip(tree.one.group_by, tree.one.group_types, strict=True))
+        components = {planned.component: planned for planned in tree.partial_set.components}
+        kinds = dict(zip(tree.partial_set.group_by, tree.partial_set.group_types, strict=True))
         sides.append(tuple(components[component] for component in side.components))
         groups.append(tuple(kinds[expression] for expression in side.group_by))
     return FoldTypes(tuple(sides), join.components, tuple(groups))

@@ -76,12 +76,12 @@ def no_cells(partial_set: PartialSet) -> Cells:
 
 def side_rows(held: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]) -> SideRows:
     """The rows of a side whose windows end at these ends."""
-    part = make_windows(held.one, [planned], [(ends.after, ends.until)], landmarks, {})
+    windows = make_windows(held.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
     groups = slice(0, held.cells.groups)
-    located = held.located(part, groups, None)
-    combined = held.combine(part, groups, located.lanes)
-    place = {planned_component.component: i for i, planned_component in enumerate(held.one.components)}
-    runs = held.list_rows(part, groups, located.lanes).lanes
+    located = held.located(windows, groups, None)
+    combined = held.combine(windows, groups, located.lanes)
+    place = {planned_component.component: i for i, planned_component in enumerate(held.partial_set.components)}
+    runs = held.list_rows(windows, groups, located.lanes).lanes
 
     def rows_of(component: Component) -> Combined | ListedRows:
         listed = held.lists(place[component])

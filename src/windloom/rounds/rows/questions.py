@@ -18,7 +18,7 @@ def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
     """The columns of its stream that a set is made from."""
     read = [
         *partial_set.group_by,
-        *(part for planned in partial_set.components for part in planned.component.expressions),
+        *(expression for planned in partial_set.components for expression in planned.component.expressions),
     ]
     read += [] if partial_set.predicate is None else [partial_set.predicate.expression]
     return tuple(sorted({column for expression in read for column in expression.columns}))

@@ -28,8 +28,8 @@ def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed:
     names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(chain.from_iterable(inputs)))}
     groups = [f"g{i}" for i in range(len(scan.group_by))]
     keys = [
-        part.sql if part.column is not None else _guarded(part.sql, scan, used)
-        for part, used in zip(scan.group_by, _used_by(scan, "groups"), strict=True)
+        expression.sql if expression.column is not None else _guarded(expression.sql, scan, used)
+        for expression, used in zip(scan.group_by, _used_by(scan, "groups"), strict=True)
     ]
     words = signature_sql(signature.predicates)
     projected = frame.selectExpr(

@@ -144,7 +144,11 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
     for fed in scan.feeds:
         partial_set = plan.sets[fed.number]
-        key = tuple(part.sql for part in partial_set.group_by) if _cells_per_tuple(partial_set) > MANY_CELLS else ()
+        key = (
+            tuple(expression.sql for expression in partial_set.group_by)
+            if _cells_per_tuple(partial_set) > MANY_CELLS
+            else ()
+        )
         groupings.setdefault(key, []).append(partial_set)
     if set(groupings) <= {()}:
         return [_Part(scan, tells=True)]
