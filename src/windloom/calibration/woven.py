@@ -70,7 +70,7 @@ def measure_weaving(quick: bool, tell: Tell) -> Fit:
             tell(f"weaving {i + 1} of {len(cases)}")
             begun = time.process_time()
             cells = weave(plan, scan, read_tuples(plan, scan, table))
-            # As if all cores were ours.
+            # Measured as if all cores were ours.
             took = (time.process_time() - begun) / (os.cpu_count() or 1)
             if number:  # the first pass compiles
                 least[i] = min(least[i], took)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _RECENT = 10
 _STOPS = "Ctrl-C stops after the current round"
-#: Of the attempts to give a round to a sink that is down, those that a line tells of, after the first.
+#: Of the attempts to give a round to a sink that is down, the first and every tenth get a line.
 _SAID_EVERY = 10
 #: A terminal narrower than this shows the essential columns only.
 _WIDE = 140

@@ -332,7 +332,7 @@ class Checkpoint:
         return Snapshot.from_bytes(name, data)
 
     def drop_snapshot(self, round: int) -> None:
-        """Of a damaged one: as long as it counted among those that are kept, logs that it does not replace would go."""
+        """Deletes a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
         place = self._place("snapshots", round)
         if place is not None:
             self._storage.delete(_name("snapshots", round))

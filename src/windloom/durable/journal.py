@@ -55,7 +55,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """Of a run that starts over if it fails: it has one plan, and no round of it is ever run again."""
+    """The journal of a run that starts over if it fails: it has one plan, and never repeats a round."""
 
     last_committed = -1
     last_batch = -1

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Pins:
-    """Of the driver, which alone deletes files: who reads them, and which are wanted by rounds."""
+    """Keeps track of who still reads which files and which files rounds want; only the driver deletes files."""
 
     def __init__(self, delete: Callable[[str], None]) -> None:
         self._delete, self._lock = delete, threading.Lock()

@@ -48,7 +48,7 @@ class Registry:
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
         self._types: dict[ExpressionKey, DataType] = {}
-        # By name of what several sources are joined to, on which expressions are evaluated: aliases and sources.
+        # Aliases and sources, by the name of what several sources are joined into, on which expressions are evaluated.
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
         self._enriched: dict[str, EnrichedStream] = {}  # those that some query reads
         self._checked: set[Query] = set()

@@ -87,7 +87,7 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
 
 
 def urgency_text(query: Query) -> str:
-    """By when the answers of a query are wanted, and before whose."""
+    """When the answers of a query are wanted, and with which priority."""
     within = format_duration(query.deadline_ticks)
     return f"within {within} after a window is closed, priority {query.urgency.priority} of 9"
 

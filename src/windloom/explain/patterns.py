@@ -36,7 +36,7 @@ def sink_text(query: Query) -> str:
 
 
 def pattern_facts(query: Query) -> Iterator[tuple[str, str]]:
-    """Of one query."""
+    """The update pattern of one query, as labelled facts."""
     found = pattern_of(query)
     if query.emission.kind is not Emits.FINAL:
         yield "emits", str(query.emission).removeprefix("EMIT ")
@@ -55,7 +55,7 @@ def pattern_json(query: Query) -> dict[str, Any]:
 
 
 def pattern_lines(plan: Plan) -> Iterator[str]:
-    """Of all queries, those that are alike together."""
+    """The update patterns of all queries; queries with the same pattern share a line."""
     alike: dict[tuple[int, str, str], list[str]] = {}
     for planned in plan.queries:
         found = pattern_of(planned.query)

@@ -111,7 +111,7 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
 
 
 def _shares(plan: Plan, scan: Scan) -> dict[int, str]:
-    """By bit: the share of tuples that were seen to satisfy its condition."""
+    """The share of tuples that were seen to satisfy the condition of each bit."""
     watched = () if isinstance(scan, NativeScan) else tuple(number for number, _ in scan.watched)
     number = next((set_number for set_number in (*(fed.number for fed in scan.feeds), *watched)), None)
     seen = {} if number is None else plan.sets[number].statistics.conditions

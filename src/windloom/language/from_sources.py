@@ -83,7 +83,7 @@ class FromSource:
 
     @property
     def name(self) -> str:
-        """By which its columns are qualified."""
+        """The name that qualifies its columns."""
         return (self.alias or self.stream).text
 
 

@@ -118,7 +118,7 @@ def read_window_call(node: exp.Expr, statement: Statement) -> Window:
     return make_window(statement.source, length, *others)
 
 
-#: Of Spark's functions: how many arguments they have at most, what these are, an example of them.
+#: For each of Spark's functions, the most arguments it takes, what they are, and an example.
 _CALLS = {
     "window": (4, "one to three durations", "'1 hour', '10 minutes'"),
     "session_window": (2, "one duration", "'5 minutes'"),

@@ -58,7 +58,7 @@ class Names:
 
     @property
     def label(self) -> str:
-        """By which its columns are best qualified."""
+        """The name that qualifies its columns best."""
         return next(iter(self.qualifiers), self.stream.name)
 
     def written(self, column: str) -> tuple[str, str]:

@@ -114,7 +114,7 @@ def take_apart(
     tree = parse_select(fold_literals(clause.rest, source), source)
     _check_clauses(tree, source, Span.of(clause.rest[:1]))
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
-    # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
+    # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
     if clause.is_join:
         names: Names = joined_names(clause.sides, found, frozenset(aliases), own, source)

@@ -72,13 +72,13 @@ class Term:
         return replace(self, sql=f"({self.sql})", over=over, level=Level.PRIMARY)
 
     def row_expression(self) -> Expression:
-        """As an expression over the stream's columns."""
+        """The term as an expression over the stream's columns."""
         if self.column is not None:
             return Expression(self.sql, (self.column,), self.column)
         return Expression(self.sql, tuple(sorted(self.columns)))
 
     def group_expression(self) -> Expression:
-        """As an expression over the aggregates and groupings of a query."""
+        """The term as an expression over the aggregates and groupings of a query."""
         return Expression(self.over, tuple(sorted(self.uses)), tree=self.tree)
 
 

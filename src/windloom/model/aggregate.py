@@ -104,7 +104,7 @@ class Function:
     is_approximate: bool = False  # the definition does not determine the answer completely
 
     def text(self, aggregate: Aggregate) -> str:
-        """As CQL spells it, without FILTER."""
+        """The aggregate as CQL spells it, without FILTER."""
         return self.spelled(self.name, "*" if aggregate.argument is None else aggregate.arguments, aggregate.parameters)
 
     def spelled(self, name: str, arguments: str, parameters: tuple[float, ...]) -> str:

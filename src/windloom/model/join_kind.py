@@ -15,7 +15,7 @@ class JoinKind(StrEnum):
 
     @property
     def words(self) -> str:
-        """As one writes it.
+        """The words for it in CQL.
 
         >>> JoinKind.INNER.words, JoinKind.ANTI.words
         ('JOIN', 'LEFT ANTI JOIN')

@@ -36,7 +36,7 @@ class Urgency:
             )
 
     def __str__(self) -> str:
-        """As it is written before AS; empty if nothing is said.
+        """The clause that stands before AS; empty for a query that names neither deadline nor priority.
 
         >>> str(Urgency(30_000_000, 2)), str(Urgency(priority=1)), str(Urgency())
         ('WITHIN 30 seconds PRIORITY 2', 'PRIORITY 1', '')

@@ -13,7 +13,7 @@ from windloom.plan.physical import PartialSet, Plan
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """Of queries that are answered together: seconds to read their cells once, and for a window of one query."""
+    """The cost of queries that are answered together: seconds to read their cells once, and per window of one query."""
 
     passing: float
     window: float
@@ -23,7 +23,7 @@ class AnswerCost:
 
 
 def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], AnswerCost]:
-    """By set and tree. A round twice as long reads the same kept cells and reports twice as many windows."""
+    """Costs by set and tree. A round twice as long reads the same kept cells and reports twice as many windows."""
     found = {}
     for partial_set in plan.sets:
         length = partial_set.statistics.round_seconds
@@ -36,7 +36,7 @@ def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], Answer
 
 
 def joint_cost(costs: Mapping[tuple[int, int], AnswerCost], trees: Sequence[tuple[int, int]]) -> AnswerCost:
-    """Of queries that read these trees: if there are several, the rows of each are folded with those of the others."""
+    """The cost of queries that read these trees; if there are several trees, their rows are folded with each other."""
     own = [costs[tree] for tree in trees]
     folding = 2 if len(own) > 1 else 1
     return AnswerCost(

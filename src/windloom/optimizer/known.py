@@ -142,7 +142,7 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
 
 
 def _relation_statistics(relation: Stream, known: Known) -> Statistics:
-    """Of a set that holds a version: a group for every row at most, and all of them once per round at most."""
+    """The statistics of a set that holds a version: at most a group per row, all of them at most once per round."""
     version = known.versions.get(relation.name)
     counted = None if version is None or version.rows is None else max(1.0, float(version.rows))
     rows, origin = (DEFAULT_GROUPS, ASSUMED) if counted is None else (counted, Origin("observed", 1))

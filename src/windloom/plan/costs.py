@@ -123,5 +123,5 @@ class SharingReport:
     queries: Mapping[str, QueryShare]
     mergers: Mapping[tuple[int, int], tuple[Merger, ...]]  # by set and tree, nearest first
     common: Mapping[tuple[int, int], float]  # by set and tree: common edges of its queries, as a share of all
-    #: By name; the parts of sides, which are in `queries` too, are divided among the joins that ask them.
+    #: Costs by name; the shares of sides, which are in `queries` too, are divided among the joins that ask them.
     joins: Mapping[str, QueryShare] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class KeyHistogram:
         return total + (self.other_groups * other.other_groups / keys if keys else 0.0)
 
     def __add__(self, other: KeyHistogram) -> KeyHistogram:
-        """Of two parts that have no key in common."""
+        """The histogram of two parts that have no key in common."""
         every = sorted((*self.counted, *other.counted), key=lambda entry: (-entry[1], entry[0]))
         kept, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
         groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
@@ -74,7 +74,7 @@ class LinkRound:
     matched: int
 
     def __add__(self, other: LinkRound) -> LinkRound:
-        """Of two shards, which have no key in common."""
+        """The counts of two shards together; shards have no key in common."""
         return LinkRound(
             self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
         )

@@ -161,7 +161,7 @@ class Memory:
 
     @staticmethod
     def _share(sql: str, held: Sequence[StreamRound], weights: Sequence[float]) -> float:
-        """Of tuples that satisfy a condition, over the rounds in which it was tested."""
+        """The share of tuples that satisfy a condition, over the rounds in which it was tested."""
         tested = [
             (stream_round.conditions[sql], stream_round.tuples, w)
             for stream_round, w in zip(held, weights, strict=True)

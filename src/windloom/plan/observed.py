@@ -41,7 +41,7 @@ class SetRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundObserved:
-    """Of a set that no tuple came for, only what is held is known. `joins` are by name, each with all its links."""
+    """What a round showed. A set that no tuple came for shows only what it holds. `joins` hold all links, by name."""
 
     streams: Mapping[str, StreamRound] = field(default_factory=dict)
     sets: Mapping[SetIdentity, SetRound] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class Signature:
 
     @property
     def wanting_bits(self) -> list[int]:
-        """By word: the bits of the predicates of sets. The condition of a FILTER alone does not make a tuple wanted."""
+        """The bits of the predicates of sets, by word. The condition of a FILTER alone does not make a tuple wanted."""
         words = [0] * self.words
         for bit in range(self.wanting):
             words[bit // SIGNATURE_BITS] |= 1 << bit % SIGNATURE_BITS

@@ -1,4 +1,4 @@
-"""By which columns the groups of a set are divided into shards, so that the sides of a join meet in one shard.
+"""Chooses the columns by which a set's groups are divided into shards, so that the sides of a join meet in one shard.
 
 A set is divided by all its grouping columns, unless joins read it: then by the join keys that all sides of these joins
 have in common. Rows of such a join that belong to one group of the answer may come from several shards, unless the keys

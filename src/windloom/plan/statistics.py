@@ -146,7 +146,7 @@ class Ongoing:
 
 
 def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_grouped: bool = False) -> Statistics:
-    """Of a set that nothing was observed of, in a batch run."""
+    """Statistics of a set, in a batch run, that nothing was observed of."""
     rate = DEFAULT_EVENTS_PER_SECOND if given_rate is None else given_rate
     selectivity = DEFAULT_SELECTIVITY if is_filtered else 1.0
     origins = Origins(

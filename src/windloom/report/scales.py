@@ -72,7 +72,7 @@ def log_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """As many digits as tell neighbours apart, and no more.
+    """Labels with as many digits as tell neighbours apart, and no more.
 
     >>> tick_labels([100_000.0, 100_000.25, 100_000.5]), tick_labels([0.0, 20.0])
     (['100,000', '100,000.25', '100,000.5'], ['0', '20'])

@@ -46,7 +46,7 @@ def untimed(name: str, make: Callable[[], Iterator[Block]]) -> Iterator[Block]:
     return make()
 
 
-#: Of a query that reports nothing.
+#: The interval of a query that reports nothing.
 NOTHING = (0, 0)
 
 

@@ -46,7 +46,7 @@ class Lateness:
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
-    """By stream: what decides which tuples of a round are late."""
+    """What decides which tuples of a round are late, by stream."""
     found: dict[str, Before] = {}
     for partial_set in plan.sets:
         if partial_set.is_relation:
@@ -102,7 +102,7 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
 
 
 def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
-    """By stream, where the first slice begins that holds a tuple which came late in a round."""
+    """Where the first slice begins that holds a late tuple of a round, by stream."""
     found: dict[str, int] = {}
     for scan in plan.scans:
         held = given.taken.behind.get(scan.number)
@@ -113,7 +113,7 @@ def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
 
 
 def _of_rows(plan: Plan, scan: Scan, held: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
-    """By row query that reads a store: which late entries have a closed window of it, and which an open one."""
+    """Which late entries lie in a closed window, and which in an open one, for each row query that reads the store."""
     kept = None if isinstance(scan, NativeScan) else scan.kept
     strands: dict[str, list[tuple[Window, int | None]]] = {}
     for name, window, bit in () if kept is None else kept.strands:

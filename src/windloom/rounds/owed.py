@@ -168,7 +168,7 @@ def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[L
 
 
 def held(*parts: Cells | None) -> tuple[Cells, ...]:
-    """Those that there are."""
+    """The cells that are not None."""
     return tuple(part for part in parts if part is not None)
 
 

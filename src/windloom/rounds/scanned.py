@@ -38,7 +38,7 @@ class Scanned:
 
 
 def scanned_tuples(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: int) -> Scanned:
-    """Of tuples with these signatures."""
+    """What a scan read, from the signatures of its tuples."""
     counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
     for number, word in enumerate(words):
         _count_bits(word, counts[number, : len(scan.signature.predicates) - number * SIGNATURE_BITS])
@@ -46,7 +46,7 @@ def scanned_tuples(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: int) -
 
 
 def scanned_partials(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: Ints) -> Scanned:
-    """Of partials with these signatures, each of so many tuples."""
+    """What a scan read, from the signatures of its partials and the tuples in each."""
     counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
     for number, word in enumerate(words):
         for bit in range(min(SIGNATURE_BITS, len(scan.signature.predicates) - number * SIGNATURE_BITS)):

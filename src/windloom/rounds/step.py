@@ -196,7 +196,7 @@ def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: 
 
 
 def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> Intervals:
-    """Of each query, `(after, until]` for the ends of the windows that it reports."""
+    """The interval `(after, until]` of the ends of the windows that each query reports."""
     found = {}
     for planned in plan.queries:
         query, life = planned.query, life_of(planned.query.window)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of each query its streams, window and trees, and how many rows per second of event time it is expected to write.
+    """The streams, window and trees of each query, and the rows per second of event time it is expected to write.
 
     `plan` is EXPLAIN as JSON, `costs` the sharing report as JSON.
     """
@@ -41,7 +41,7 @@ def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _rates(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, float]:
-    """Of queries with a slide, whose groups are known: a row per group and slide."""
+    """Rows per second of queries with a slide and a known number of groups: a row per group and slide."""
     groups = {cost["number"]: cost["statistics"]["groups"] for cost in costs["sets"]}
     found = {}
     for partial_set in plan["sets"]:

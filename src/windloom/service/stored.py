@@ -101,7 +101,7 @@ class StoredAnswers:
         return table
 
     def _may_hold(self, file: Path, name: str, since: str | None, until: str | None) -> bool:
-        """By what its footer tells, whether the file may hold rows of a query whose windows end in the range."""
+        """Whether the file may hold rows of a query whose windows end in the range, judging by its footer."""
         about = pq.read_metadata(file)
         first, last = _least_and_most(about, "query")
         if first is not None and not first <= name <= last:
@@ -125,7 +125,7 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
 
 
 def _round(file: Path) -> str:
-    """Of a file's name, what tells the round; on executors each shard may have left a file of it."""
+    """The part of a file's name that tells the round; on executors each shard may have left a file of it."""
     return file.stem.split("-")[1]
 
 

@@ -12,7 +12,7 @@ from pyspark.logger import PySparkLogger
 
 from windloom.errors import WindloomError
 
-#: By class of SQLSTATE: failures in the user's data and expressions, and what to do about them.
+#: Failures in the user's data and expressions, by class of SQLSTATE, and what to do about them.
 _HINTS = {
     "0A": "correct the query, or the columns of the stream",
     "42": "correct the query, or the columns of the stream",

@@ -275,7 +275,7 @@ def _text(literal: str) -> str:
 
 
 def _number(text: str) -> Any:
-    """As Spark reads literals: with a point a decimal, with an exponent or a D a double."""
+    """A literal as Spark reads it: with a point it is a decimal, with an exponent or a D a double."""
     bare, suffix = (text[:-2], "BD") if text.endswith("BD") else (text, "")
     if not suffix and bare[-1] in "LDSYF":
         bare, suffix = bare[:-1], bare[-1]

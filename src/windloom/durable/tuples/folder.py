@@ -21,7 +21,7 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.rounds.rows.kept import BroughtTuples, Kept, KeptTuples, TupleFile, files_of, kept_with
 
-#: So many files of one stretch and of about one size are merged into one.
+#: This many files of one stretch and of about one size are merged into one.
 MERGED_FILES = 8
 #: Larger files are not merged: a range that is read of them is long enough.
 MERGED_ROWS = 1 << 18

@@ -31,7 +31,7 @@ def stretch_ticks(plan: Plan, store: Store) -> int:
 
 
 class TupleWriter:
-    """Of one round of one attempt."""
+    """Writes the tuple files of one attempt at one round."""
 
     def __init__(self, storage: Storage, round: int, plan: Plan, streams: Mapping[str, Stream]) -> None:
         self._storage, self._round, self._plan, self._streams = storage, round, plan, streams
@@ -56,7 +56,7 @@ class TupleWriter:
         if not tuples.num_rows:
             return
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-        # Of a round that brings more time than is kept, all that goes first goes together.
+        # If a round brings more time than is kept, all tuples that will be dropped first go together.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
         if int(stretches.min()) == int(stretches.max()):
             self._file(store.stream, int(stretches[0]), tuples.schema).add(tuples)

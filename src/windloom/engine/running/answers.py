@@ -89,7 +89,7 @@ class MadeAnswers:
         return self._emission.emitted
 
     def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
-        """Of a round that began when the sink that takes pieces was the only one."""
+        """Reads the pieces back for a round that began when the sink that takes pieces was the only one."""
         for piece in self.pieces:
             if self._folder is None:
                 raise WindloomError(

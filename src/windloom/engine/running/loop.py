@@ -120,7 +120,7 @@ class RoundLoop:
         self._showing = threading.Lock()
         at = self._journal.committed_at(recovered.next_round - 1)
         self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
-        #: Of the newest rounds, the least tick of the tuples that came late, by stream.
+        #: For each of the newest rounds, the least tick of its late tuples, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
         if self._is_snapshot_due(self._journal.last_committed):
             self._keep_state(self._journal.last_committed)
@@ -455,7 +455,7 @@ def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """By how many seconds ticks are behind the clock; None where they are no instants."""
+    """How many seconds each tick is behind the clock; None where ticks are not instants."""
     now = time.time()
     return {
         name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()

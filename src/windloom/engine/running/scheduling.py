@@ -87,7 +87,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Of a round: windows left to later ones, by query; late ones, by query; and how many windows there were."""
+    """What a round did: windows left to later rounds, by query; late windows, by query; and the number of windows."""
 
     postponed: Mapping[str, int]
     late: Mapping[str, Mapping[str, float]]
@@ -121,7 +121,7 @@ class Learned:
         return min(4.0, whole / took) if took > 1e-3 else 1.0
 
     def ratios(self, names: Sequence[str]) -> list[float]:
-        """By unit, measured by predicted seconds; units that were never measured take those of all together."""
+        """Measured over predicted seconds of each unit; units that were never measured take the ratio of all units."""
         totals: dict[str, tuple[float, float]] = {}
         for age, round_ in enumerate(self._rounds):
             for name, (predicted, measured) in round_.units.items():
@@ -148,9 +148,9 @@ class Scheduling:
         self._predict, self.round_seconds = costs, round_seconds
         self._costs: tuple[Plan, int, list[Unit], Sequence[AnswerCost]] | None = None
         self._passed: dict[str, int] = {}
-        #: By query, the tick from which on deadlines count: where it was closed after its first round.
+        #: The tick from which deadlines count, by query: where the query was closed after its first round.
         self.counting_from: dict[str, int] = {}
-        #: By query, how its deadlines were kept, since this process has begun.
+        #: How deadlines were kept since this process began, by query.
         self.kept: dict[str, Kept] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:

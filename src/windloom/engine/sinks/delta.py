@@ -136,7 +136,7 @@ class DeltaSink(Sink):
         facts = " ".join(_COLOURS.sub("", str(error)).partition("stack backtrace")[0].split())[:500]
         if "No space left on device" in facts:
             return full_disk(Path(place))
-        # Of an object store, anything but a refusal of delta-rs itself may pass; of a directory nothing does by itself.
+        # Errors of an object store may pass, unless delta-rs itself refuses; errors of a directory do not pass.
         is_away = isinstance(error, OSError) and "://" in place
         if not is_start and (is_away or isinstance(error, CommitFailedError)):
             return SinkDownError(f"the Delta table '{place}' does not take the round", facts, "restore access to it")

@@ -77,9 +77,9 @@ class ParquetSink:
         """Every round is complete by itself."""
 
     def _forget(self, round: int, names: Collection[str]) -> None:
-        """Of a round that an earlier life has shown, and that is answered anew: files that it does not have now.
+        """Deletes files that an earlier process wrote for a round and that the round, answered again, does not have.
 
-        There are none unless its log was lost, and only the first round of a life can be one.
+        There are such files only if the log of the round was lost, and only for the first round of a process.
         """
         prefix = round_file(round).removesuffix(".parquet")
         for table in self._manifest.tables:

@@ -94,7 +94,7 @@ class PostgresTable:
         yield sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (query, window_end)").format(index, self.identifier)
 
     def staging_creation(self) -> sql.Composed:
-        """Of this connection alone, and empty after every transaction."""
+        """Creates the staging table, which only this connection sees and which is empty after every transaction."""
         return sql.SQL("CREATE TEMPORARY TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DELETE ROWS").format(
             self._staging, self.identifier
         )

@@ -124,7 +124,7 @@ class Expiring:
         return found
 
     def _compact(self, table: Versions, found: Update) -> None:
-        """Of a bucket with too many files, the small ones become one."""
+        """Merges the small files of a bucket that has too many."""
         by_bucket: dict[int, list[TableFile]] = {}
         for file in (*found.kept, *found.fresh):
             by_bucket.setdefault(file.bucket, []).append(file)

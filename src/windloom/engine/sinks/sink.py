@@ -127,7 +127,7 @@ def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """Whose rounds a sink takes: those of a checkpoint, under which it may keep what it holds."""
+    """The checkpoint whose rounds a sink takes; the sink may keep its own files below it."""
 
     spark: SparkSession
     checkpoint_path: str

@@ -64,7 +64,7 @@ class AnswerTables:
         return found
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
-        """By number of the shape, the table of rows that may be finished without Spark; None for others."""
+        """The table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
         return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
 
     def empty(self, shape: Shape) -> pa.Table:

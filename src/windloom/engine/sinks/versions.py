@@ -86,7 +86,7 @@ class Versions:
             return False
 
     def files(self) -> list[TableFile]:
-        """Of the newest version."""
+        """The files of the newest version."""
         if not self.is_of_query:
             return []
         found = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))

@@ -193,15 +193,15 @@ class Handle(AnswerViews):
 
     @property
     def deadlines(self) -> Mapping[str, Kept]:
-        """By query, how its deadlines were kept since this process has begun: windows, late ones, seconds of the worst.
+        """How each query kept its deadlines since this process began: windows, late windows, seconds of the latest one.
 
-        Of all queries if rounds have a budget, otherwise of those that name a deadline.
+        It lists all queries if rounds have a budget, otherwise those that name a deadline.
         """
         return dict(self._loop.scheduling.kept)
 
     @property
     def warnings(self) -> list[str]:
-        """Of queries whose deadline is shorter than a round can ever be, by what rounds have shown."""
+        """Warnings about queries whose deadline is shorter than any round can be, judging by the rounds so far."""
         least = least_seconds(self._loop.scheduling, self._options)
         plan = self._queries.plan_of(self._newest)
         return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]

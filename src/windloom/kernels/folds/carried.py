@@ -27,7 +27,7 @@ def _weigh(value: Any, times: Any) -> Callable[..., Any] | None:
 
 
 def _doubled(value: Any, times: Any) -> Any:
-    # As powers are computed: the value is doubled for every binary digit, and counted for those that are 1.
+    # Like computing a power: the value is doubled for every binary digit, and added for each digit that is 1.
     while times & 1 == 0:
         value = combine(value, value)
         times >>= 1

@@ -9,7 +9,7 @@ from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
 
 
 class Value(Enum):
-    """As much of a value as is known for certain."""
+    """What is known for certain about a value."""
 
     NULL = "NULL"
     TRUE = "TRUE"

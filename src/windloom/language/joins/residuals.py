@@ -18,7 +18,7 @@ from windloom.language.terms import Term, all_of
 from windloom.model import Expression
 from windloom.model.scalar import Read
 
-#: By its qualified text: a part of a condition that reads one side, and the text of the side's grouping column.
+#: Parts of a condition that read one side, by their qualified text, with the text of the side's grouping column.
 Parts = Mapping[str, tuple[int, str]]
 
 

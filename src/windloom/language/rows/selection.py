@@ -85,7 +85,7 @@ class SelectionReader:
         names = self.names
         assert isinstance(names, JoinNames)
         before = names.visible
-        # Of a RIGHT join the source that is named last comes first, and has what is said of the join.
+        # The source that a RIGHT join names last comes first, and carries what is said about the join.
         joined = source.joined or self._sources[0].joined
         assert joined is not None
         self.names = names.seeing([*before, place])

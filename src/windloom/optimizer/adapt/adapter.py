@@ -42,10 +42,11 @@ PATH = 100
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Of the rounds that were `judged`, `hits` ran with the plan that was best for what they really were.
+    """How well plans were chosen: `hits` of the `judged` rounds ran with the best plan for what they really brought.
 
-    As good as the best is one that no switch would be made for; `same` ran with the very plan that is predicted to be
-    best, however little it is better. `regret` are the seconds that rounds are predicted to have lost.
+    A plan also counts as best if no switch away from it would be made. `same` counts rounds that ran with the very plan
+    that is predicted to be best, however small its lead. `regret` are the seconds that rounds are predicted to have
+    lost.
     """
 
     judged: int = 0
@@ -147,7 +148,7 @@ class Adapter:
 
     @property
     def choices(self) -> Choices:
-        """Those of the plan in force."""
+        """The choices of the plan in force."""
         return self._choices
 
     @property

@@ -42,7 +42,7 @@ class Basin:
 
     @cached_property
     def identities(self) -> tuple[SetIdentity, ...]:
-        """Of its sets, but for those of relations, which rounds do not change."""
+        """The identities of its sets, except those of relations, which rounds do not change."""
         asked = (query for query in with_sides(self.queries) if not query.window.is_version)
         return tuple(dict.fromkeys(map(SetIdentity.of_query, asked)))
 
@@ -61,7 +61,7 @@ class Basin:
         return round_cost(plan, self.known.in_force())
 
     def own(self, choices: Choices) -> Choices:
-        """Of the choices of a whole plan, those that are about this basin."""
+        """The choices of a whole plan that are about this basin."""
         names = {query.name for query in with_sides(self.queries)}
         several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
         about = {*self.streams, *self.enriched, *several}

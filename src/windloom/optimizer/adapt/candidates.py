@@ -74,7 +74,7 @@ def candidates_at(
 def ranked(
     candidates: Sequence[Candidate], objective: Objective, corrected: Corrected, preferred: Choices | None = None
 ) -> list[Candidate]:
-    """By utility; `preferred` is put first unless another one is clearly better."""
+    """The candidates, best utility first; `preferred` comes first unless another one is clearly better."""
     costs = {candidate.choices: corrected(candidate.cost, candidate.choices) for candidate in candidates}
     least = Least.of(list(costs.values()))
 

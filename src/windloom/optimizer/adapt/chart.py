@@ -35,7 +35,7 @@ from windloom.plan.estimates import Estimates
 
 #: A chart has at most so many regions between its ends.
 MOST_REGIONS = 10_000
-#: By how much the ends of a geometric dimension differ: amounts, and shares of tuples.
+#: The ratio of the two ends of a geometric dimension: for amounts, and for shares of tuples.
 SPAN, SHARE_SPAN = 1e5, 1e3
 PARTITIONS = ("geometric", "regular")
 
@@ -195,7 +195,7 @@ class Chart:
         return ranked(found, self.objective, corrected, found[0].choices)
 
     def neighbours(self, region: Region) -> Iterable[Region]:
-        """Those that differ by one part in one dimension."""
+        """The regions that differ from it by one part in one dimension."""
         for place in range(len(region)):
             for step in (1, -1):
                 yield (*region[:place], region[place] + step, *region[place + 1 :])

@@ -68,7 +68,7 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """As users write it."""
+        """The objective as users write it."""
         if not self.memory or not self.latency:
             return "latency" if self.latency else "memory"
         return f"latency {self.latency:g}, memory {self.memory:g}"

@@ -19,11 +19,11 @@ _BYTES = 8.0
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """Of one round. `intake`: tuples are read and made into cells; `step`: these are merged with the cells that are
-    kept; `answers`: windows are answered, joins folded, rows of windows made. `rest` does not depend on what comes:
-    Spark's jobs, logs, commits.
+    """The seconds of one round, by stage.
 
-    `held` are bytes of cells that are kept from round to round, `taken` those of what a round brings over.
+    `intake` reads tuples and makes them into cells; `step` merges these with the cells that are kept; `answers` answers
+    windows, folds joins and makes the rows of windows. `rest` does not depend on the tuples: Spark's jobs, logs and
+    commits. `held` are the bytes of cells that are kept from round to round, `taken` the bytes that a round brings.
     """
 
     intake: float = 0.0
@@ -58,7 +58,7 @@ class RoundCost:
 
 
 def round_cost(plan: Plan, constants: Constants) -> RoundCost:
-    """As the calibrated model predicts it, with the statistics that the plan carries."""
+    """The cost that the calibrated model predicts from the statistics that the plan carries."""
     found = estimate_plan(plan, constants)
     step = sum(_keeping(partial_set, constants) for partial_set in plan.sets)
     shared = sum(set_seconds.shared * _length(plan.sets[i]) for i, set_seconds in enumerate(found.sets))
@@ -74,7 +74,7 @@ def round_cost(plan: Plan, constants: Constants) -> RoundCost:
 
 
 def _length(partial_set: PartialSet) -> float:
-    """Of a round, in seconds of event time."""
+    """The length of a round in seconds of event time."""
     return partial_set.statistics.round_length
 
 

@@ -23,7 +23,7 @@ from windloom.optimizer.known import with_statistics
 from windloom.plan.estimates import Estimates
 from windloom.plan.physical import Plan
 
-#: By how much figures are changed.
+#: The factor by which figures are changed.
 FACTOR = 4.0
 #: The figures whose effect on the runner-up is looked at: those that the cost of the best plan depends on most.
 COMPARED = 6
@@ -56,7 +56,7 @@ class Sensitivity:
 def sensitivities(
     basin: Basin, estimates: Estimates, objective: Objective, pause: Pause = no_pause
 ) -> list[Sensitivity]:
-    """Of all figures of a basin, the most important first."""
+    """The sensitivities to all figures of a basin, the most important first."""
     found = candidates_at(basin, estimates, objective, pause=pause)
     best, *others = (basin.plan(estimates, candidate.choices) for candidate in found[:2])
     values, each = values_of(figures_of(basin), basin, estimates), []

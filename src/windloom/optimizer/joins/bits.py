@@ -27,7 +27,7 @@ def check_join_plan(name: str) -> None:
 
 
 def forced_sets(name: str, joins: Iterable[PlannedJoin]) -> Mapping[int, bool]:
-    """By number of the set: is it early? Empty if nothing is forced.
+    """Whether each set is early, by its number; empty if nothing is forced.
 
     A set is read once, so it is early if any of the sides that it answers is.
     """

@@ -19,9 +19,9 @@ from windloom.plan.statistics import Statistics
 
 #: Amounts of work per second of event time, by name of the constant.
 Amounts = Mapping[str, float]
-#: As the runtime has it: entries of a matrix that is made at a time, and of the largest that is made at all.
+#: The runtime's own limits: entries of a matrix that are made at a time, and of the largest matrix that is made at all.
 MATRIX_ENTRIES, MOST_ENTRIES = 1 << 18, 1 << 23
-#: As the runtime has it: rows of all sides that are answered at a time.
+#: The runtime's own limit: rows of all sides that are answered at a time.
 SIDE_ROWS = 1 << 21
 
 

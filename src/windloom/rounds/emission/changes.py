@@ -49,7 +49,7 @@ def changes(
 
 
 def _differs(every: pa.Table, held: Series, groups: int) -> NDArray[np.bool_]:
-    """By place in the order: is the row another one than that of the window before?"""
+    """Whether each row, in the order, differs from that of the window before it."""
     later = np.flatnonzero(held.follows)
     before, after = held.order[later - 1], held.order[later]
     same = np.ones(len(later), np.bool_)

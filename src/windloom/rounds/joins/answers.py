@@ -202,7 +202,7 @@ class _Family:
             after = end + (count - 1) * slide
 
     def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
-        """So many that the sides have about `SIDE_ROWS` rows, if cells are spread evenly over `every` end."""
+        """How many ends give the sides about `SIDE_ROWS` rows, if cells are spread evenly over `every` end."""
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
             found = len(tree.cells) * (side.window.overlap + 1) / every

@@ -142,7 +142,7 @@ class _FloatProducts:
 
 
 def _as_floats(numbers: AddInt | Wide) -> AddFloat | NDArray[np.float64]:
-    """As doubles if that is exact, else as pairs."""
+    """The numbers as doubles if that is exact, otherwise as pairs of doubles."""
     doubles = as_doubles(numbers) if isinstance(numbers, AddInt) else None
     return as_floats(numbers) if doubles is None else doubles
 

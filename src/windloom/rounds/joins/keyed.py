@@ -22,7 +22,7 @@ _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int], LinkRound]:
-    """By place of the join in the plan and number of the link, over the groups that are held."""
+    """Counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
     hashes: dict[tuple[int, tuple[int, ...], tuple[bool, ...]], NDArray[np.int64]] = {}
 
     def hashed(join: PlannedJoin, side: int, places: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
@@ -62,7 +62,7 @@ def with_relations(
 
 
 def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
-    """Of the keys of all groups that can match anything."""
+    """Hashes of the keys of all groups that can match anything."""
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
@@ -97,7 +97,7 @@ def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _counted(parent: NDArray[np.int64], child: NDArray[np.int64], factor: int) -> LinkRound:
-    """Of sides that are one in `factor` of what there is."""
+    """The counts of two sides of which only one key in `factor` is looked at."""
     mine, its = (np.unique(side, return_counts=True) for side in (parent, child))
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor

@@ -113,7 +113,7 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
     ticks = np.concatenate([left.ticks[rows[0]], right.ticks[rows[1]]])
     if not len(ticks):
         return rows[0], rows[1], ticks, ticks
-    # By rank, so that the line is never too long: tuples that are far apart need not be told how far.
+    # Ranks keep the line short: how far apart two distant tuples lie does not matter.
     order = np.argsort(ticks, kind="stable")
     steps = np.minimum(np.diff(ticks[order]), join.within_ticks)
     times = np.empty(len(ticks), np.int64)

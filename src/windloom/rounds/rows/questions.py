@@ -38,7 +38,7 @@ def history_from(since: int) -> History:
 
 
 def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | None:
-    """By stream, from which tick on kept tuples hold all that sets need; None if they do not hold it of some."""
+    """The tick, by stream, from which kept tuples hold all that the sets need; None if a stream lacks something."""
     found: dict[str, int] = {}
     for partial_set in sets:
         since = set_since(partial_set, kept)

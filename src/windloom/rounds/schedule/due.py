@@ -28,7 +28,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """That of the first query, under which the unit is measured."""
+        """The name of the first query, under which the unit is measured."""
         return self.members[0].name
 
 
@@ -76,7 +76,7 @@ def units_of(plan: Plan) -> list[Unit]:
 
 
 def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
-    """By number of the unit, the queries that have windows to report in a round that brings `given`."""
+    """The queries that have windows to report in a round that brings `given`, with the number of their unit."""
     after = moved(state, given, plan)
     for number, unit in enumerate(units):
         for planned in unit.members:
@@ -86,7 +86,7 @@ def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Uni
 
 
 def reported_windows(units: Sequence[Unit], before: State, after: State) -> Iterator[tuple[Due, int]]:
-    """Of queries that had windows to report in a round, between two states, those and how many were left to later."""
+    """Queries that had windows to report in the round between two states, and how many they left to later rounds."""
     for unit in units:
         for planned in unit.members:
             found = _due(planned, before, after)
@@ -141,7 +141,7 @@ def tasks_of(
 
 
 def postponed_by(tasks: Mapping[Task, list[Due]], chosen: Mapping[Task, int]) -> dict[str, int]:
-    """By query, the tick after which its windows are left to later rounds, of those that are not answered entirely."""
+    """For each query that is not answered entirely, the tick after which its windows are left to later rounds."""
     found = {}
     for task, every in tasks.items():
         windows = chosen.get(task, 0)

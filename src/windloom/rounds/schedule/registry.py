@@ -30,7 +30,7 @@ class Schedule(Protocol):
         ...
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
-        """Those of the other tasks of its tree that are answered along with a task."""
+        """The other tasks of the same tree that are answered along with a task."""
         ...
 
     def waits(self, tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> set[Task]:

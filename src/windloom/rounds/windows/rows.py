@@ -75,7 +75,7 @@ def _next_positions(partial_set: PartialSet, counts: Counts, cells: Cells) -> ND
 
 
 def _passed(partial_set: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
-    """Of every group, the positions in which its windows that a round reports end; all of them when all is closed."""
+    """The positions, by group, at which the windows end that a round reports; all of them when all is closed."""
     first = _next_positions(partial_set, before.counts_of(partial_set), cells)
     if closed >= TICK_MAX:
         return first, np.full(cells.groups, TICK_MAX)

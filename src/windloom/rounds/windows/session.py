@@ -30,7 +30,7 @@ from windloom.weave.tuples import Tuples
 
 Ints = NDArray[np.int64]
 
-#: Of a set of sessions, the place of LAST_TICK among its components: behind COUNT(*).
+#: The place of LAST_TICK among the components of a set of sessions: behind COUNT(*).
 _LAST = 1
 
 

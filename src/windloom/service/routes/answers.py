@@ -55,7 +55,7 @@ def read_answers(
 def read_latest(
     service: Served, query: Annotated[list[Name], Query(min_length=1, max_length=100)]
 ) -> dict[str, Latest]:
-    """Of each query that is named the last answer, and one figure over its latest windows."""
+    """The last answer of each query that is named, and one figure over its latest windows."""
     loom, kept = service.loom, service.kept.latest
     groups = loom.groupings()
     wanted = [name for name in query if name in loom.queries and name in groups]

@@ -166,7 +166,7 @@ def _merged(round: ShardRound, frame: DataFrame) -> list[Block]:
 
 
 def _totals(frame: DataFrame) -> Totals:
-    # Of answers, window_start and window_end are ticks: a few thousand of them already overflow a sum.
+    # window_start and window_end of answers are ticks: a sum of a few thousand of them already overflows.
     counted = frame.groupBy(F.expr("least(shape, 0) AS kind"), F.expr("if(shape < 0, query, -1) AS part")).agg(
         F.expr("sum(if(shape < 0, window_start, 0))").alias("first"),
         F.expr("sum(if(shape < 0, window_end, 0))").alias("second"),

@@ -30,7 +30,7 @@ from windloom.spark.rows.stored import StoredTuples
 
 @dataclass(frozen=True, slots=True)
 class SparkDriverJobs:
-    """Of a stream."""
+    """The Spark jobs of a stream's rounds on the driver."""
 
     spark: SparkSession
     streams: Mapping[str, Stream]
@@ -100,7 +100,7 @@ class SparkDriverJobs:
 
 @dataclass(frozen=True, slots=True)
 class SparkBatchJobs:
-    """Of a batch run: all tuples are there, and none is late. Cells of more than `limit` bytes are too large."""
+    """The Spark jobs of a batch run: all tuples are there, none is late. Cells beyond `limit` bytes are too large."""
 
     limit: int | None
 

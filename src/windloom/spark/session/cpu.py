@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """Of all threads together, since it started; None if it is unknown, as for a remote session."""
+    """CPU seconds of all threads of the JVM since it started; None if they are unknown, as for a remote session."""
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None
