@@ -8,7 +8,7 @@ text = "SELECT symbol, max(price) AS high FROM trades [RANGE 5 minutes SLIDE 1 m
 found = api.post("/queries/dry-run", json={"text": text}).json()
 print(found["place"], "·", found["summary"])
 print(api.post("/queries", json={"name": "high_5m", "text": text}).json())
-print([one["name"] for one in api.get("/queries").json()["queries"]])
+print([query["name"] for query in api.get("/queries").json()["queries"]])
 print(api.get("/queries/avg_1m/answers", params={"limit": 1}).json())
 print(api.post("/queries", json={"name": "wrong", "text": text.replace("price", "prise")}).json()["error"]["message"])
 print(api.delete("/queries/high_5m").json()["query"], "is removed")
