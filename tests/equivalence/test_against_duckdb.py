@@ -16,6 +16,7 @@ import duckdb
 import pytest
 from bench.bids import unlike_queries, write_bids
 
+from support.aggregate_texts import exact_aggregates
 from support.duck import assert_equals_duckdb, widened
 from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
@@ -76,20 +77,7 @@ def random_window(rng: random.Random) -> str:
 
 def random_aggregate(rng: random.Random, condition: str) -> str:
     number, value, other = rng.choice(_NUMBERS), rng.choice(_VALUES), rng.choice(_VALUES)
-    text = rng.choice(
-        [
-            "count(*)",
-            f"{rng.choice(['sum', 'avg'])}({number})",
-            f"{rng.choice(['min', 'max', 'count'])}({value})",
-            f"{rng.choice(['var_pop', 'var_samp', 'stddev_pop', 'stddev_samp'])}({number})",
-            f"{rng.choice(['bool_and', 'bool_or'])}({rng.choice(['p', 'q', 'a > 1'])})",
-            f"{rng.choice(['min_by', 'max_by'])}({value}, {other})",
-            f"{rng.choice(['first', 'last'])}({value})",
-            f"count(DISTINCT {value})",
-            f"median({number})",
-            f"quantile({number}, 0.3)",
-        ]
-    )
+    text = rng.choice(exact_aggregates(rng, number, value, other))
     return text + rng.choice(["", "", f" FILTER (WHERE {condition})"])
 
 

@@ -19,7 +19,6 @@ import pytest
 from support.compare_joins import assert_equal_ends
 from support.frames import table_of
 from support.join_catalogs import STREAMS, Drawing, random_rows
-from support.join_looms import registered
 from support.join_texts import Asked
 from support.spark_joins import SCHEMA, WITHOUT_EQUAL, frames_of, spark_rows
 from support.trades import settings
@@ -39,19 +38,6 @@ PLAIN = {
 }
 
 Row = dict[str, Any]
-
-
-def reads_joins() -> bool:
-    try:
-        registered(
-            {"q": "SELECT count(*) AS n FROM s [TUMBLE 1 second] AS a JOIN t [TUMBLE 1 second] AS b ON a.k = b.k"}
-        )
-    except WindloomError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(not reads_joins(), reason="the language does not read joins yet")
 
 
 @dataclass

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.aggregate_texts import exact_aggregates
 from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
@@ -62,16 +63,7 @@ def random_aggregate(rng: random.Random, condition: str) -> str:
     k = rng.randint(1, 3)
     text = rng.choice(
         [
-            "count(*)",
-            f"{rng.choice(['sum', 'avg'])}({number})",
-            f"{rng.choice(['min', 'max', 'count'])}({value})",
-            f"{rng.choice(['var_pop', 'var_samp', 'stddev_pop', 'stddev_samp'])}({number})",
-            f"{rng.choice(['bool_and', 'bool_or'])}({rng.choice(['p', 'q', 'a > 1'])})",
-            f"{rng.choice(['min_by', 'max_by'])}({value}, {other})",
-            f"{rng.choice(['first', 'last'])}({value})",
-            f"count(DISTINCT {value})",
-            f"median({number})",
-            f"quantile({number}, 0.3)",
+            *exact_aggregates(rng, number, value, other),
             f"top({k}, {value})",
             f"frequent({k}, {value})",
             f"approx_count_distinct({value})",

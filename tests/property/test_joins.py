@@ -19,7 +19,6 @@ from support.join_looms import answered, join_plan, planned, registered, with_fo
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
-from windloom.errors import WindloomError
 from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer import PlanOptions
 from windloom.slicing import SLICINGS
@@ -27,18 +26,6 @@ from windloom.testing.joins import answer_join
 
 Row = dict[str, Any]
 
-
-def reads_joins() -> bool:
-    try:
-        registered(
-            {"q": "SELECT count(*) AS n FROM s [TUMBLE 1 second] AS a JOIN t [TUMBLE 1 second] AS b ON a.k = b.k"}
-        )
-    except WindloomError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(not reads_joins(), reason="the language does not read joins yet")
 
 STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 

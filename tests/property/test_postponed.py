@@ -26,7 +26,7 @@ from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_
 from support.native import taken_of_plan
 from support.postponing import RandomScheduling
 from support.relations import Versions
-from support.rounds import Round, first_of, plan_of, renamed, run_rounds
+from support.rounds import Round, changed_queries, first_of, plan_of, renamed, run_rounds
 from support.row_rounds import QUERIES as ROW_QUERIES
 from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
@@ -78,12 +78,7 @@ def streams(draw: st.DrawFn, changes: bool = True) -> list[Round]:
     now, watermark = 0, TICK_MIN
     for _ in range(draw(st.integers(2, 9))):
         if changes and rounds and draw(st.integers(0, 3)) == 0:
-            running = dict(running)
-            for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
-                if name in running and draw(st.booleans()):
-                    del running[name]
-                else:
-                    running[name] = renamed(draw(ASKING), name)
+            running = changed_queries(draw, running, names, ASKING)
         ticks = draw(st.lists(st.integers(-14, 10), max_size=10))
         rows = [{"tick": now + tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0} for tick in ticks]
         now = max([now, *(row["tick"] for row in rows)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.drawing import examples
-from support.rounds import Round, Run, count_late, expected_rows, in_order, renamed, run_rounds
+from support.rounds import Round, Run, changed_queries, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -84,12 +84,7 @@ def streams(draw: st.DrawFn, changes: bool) -> list[Round]:
     now, watermark = 0, TICK_MIN
     for _ in range(draw(st.integers(1, 8))):
         if changes and rounds and draw(st.booleans()):
-            running = dict(running)
-            for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
-                if name in running and draw(st.booleans()):
-                    del running[name]
-                else:
-                    running[name] = renamed(draw(ASKING), name)
+            running = changed_queries(draw, running, names, ASKING)
         ticks = draw(st.lists(st.integers(-6, 10), max_size=12))
         rows = [{"tick": now + tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0} for tick in ticks]
         now = max([now, *(row["tick"] for row in rows)])

@@ -8,18 +8,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from support.cut_rounds import CutRounds, Row, Rows
 from support.join_catalogs import ATTACHED, STREAMS, Drawing, random_row, random_version
 from support.join_texts import Asked
 from windloom.model import LandmarkWindow, Query, Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.testing.joins import ARRIVED, Landmarks, answer_join
 
-Row = dict[str, Any]
-Rows = Mapping[str, Sequence[Row]]
-
 
 @dataclass(frozen=True)
-class JoinRounds:
+class JoinRounds(CutRounds):
     """Streams with delays, joins over them, and what each round brings. The end of all streams follows.
 
     `versions` are those of relations in each round, that of the end included.
@@ -46,17 +44,6 @@ class JoinRounds:
         versions = self.versions[number] if self.versions else {}
         attached = {name: rows for name, rows in versions.items() if name in ATTACHED}
         return {**row, ARRIVED: attached} if attached else row
-
-    def frontier(self, name: str, rounds: int) -> int:
-        """How far a stream has come after so many rounds; the end comes after all of them."""
-        if rounds > len(self.rounds):
-            return TICK_MAX
-        ticks = [row["tick"] for row in self.arrived(rounds)[name]]
-        return max(ticks) - self.streams[name].delay_ticks if ticks else TICK_MIN
-
-    def closed(self, query: Query, rounds: int) -> int:
-        """Up to where the windows of a join are closed: the least frontier of its streams."""
-        return min(self.frontier(name, rounds) for name in query.streams)
 
     def expected(self, query: Query) -> dict[int, list[Row]]:
         """By round: the windows that it closes, of all tuples that have arrived by then. The last round is the end."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from hypothesis import strategies as st
+
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
 from support.native import taken_of_plan
@@ -49,6 +51,19 @@ class Run:
     lives: list[Life]
     states: list[State]
     late: list[Lateness]
+
+
+def changed_queries(
+    draw: st.DrawFn, running: Mapping[str, Query], names: Sequence[str], asking: st.SearchStrategy[Query]
+) -> dict[str, Query]:
+    """One or two queries are removed, added or replaced."""
+    found = dict(running)
+    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
+        if name in found and draw(st.booleans()):
+            del found[name]
+        else:
+            found[name] = renamed(draw(asking), name)
+    return found
 
 
 def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) -> Plan:

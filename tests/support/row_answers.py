@@ -11,7 +11,7 @@ import pyarrow as pa
 from support.native import field_types, fields_of
 from windloom.aggregates.arrow import arrow_type
 from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
-from windloom.model import Rows, Stream
+from windloom.model import Rows, Selection, Stream
 from windloom.plan import Plan
 from windloom.plan.rows import PlannedRows
 from windloom.rounds import Block
@@ -60,14 +60,9 @@ def _entering(
     held = [passing(strand, streams) for strand in selection.strands]
     found: dict[tuple[Any, ...], list[Joined]] = {}
     for parts in joined_tuples(selection, held, TICK):
-        pairs = [(part, strand.window) for part, strand in zip(parts, selection.strands, strict=True) if part]
-        first = max(first_end_after(window, part[TICK]) for part, window in pairs)
-        last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
-        if span.first is not None and first < span.first:
-            if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):
-                continue
-            first = span.first
-        if first <= last and (span.last is None or first <= span.last):
+        ends = _ends(selection, parts, span)
+        if ends is not None:
+            first, last = ends
             row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=True)})
             group = tuple(scalar(grouping.expression.sql)(row) for grouping in planned.query.group_by)
             found.setdefault((first, last, *group), []).append(row)
@@ -115,21 +110,28 @@ def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan
     return found
 
 
+def _ends(selection: Selection, parts: Sequence[Row | None], span: RowSpan) -> tuple[int, int] | None:
+    """The first and the last end at which a row stands that a round reports; None if it reports none."""
+    pairs = [(part, strand.window) for part, strand in zip(parts, selection.strands, strict=True) if part]
+    first = max(first_end_after(window, part[TICK]) for part, window in pairs)
+    last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
+    if span.first is not None and first < span.first:
+        if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):
+            return None
+        first = span.first
+    return (first, last) if first <= last and (span.last is None or first <= span.last) else None
+
+
 def _with_ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> Iterator[Row]:
     """Rows where they enter, with the end of the first window without them."""
     slide, length = rows.window.slide_ticks, rows.window.range_ticks
     for selection in rows.selections:
         held = [passing(strand, streams) for strand in selection.strands]
         for parts in joined_tuples(selection, held, TICK):
-            pairs = list(zip(parts, (strand.window for strand in selection.strands), strict=False))
-            first = max(first_end_after(window, part[TICK]) for part, window in pairs)
-            last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
-            if span.first is not None and first < span.first:
-                if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):
-                    continue
-                first = span.first
-            if first <= last and (span.last is None or first <= span.last):
-                row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=False)})
+            ends = _ends(selection, parts, span)
+            if ends is not None:
+                first, last = ends
+                row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=True)})
                 scope = row if len(selection.strands) > 1 else parts[0]
                 values = [scalar(column.expression.sql)(scope) for column in selection.columns]
                 named = dict(zip((column.name for column in rows.columns), values, strict=True))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hypothesis import strategies as st
 
+from support.cut_rounds import CutRounds, Row, Rows
 from support.join_looms import registered
 from windloom.model import DataType, Query, Stream
-from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.testing.rows import (
     StandingRow,
     answer_aggregated,
@@ -22,8 +21,7 @@ from windloom.testing.rows import (
     standing,
 )
 
-Row = dict[str, Any]
-Rounds = Sequence[Mapping[str, Sequence[Row]]]
+Rounds = Sequence[Rows]
 
 COLUMNS = {name: DataType.parse(kind) for name, kind in {"tick": "bigint", "k": "string", "i": "int"}.items()}
 #: With different delays, so that the frontiers of streams differ.
@@ -84,26 +82,11 @@ TYPES = REGISTRY.types()
 
 
 @dataclass(frozen=True)
-class RowRounds:
+class RowRounds(CutRounds):
     """What each round brings; the end of all streams follows."""
 
     rounds: Rounds
     streams: Mapping[str, Stream]
-
-    def arrived(self, rounds: int) -> dict[str, list[Row]]:
-        """All tuples of the first rounds, by stream."""
-        return {name: [row for batch in self.rounds[:rounds] for row in batch.get(name, ())] for name in self.streams}
-
-    def frontier(self, name: str, rounds: int) -> int:
-        """How far a stream has come after so many rounds; the end comes after all of them."""
-        if rounds > len(self.rounds):
-            return TICK_MAX
-        ticks = [row["tick"] for row in self.arrived(rounds)[name]]
-        return max(ticks) - self.streams[name].delay_ticks if ticks else TICK_MIN
-
-    def closed(self, query: Query, rounds: int) -> int:
-        """Up to where the windows of a query are closed after so many rounds: the least frontier of its streams."""
-        return min(self.frontier(name, rounds) for name in query.streams)
 
     def expected(self, query: Query) -> dict[int, list[Row]]:
         """By round: what it reports of the windows that it closes, of all tuples that have arrived by then."""

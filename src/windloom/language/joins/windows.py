@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from windloom.errors import QueryError
 from windloom.language.bracket import Pace, names_slide, parse_bracket
@@ -16,7 +17,7 @@ from windloom.model import Window, format_duration
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """The window of each source. One that says only its range takes slide and ends from the first that says more."""
     for from_source in sources:
-        _check(from_source, source)
+        _JOINED.check(from_source, source)
     leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
     first = parse_bracket(leader.bracket or (), leader.bracket_span, source)
     pace = Pace(first.slide_ticks, first.end_ticks)
@@ -32,20 +33,31 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     return found
 
 
-def _check(from_source: FromSource, source: Source) -> None:
-    if from_source.bracket is None:
-        hint = (
-            f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]; "
-            "if another source has a SLIDE, a RANGE is enough"
-        )
-        raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
-    why = ""
-    if is_row_bracket(from_source.bracket):
-        why = "windows of rows cannot be joined: positions of two streams have no instant in common"
-    elif is_session_bracket(from_source.bracket):
-        why = "session windows cannot be joined: those of two streams do not end together"
-    if why:
-        raise source.error(why, from_source.bracket_span, "join windows of time, [RANGE 1 hour SLIDE 5 minutes]")
+@dataclass(frozen=True, slots=True)
+class TimeOnly:
+    """What is said to somebody who writes no window, or another window than one of time."""
+
+    missing: str  # how else it can be written
+    of_rows: str
+    of_sessions: str
+    hint: str
+
+    def check(self, from_source: FromSource, source: Source) -> None:
+        if from_source.bracket is None:
+            hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{self.missing}"
+            raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
+        if is_row_bracket(from_source.bracket):
+            raise source.error(self.of_rows, from_source.bracket_span, self.hint)
+        if is_session_bracket(from_source.bracket):
+            raise source.error(self.of_sessions, from_source.bracket_span, self.hint)
+
+
+_JOINED = TimeOnly(
+    "; if another source has a SLIDE, a RANGE is enough",
+    "windows of rows cannot be joined: positions of two streams have no instant in common",
+    "session windows cannot be joined: those of two streams do not end together",
+    "join windows of time, [RANGE 1 hour SLIDE 5 minutes]",
+)
 
 
 def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:

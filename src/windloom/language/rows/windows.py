@@ -9,14 +9,18 @@ from sqlglot import Token
 from windloom.errors import WindloomError
 from windloom.language.bracket import Duration
 from windloom.language.from_sources import FromSource, Joined
-from windloom.language.joins.windows import read_windows
-from windloom.language.row_bracket import is_row_bracket
-from windloom.language.session_bracket import is_session_bracket
+from windloom.language.joins.windows import TimeOnly, read_windows
 from windloom.language.statement import Statement
 from windloom.language.tokens import Source, Span
 from windloom.model import LandmarkWindow, TimeWindow, Window
 
 _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
+_REPORTED = TimeOnly(
+    ", or join it WITHIN a duration",
+    "rows are not reported for windows of rows",
+    "rows are not reported for session windows",
+    "use windows of time, [RANGE 1 hour SLIDE 5 minutes]",
+)
 
 
 def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
@@ -24,7 +28,7 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     if is_interval_join(sources):
         return _intervals(sources, source)
     for from_source in sources:
-        _check(from_source, source)
+        _REPORTED.check(from_source, source)
     found = read_windows(sources, source)
     for from_source, window in zip(sources, found, strict=True):
         if isinstance(window, LandmarkWindow):
@@ -69,19 +73,6 @@ def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
         for other in range(place + 1):
             reach[other] = max(reach[other], ticks)
     return [TimeWindow(ticks, 1) for ticks in reach]
-
-
-def _check(from_source: FromSource, source: Source) -> None:
-    if from_source.bracket is None:
-        hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes], or join it WITHIN a duration"
-        raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
-    why = ""
-    if is_row_bracket(from_source.bracket):
-        why = "rows are not reported for windows of rows"
-    elif is_session_bracket(from_source.bracket):
-        why = "rows are not reported for session windows"
-    if why:
-        raise source.error(why, from_source.bracket_span, "use windows of time, [RANGE 1 hour SLIDE 5 minutes]")
 
 
 def has_distances(statement: Statement) -> bool:
