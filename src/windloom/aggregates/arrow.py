@@ -33,7 +33,7 @@ _ARROW = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The type of a column of grouping values or of answers; of nested types, it knows arrays and structs.
+    """The type of a column of grouping values or of answers; arrays and structs are the nested types it knows.
 
     >>> arrow_type(DataType.parse("array<struct<value:decimal(10,2),count:bigint>>")).value_type.field("count").type
     DataType(int64)

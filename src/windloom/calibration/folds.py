@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Two streams of as many tuples over so many slices of a second, joined on keys; the first is grouped too."""
+    """Two streams with the same number of tuples over slices of a second, joined on keys; the first is grouped too."""
 
     keys: int
     groups: int

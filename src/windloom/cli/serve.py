@@ -135,7 +135,7 @@ def serve(
 
     The page is at http://127.0.0.1:8470, the API under /api/v1, figures for Prometheus at /metrics. Only this machine
     is served unless --host says otherwise, which needs tokens and TLS: docs/service.md. SIGTERM and Ctrl-C stop after
-    the round that runs; the same command goes on where it was.
+    the current round; the same command continues where it stopped.
     """
     place_of, limits_of = _service_parts()
     check_plan_options(strategy, slicing, technique, intake, joins, fold)

@@ -37,7 +37,7 @@ def decode(data: bytes) -> State:
 
 
 def restored_state(state: State, plan: Plan) -> State:
-    """A decoded state with the plan's definitions of aggregates, of which a file has but the columns."""
+    """A decoded state with the plan's definitions of aggregates; a file holds only their columns."""
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
         held, owing = cells.get(partial_set.number), owed.get(partial_set.number)

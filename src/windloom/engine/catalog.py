@@ -98,7 +98,7 @@ class Registry:
         return {name: source.current for name, source in self._versions.items()}
 
     def _replace_source(self, made: Stream) -> None:
-        """Takes over the real columns of a stream or relation, of which there may have been a declaration."""
+        """Takes over the real columns of a stream or relation, which may have been declared before."""
         name = made.name
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.

@@ -56,8 +56,8 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     """What is known of the set that answers the queries, all of one identity.
 
     A given figure takes precedence over an observed one, and that over an assumed one; but plans of a running stream
-    follow what it brings, whatever was given. A given rate is that of the whole stream; of it, a set has the share that
-    its predicate was seen to let through.
+    follow what it brings, whatever was given. A given rate is that of the whole stream; a set has the share of it
+    that its predicate was seen to let through.
     """
     if stream.is_relation:
         return _relation_statistics(stream, known)

@@ -20,7 +20,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class StreamEstimate:
-    """`rate` is of tuples per second of event time, `round` the seconds of event time that pass per round.
+    """`rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
 
     `conditions` are, by SQL, the shares of tuples that satisfy a condition.
     """

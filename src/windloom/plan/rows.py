@@ -22,7 +22,7 @@ from windloom.plan.statistics import ASSUMED, DEFAULT_ROUND_SECONDS, Origin
 class StrandRate:
     """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys.
 
-    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed. A round is of
+    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed. A round spans
     `round_seconds` of event time.
     """
 

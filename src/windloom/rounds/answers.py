@@ -52,7 +52,7 @@ NOTHING = (0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: of each query, by name, the windows that end in `(after, until]`.
+    """What one step answers: for each query, by name, the windows that end in `(after, until]`.
 
     `earlier` are answers of windows that were closed before late tuples came, and so see other cells.
     """
@@ -86,7 +86,7 @@ class Answers:
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
-        """What was folded of joins, by place, of which other shards fold parts too: see `rounds.joins.divided`."""
+        """The folded cells of joins, by place, that other shards fold parts of too: see `rounds.joins.divided`."""
         found: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             for number, cells in join_folds(

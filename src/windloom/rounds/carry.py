@@ -199,7 +199,7 @@ def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
-    """From which window on a new join is exact, which it is where all its sides are; nothing if it is from the first.
+    """The window from which a new join is exact, which is where all its sides are; empty if that is the first one.
 
     `exact` says that of its sides, by name. A landmark is moved to where its side is exact.
     """

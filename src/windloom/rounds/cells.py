@@ -99,7 +99,7 @@ def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
 
 
 def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
-    """Only some cells, of which `wanted` has one entry each."""
+    """Only some cells; `wanted` has one entry per cell."""
     if wanted.all():
         return cells
     lifted = tuple(keep(component, wanted) for component in cells.lifted)
@@ -108,7 +108,7 @@ def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
 
 
 def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
-    """Only cells of some groups, of which `wanted` has one entry each."""
+    """Only the cells of some groups; `wanted` has one entry per group."""
     if wanted.all():
         return cells
     sizes = np.diff(cells.group_bounds)

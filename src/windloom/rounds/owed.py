@@ -61,7 +61,7 @@ def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """How far members of sets are answered, of those that are behind: a side is where the last of its joins is."""
+    """How far members of sets that are behind are answered; a side is as far as the last of its joins."""
     found = dict(answered)
     for join in plan.joins:
         if join.name in answered:
@@ -87,7 +87,7 @@ class Lineage:
         return (*held(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
-        """The cells with those of the first so many later rounds; None if there are none."""
+        """The cells together with those of the first `rounds` later rounds; None if there are none."""
         return _merged([*self.parts, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:

@@ -182,7 +182,7 @@ def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[Aske
 
 
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
-    """Up to where queries are answered after the round, of those for which this is not up to where they are closed."""
+    """Up to where queries are answered after the round, for those that are not answered up to where they are closed."""
     found = {}
     for planned in plan.queries if postponed else ():
         query = planned.query

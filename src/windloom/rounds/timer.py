@@ -9,7 +9,7 @@ from windloom.rounds.block import Block
 
 
 class Timer:
-    """Seconds that makers of blocks have worked; those in which nobody reads what they have made do not count.
+    """Seconds that makers of blocks have worked; time in which they wait for a reader does not count.
 
     Before each block, `give_way` may wait for what comes first.
     """

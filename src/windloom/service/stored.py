@@ -70,7 +70,7 @@ class StoredAnswers:
         return rows.take(order[-limit:])
 
     def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
-        """Newest first, of the tables that hold the query with the columns it has now."""
+        """The files, newest first, of the tables that hold the query with the columns it has now."""
         tables = [
             table
             for table, about in self._manifest().items()

@@ -30,7 +30,7 @@ def last_end(query: Query, ticks: Iterable[int], closed: int | None = None) -> i
 
 
 def changes(query: Query, answers: Sequence[Row], last: int) -> list[dict[str, Any]]:
-    """The changes from window to window, up to the window that ends at `last`, of all answers of a query."""
+    """The changes from window to window in all answers of a query, up to the window that ends at `last`."""
     slide, groups = query.window.slide_ticks, [grouping.name for grouping in query.group_by]
     by_window = {(row["window_end"], _key(row, groups)): row for row in answers}
     found = []

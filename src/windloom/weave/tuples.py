@@ -111,7 +111,7 @@ class Tuples:
         return self._once((groups, edges), make)
 
     def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
-        """The cells of a grouping, of the tuples with these bits, by pauses longer than the gap."""
+        """The cells of a grouping over the tuples with these bits, divided by pauses longer than the gap."""
 
         def make() -> Grid:
             chosen = self.chosen(bits)

@@ -15,7 +15,7 @@ from windloom.rounds.step import StepCounts
 
 @dataclass(frozen=True, slots=True)
 class ShardNote:
-    """`state`, `answers` and `folds` name files, of the last two where there is something for the driver to finish.
+    """`state`, `answers` and `folds` name files; the last two only where the driver has something to finish.
 
     `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
     are rows that the task has written to where the sink keeps them. `took` are the seconds of its answers, by the name
@@ -94,7 +94,7 @@ def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
 
 
 def took_of(notes: Iterable[ShardNote]) -> dict[str, float]:
-    """The seconds of answers, of all shards together."""
+    """The seconds of answers, added up over all shards."""
     found: dict[str, float] = {}
     for note in notes:
         for name, seconds in note.took.items():

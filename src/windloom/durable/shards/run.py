@@ -30,7 +30,7 @@ from windloom.rounds.timer import Timer
 class ShardRound:
     """What every shard of a round is told: the same plan, frontiers and facts about the past.
 
-    `input` lacks the cells of streams, of which every shard has its own. `left` is the state that the last round left,
+    `input` lacks the cells of streams: every shard has its own. `left` is the state that the last round left,
     without these cells: what is kept of which set, and which windows are closed, holds for all shards together and is
     the driver's to say. It is in terms of `previous`, if that is another plan. Versions of relations are the driver's
     too: every shard is sent all cells of them.

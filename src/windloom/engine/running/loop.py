@@ -58,9 +58,9 @@ def _ignore(_: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of a round while it runs: that its step is done, rows made so far, that all of it is done.
+    """Who is told about a round while it runs: that its step is done, how many rows are made, that all of it is done.
 
-    And that it waits for a sink, or with None that it goes on.
+    `waiting` is called when the round waits for a sink, and with None when it goes on.
     """
 
     stepped: Callable[[Outcome], None] = _ignore

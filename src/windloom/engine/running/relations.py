@@ -117,7 +117,7 @@ class Relations:
         return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
     def taken_now(self, plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-        """The cells of a version for a plan that no round runs with: of a question that is asked once.
+        """The cells of a version for a plan that no round runs with: that of a question, which is asked once.
 
         It is the version that the last round has seen, if any round has.
         """

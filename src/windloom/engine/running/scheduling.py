@@ -54,7 +54,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a round's answers took: seconds by unit, predicted and measured; of the round in all, and without them."""
+    """Seconds of a round: predicted and measured ones of answers by unit, those of all answers, and those of the rest."""
 
     units: Mapping[str, tuple[float, float]]
     answers: float
@@ -180,7 +180,7 @@ class Scheduling:
         )
 
     def told(self, plan: Plan, before: State, after: State, elapsed: float) -> Told:
-        """What is told of a round that took `elapsed` seconds.
+        """What is reported about a round that took `elapsed` seconds.
 
         With a budget, all queries have deadlines that count; without one, those that name one.
         """

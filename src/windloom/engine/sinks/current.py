@@ -149,7 +149,7 @@ class CurrentSink(Sink):
 
 
 def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
-    """The rows of one of so many queries, without its name."""
+    """The rows of one query of a table that holds `queries` of them, without the column that names it."""
     own = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
     return own.drop_columns("query")
 
@@ -161,7 +161,7 @@ def last_end(query: Query, until: int) -> int:
 
 
 def _identity(query: Query) -> str:
-    """The meaning of a query, if it is of aggregates: spelled otherwise, it goes on with its table."""
+    """What a query of aggregates means: if only its spelling changes, it continues with its table."""
     if query.rows is not None:
         return query.text
     parts: list[object] = [

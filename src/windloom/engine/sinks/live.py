@@ -67,7 +67,7 @@ class LiveSink:
 
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
-    """What was there, and what a round brings; of row queries that report something in it, only the latter.
+    """What was there and what a round brings; row queries that report something in the round keep only the latter.
 
     All rows of a window come in one round. If that comes again, after a crash, they must not be there twice.
     """
@@ -79,7 +79,7 @@ def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
 
 
 def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group: that of the window that ends last; of a row query, all rows of that window."""
+    """The row of each query and group in the window that ends last; for a row query, all rows of that window."""
     found = [_last_window(rows, query) for query in sorted(info.rows)]
     # A column may be a group of one query and an aggregate of another.
     for groups in dict.fromkeys(own for query, own in info.queries.items() if query not in info.rows):

@@ -145,7 +145,7 @@ class ParquetStore:
             raise _unwritable(self._out, cause) from cause
 
     def _complete(self, round: int) -> None:
-        """A table without rows still has a schema to read; what Spark notes for itself is of no use to readers."""
+        """A table without rows still gets a schema to read; files that Spark writes for itself are removed."""
         for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
             note.unlink()
         for number, name in enumerate(self._names):

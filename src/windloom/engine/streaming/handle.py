@@ -231,7 +231,7 @@ class Handle(AnswerViews):
     # ---- answers ------------------------------------------------------------------------------------------------
 
     def arrow(self, name: str) -> pa.Table:
-        """The rows of a query that the sink holds, of all rounds so far (of a live sink: the latest of each group)."""
+        """The rows of a query that the sink holds, from all rounds so far (a live sink: the latest of each group)."""
         plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
@@ -311,7 +311,7 @@ class Handle(AnswerViews):
     ) -> Change:
         """Replace a query by another one; its first window is reported as for a query that is added.
 
-        One that differs only in how urgent it is goes on where it was.
+        A query that changes only its urgency keeps its cells and windows.
         """
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))

@@ -77,7 +77,7 @@ class LiveQueries:
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
 
     def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
-        """The record after `record`, of the same queries with other choices."""
+        """The record after `record`, with the same queries and other choices."""
         known = self.known()
         found = replace(
             record,

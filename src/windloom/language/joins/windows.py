@@ -35,7 +35,7 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 @dataclass(frozen=True, slots=True)
 class TimeOnly:
-    """What is said to somebody who writes no window, or another window than one of time."""
+    """The errors for a source that has no window, or another window than one of time."""
 
     missing: str  # how else it can be written
     of_rows: str

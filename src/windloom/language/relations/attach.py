@@ -56,7 +56,7 @@ class _Base:
     merged: set[str] = field(default_factory=set)
 
     def scope(self, more: Attached) -> EnrichedNames:
-        """The names in the condition of one more relation, of which every column can be named there."""
+        """The names in the condition of one more relation, which may name every column of that relation."""
         own, every = self.names, (*self.attached, more)
         columns = {
             attached.column(name): kind for attached in every for name, kind in attached.relation.columns.items()
@@ -194,7 +194,7 @@ class _Attaching:
         return following
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
-        """What it was joined with; of the first source, what the next one was joined to it with."""
+        """The conditions it was joined with; for the first source, those of the source that follows it."""
         if source.joined is not None:
             return self._brought[self._side(source)]
         return self._brought[self._side(self._clause.named[1])]

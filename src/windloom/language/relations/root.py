@@ -16,8 +16,8 @@ from windloom.model import JoinKind
 def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | None:
     """The statement with another first side, if that is a relation; None if it is a stream.
 
-    A relation that is joined by INNER may as well come later. One that keeps its rows cannot: at which ends it would
-    have rows without a match, nobody says.
+    A relation that is joined by INNER may as well come later. One that keeps its rows cannot: nothing says at which
+    ends its rows without a match would be reported.
     """
     names = statement.names
     assert isinstance(names, JoinNames)

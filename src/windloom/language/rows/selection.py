@@ -46,7 +46,7 @@ class _StrandBuilder:
 
 
 class SelectionReader:
-    """Reads FROM source by source, then WHERE; select list or grouping and aggregates are read by whoever asks."""
+    """Reads FROM source by source, then WHERE; the caller reads the select list, or grouping and aggregates."""
 
     def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
         self._statement = statement
@@ -278,7 +278,7 @@ def _is_star(node: exp.Expr) -> bool:
 
 
 def _in_order(statement: Statement) -> tuple[FromSource, ...]:
-    """The sources in the order of their names: that of FROM, but for a RIGHT join, which is a LEFT one turned round."""
+    """The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged."""
     sources = statement.clause.sides if statement.is_join else statement.clause.sources
     rights = [source for source in sources if source.joined is not None and source.joined.is_right]
     if rights and len(statement.clause.named) > 2:

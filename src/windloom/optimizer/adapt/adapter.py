@@ -161,7 +161,7 @@ class Adapter:
         return Adapted(self.moves, self.switches, self.verdicts)
 
     def switched(self, seconds: float) -> None:
-        """A switch was recorded, for which a plan was made in so many seconds."""
+        """Notes that a switch was recorded; `seconds` is how long its plan took to make."""
         self.prices = self.prices.after(seconds, recompiles=False)
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:
 
 
 def no_pause() -> None:
-    """For whoever waits for the result."""
+    """Does not pause: the caller waits for the result."""
 
 
 @dataclass(frozen=True, slots=True)

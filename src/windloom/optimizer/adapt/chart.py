@@ -45,7 +45,7 @@ Region = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChartOptions:
-    """`parts` per dimension (k in source B), at most so many `dimensions` (l), and how they are cut."""
+    """`parts` per dimension (k in source B), the most `dimensions` (l), and how they are cut."""
 
     parts: int = 10
     dimensions: int = 3
@@ -110,7 +110,7 @@ class Axis:
         return self.low + (self.high - self.low) * part / self.parts
 
     def centre(self, part: int) -> float:
-        """The middle of a part; of a regular one that lies before the first, its end."""
+        """The middle of a part; for what lies before the first part of a regular axis, the end of it."""
         middle = self.edge(part + 0.5)
         return middle if middle > 0 else self.edge(part + 1) or self.edge(1)
 

@@ -86,7 +86,7 @@ def _keeping(partial_set: PartialSet, constants: Constants) -> float:
 
 
 def _held(partial_set: PartialSet) -> float:
-    """Bytes of the cells that windows were answered from; of a list, each tuple is taken to add a value."""
+    """Bytes of the cells that windows were answered from; each tuple is taken to add a value to a list."""
     statistics = partial_set.statistics
     seconds = statistics.kept_seconds + statistics.round_seconds
     cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0]) * seconds

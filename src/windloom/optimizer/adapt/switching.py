@@ -47,8 +47,8 @@ class Stays:
 class Prices:
     """Seconds that switches have cost, on average.
 
-    Of one for which Spark compiles, that is how much longer than expected the first round took; of others, how long it
-    took to make the plan.
+    If Spark has to compile for a switch, its price is how much longer than expected the first round took; otherwise it
+    is the time to make the plan.
     """
 
     recompiling: float = RECOMPILING

@@ -51,7 +51,7 @@ class Worker(Protocol):
 
 
 class AtOnce:
-    """Does every task when it is given; for tests, and where nobody waits."""
+    """Does every task as soon as it is given; for tests, and where nothing waits for it."""
 
     failure: BaseException | None = None
 

@@ -65,7 +65,7 @@ def weaveability_of(tree: Tree, slicing: Slicing) -> float:
 def costed_techniques(
     components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
 ) -> tuple[str, ...]:
-    """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
+    """Cost names of the techniques that answer something, or of all if none does: COUNT(*) is kept in any case."""
     pairs = list(zip(components, techniques, strict=True))
     asked = [
         (planned, name) for planned, name in pairs if any(planned.component in query.components for query in queries)

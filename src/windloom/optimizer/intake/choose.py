@@ -170,7 +170,7 @@ def _alike(
     constants: Constants,
     recorded: str | None,
 ) -> Scan:
-    """One scan for all sets, of the way that was recorded, or else asked for, or else is predicted to be cheaper."""
+    """One scan for all sets, in the way that was recorded, or else asked for, or else is predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)

@@ -108,7 +108,7 @@ def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edg
 
 
 def _values(folded: Folded) -> int:
-    """How many values are computed for every match: of a component, and whether there is one."""
+    """How many values are computed for every match: those of a component, and whether there is one."""
     if isinstance(folded, Summed):
         return len(folded.products) + (folded.counted is not None)
     return 2 if isinstance(folded, Carried) else 4

@@ -38,7 +38,7 @@ class Size:
 
 
 def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fast: Sequence[int] = ()) -> Order:
-    """The cheapest of all orders of up to 6 inputs; of more, of those near a first one.
+    """The cheapest of all orders for up to 6 inputs; beyond that, the cheapest of those near a first one.
 
     The heuristic takes the first order and those in which the fast inputs are moved up, independently of each other.
     """
@@ -92,7 +92,7 @@ def probe_cost(windows: Sequence[JoinedWindow], order: Order) -> float:
 
 
 def probe_order(windows: Sequence[JoinedWindow]) -> Order:
-    """The global order of least cost; of many inputs, the heuristic's: by selectivity, with fast streams moved up."""
+    """The global order of least cost; for many inputs the heuristic's: by selectivity, with fast streams moved up."""
     mean = sum(joined_window.rate for joined_window in windows) / len(windows)
     fast = sorted(
         (i for i, joined_window in enumerate(windows) if joined_window.rate > mean), key=lambda i: -windows[i].rate

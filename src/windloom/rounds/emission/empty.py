@@ -79,7 +79,7 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
 
 
 def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:
-    """What an aggregate is over no rows, so many times."""
+    """What an aggregate is over no rows, `count` times."""
     aggregate = planned.query.aggregates[planned.columns[column]]
     if aggregate.function in _COUNTS:
         return pa.repeat(pa.scalar(0, kind), count)

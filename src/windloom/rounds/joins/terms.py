@@ -106,7 +106,7 @@ class Terms:
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: Carried) -> tuple[Term, ...]:
-        """Its values, and whether there is one; of lists only the values, as a list tells by itself."""
+        """Its values, and whether there is one; lists need only the values, because an empty list tells by itself."""
         part, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
         every = joined(part, *weights)

@@ -52,7 +52,7 @@ class Coverage:
         return self.wheres is None or (where is not None and where in self.wheres)
 
     def is_kept_by(self, store: Store) -> bool:
-        """Whether it goes on to be true of tuples that a store keeps."""
+        """Whether it stays true of tuples that the store will keep."""
         if not set(self.columns) <= set(store.columns):
             return False
         if store.wheres is None:

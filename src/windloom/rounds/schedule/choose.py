@@ -21,7 +21,7 @@ STARVING_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """`windows` has how many of its windows a task answers, of those that are answered; `seconds` are predicted."""
+    """`windows` is the number of windows that each chosen task answers; `seconds` are predicted."""
 
     windows: Mapping[Task, int]
     seconds: float
@@ -31,7 +31,7 @@ class Chosen:
 def choose(
     tasks: Sequence[Task], schedule: Schedule, costs: JointCosts, seconds: float, round_seconds: float
 ) -> Chosen:
-    """What to answer in so many seconds; something in any case, unless all of it is in no hurry."""
+    """What to answer in `seconds`; there is always something, unless no task is in a hurry."""
     every = _Taking(costs)
     for task in tasks:
         every.take(task, task.windows)

@@ -42,7 +42,7 @@ class Due:
     closed: int
 
     def end_of(self, windows: int) -> int:
-        """Where the last of so many windows ends."""
+        """Where the last of the next `windows` windows ends."""
         return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
 
     def late(self, now: int, counting_from: int) -> tuple[int, float]:

@@ -20,5 +20,5 @@ LIVES: dict[str, Life] = {
 
 
 def life_of(window: Window) -> Life:
-    """The life of a query's windows; of a set, that of any of its windows."""
+    """The life of a query's windows; all windows of a set have the same."""
     return LIVES[window.kind]

@@ -33,7 +33,7 @@ _Task = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a round takes in, left on the executors, and what was told of it."""
+    """What a round takes in, which stays on the executors, and what the driver was told about it."""
 
     frame: DataFrame
     told: Told

@@ -27,7 +27,7 @@ _FEW_BYTES = 16 << 20
 def batch_views(
     streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[AskedRows]
 ) -> TupleViews:
-    """All tuples, of which none may be without a time."""
+    """Views of all tuples; none of them may be without a time."""
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:

@@ -213,7 +213,7 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
     """The declared column that each field names; none at all if the first line holds data.
 
-    A header names the time column, or most of its fields are names of columns; of a relation, any of them.
+    A header names the time column, or most of its fields are names of columns; for a relation, one field is enough.
     """
     named = [stream.find_column(field.strip()) for field in row]
     known = sum(name is not None for name in named)

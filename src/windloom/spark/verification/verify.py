@@ -114,7 +114,7 @@ def spark_window_frame(
 def verify_query(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
 ) -> Verification:
-    """Compares answers with Spark's own, of the streams that the query reads."""
+    """Compares answers with Spark's own over the streams that the query reads."""
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
