@@ -54,7 +54,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of a round: predicted and measured ones of answers by unit, those of all answers, and those of the rest."""
+    """Seconds of a round: predicted and measured ones by unit, those of all answers, and those of the rest."""
 
     units: Mapping[str, tuple[float, float]]
     answers: float
