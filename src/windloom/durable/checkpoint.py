@@ -44,7 +44,7 @@ from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
-#: Commits of so many rounds are always kept, because they hold what the rounds have observed.
+#: Commits of this many rounds are always kept, because they hold what the rounds have observed.
 LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2

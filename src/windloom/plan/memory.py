@@ -27,7 +27,7 @@ ROUNDS, DECAY = 16, 0.25
 LONGEST = 4.0
 #: Rounds that differ by this factor from what was remembered, two in a row, are a leap.
 LEAP = 4.0
-#: A trend is certain if it is this many times its standard error, over at least so many rounds.
+#: A trend is certain if it is this many times its standard error, over at least this many rounds.
 CERTAIN, LEAST_ROUNDS = 3.0, 4
 
 

@@ -236,7 +236,7 @@ def _aligned(
     if cells is None or (
         partial_set.is_relation and any(component not in places for component in partial_set.components)
     ):
-        return None  # a version of which more is needed is taken again
+        return None  # if more of a version is needed, it is taken again
     if before.components != partial_set.components:
         lifted = tuple(
             cells.lifted[places[component]] if component in places else neutral(component, len(cells))

@@ -16,7 +16,7 @@ from windloom.weave.tuples import SIGNATURE_BITS
 
 Ints = NDArray[np.int64]
 
-#: Signatures are told apart in a sample of so many tuples.
+#: Signatures are told apart in a sample of this many tuples.
 SAMPLE = 1 << 12
 
 

@@ -82,7 +82,7 @@ class Shield:
     def _forget(self, task: asyncio.Future[None]) -> None:
         self._given_up.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody complains of it
+            task.exception()  # retrieved, so that asyncio does not report it as never retrieved
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, Problem] | None:
         host = headers.get("host", "")

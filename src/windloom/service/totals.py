@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from windloom.engine.running.progress import RoundProgress
 
-#: Rates are over the rounds of so many seconds.
+#: Rates are over the rounds of this many seconds.
 _SPAN = 60.0
 
 

@@ -19,7 +19,7 @@ from windloom.plan.scans import Kept, WovenScan
 from windloom.rounds.rows.kept import TupleFile
 from windloom.weave.tuples import SIGNATURE_BITS
 
-#: What is kept of a stream is divided into so many stretches of time, which expire one after another.
+#: What is kept of a stream is divided into this many stretches of time, which expire one after another.
 STRETCHES = 8
 #: More files than this are not written at a time; a round that brings more stretches writes some in several files.
 _MOST_OPEN = 32

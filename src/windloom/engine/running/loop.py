@@ -49,7 +49,7 @@ from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
 
-#: Answers to questions can be repaired across so many rounds.
+#: Answers to questions can be repaired across this many rounds.
 REPAIRED_ROUNDS = 64
 
 

@@ -24,7 +24,7 @@ from windloom.rounds.state import State
 LEAST_SHARE = 0.25
 #: Rounds that are learned from; one that is r rounds old weighs e^(−0.25·r), as for other estimates.
 LEARNED_ROUNDS, DECAY = 16, 0.78
-#: What units cost is predicted again after so many rounds, with what they have shown meanwhile.
+#: What units cost is predicted again after this many rounds, with what they have shown meanwhile.
 PREDICTED_ROUNDS = 8
 
 
@@ -252,7 +252,7 @@ class Deciding:
             for name, seconds in outcome.took.items()
             if name not in rows
         }
-        # Shards answer in tasks, so many at a time, before sinks are given the rows.
+        # Shards answer in tasks, several at a time, before sinks are given the rows.
         answers = self._watch.seconds.get("answers", 0.0) + outcome.answered_before
         answers = max(0.0, answers - sum(seconds for name, seconds in outcome.took.items() if name in rows))
         return Measured(units, answers, max(0.0, self._watch.elapsed - elapsed - answers))

@@ -22,7 +22,7 @@ from windloom.plan.physical import Plan
 Corrected = Callable[[RoundCost, Choices], RoundCost]
 #: Called between two steps of planning, so that a thread beside the rounds does not hold them up.
 Pause = Callable[[], None]
-#: A better candidate is varied again, at most so many times.
+#: A better candidate is varied again, at most this many times.
 _MOST_STEPS = 4
 #: Another candidate replaces the optimizer's own if its utility is less by this share.
 _CLEARLY = 0.01

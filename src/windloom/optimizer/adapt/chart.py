@@ -33,7 +33,7 @@ from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 
-#: A chart has at most so many regions between its ends.
+#: A chart has at most this many regions between its ends.
 MOST_REGIONS = 10_000
 #: The ratio of the two ends of a geometric dimension: for amounts, and for shares of tuples.
 SPAN, SHARE_SPAN = 1e5, 1e3

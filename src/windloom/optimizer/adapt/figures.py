@@ -24,7 +24,7 @@ from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
 from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY
 
-#: At most so many groupings, and so many predicates, of a basin have figures.
+#: The most groupings, and the most predicates, of a basin that have figures.
 MOST_ALIKE = 8
 
 

@@ -15,7 +15,7 @@ from windloom.optimizer.adapt.figures import Figure
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.plan.physical import Plan
 
-#: A forecast holds while no figure has moved by more than this factor, and for so many rounds.
+#: A forecast holds while no figure has moved by more than this factor, and for this many rounds.
 FAR, OLD = 1.25, 32
 #: Beyond this factor nothing is extrapolated.
 _FARTHEST = 8.0

@@ -18,7 +18,7 @@ from typing import Protocol
 Task = Callable[[], None]
 #: Optional tasks may take this share of the time of rounds.
 OPTIONAL_SHARE = 0.01
-#: After a step, the thread pauses for so many times as long as the step took, and at most for so many seconds.
+#: After a step, the thread pauses for this many times as long as the step took, and at most for this many seconds.
 PAUSE, LONGEST_PAUSE = 3.0, 0.5
 #: No more of one urgency wait; the oldest are forgotten.
 MOST_WAITING = 64

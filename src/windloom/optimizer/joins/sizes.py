@@ -24,7 +24,7 @@ def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[
 def _size(join: Join, side: int, known: Statistics, observed: Sequence[LinkEstimate]) -> SideSize:
     window, columns = join.sides[side].window, len(join.sides[side].group_by)
     seconds = known.round_length if window.extent_ticks is None else window.extent_ticks / TICKS_PER_SECOND
-    # Tuples come at random: so many groups have had one within the window.
+    # Tuples come at random: this is how many groups have had one within the window.
     rows = known.groups * -expm1(-known.event_rate * seconds / known.groups)
 
     def values(places: int) -> float:

@@ -66,7 +66,7 @@ class _WholeProducts:
         left, right = numbers_of(parts, parent), numbers_of(parts, child)
         assert not isinstance(left, AddFloat)
         assert not isinstance(right, AddFloat)
-        self.safe = 0  # so many matches cannot exceed 64 bits
+        self.safe = 0  # this many matches cannot exceed 64 bits
         if isinstance(left, AddInt) and isinstance(right, AddInt):
             sizes = [
                 partner.once(("size", parts), partial(_size, add_int))

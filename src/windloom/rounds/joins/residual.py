@@ -19,7 +19,7 @@ from windloom.rounds.groups import number_groups
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.rows import FoldTypes, Residual
 
-#: Up to so many pairs of values a condition is tested for all of them, beyond for those that meet.
+#: Up to this many pairs of values, a condition is tested on all pairs; beyond, only on those that meet.
 MOST_TABLE = 1 << 22
 #: Pairs that are tested at a time.
 _TESTED = 1 << 20

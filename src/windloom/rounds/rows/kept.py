@@ -130,7 +130,7 @@ def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, 
         ):
             since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
             coverages.append(replace(wanted, since=since))
-        # Files of which nothing goes on to be known are of no use.
+        # A file is of no use if nothing is known any more about what it holds.
         found[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
     return found
 

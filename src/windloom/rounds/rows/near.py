@@ -24,7 +24,7 @@ from windloom.rounds.rows.spans import AskedRows, RowSpan, needed_from, needed_u
 
 Ints = NDArray[np.int64]
 
-#: About so many pairs are made at a time.
+#: About this many pairs are made at a time.
 BLOCK_PAIRS = 1 << 20
 
 

@@ -26,7 +26,7 @@ from windloom.rounds.rows.spans import RowSpan
 
 Ints = NDArray[np.int64]
 
-#: About so many rows are answered at a time.
+#: About this many rows are answered at a time.
 BLOCK_ROWS = 1 << 20
 
 

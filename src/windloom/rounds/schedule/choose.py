@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windloom.rounds.schedule.registry import Schedule
 from windloom.rounds.schedule.tasks import JointCosts, Task
 
-#: After so many rounds, a task that was passed over comes first, with this share of the time.
+#: After this many rounds, a task that was passed over comes first, with this share of the time.
 MOST_PASSES = 16
 STARVING_SHARE = 0.25
 

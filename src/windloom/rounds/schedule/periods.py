@@ -9,7 +9,7 @@ from math import prod
 
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Up to so many combinations of periods are all tried; of more, one period after the other is improved, so often.
+#: Up to this many combinations of periods are all tried; beyond, one period after the other is improved, this often.
 MOST_COMBINATIONS, MOST_SWEEPS = 512, 4
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-#: Up to so many tuples of all strands together are few.
+#: Up to this many tuples, of all strands together, count as few.
 FEW_TUPLES = 200_000
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",

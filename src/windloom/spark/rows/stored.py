@@ -24,7 +24,7 @@ from windloom.spark.rows.session import FEW_TUPLES, JobSessions
 from windloom.spark.sources.read import local_path
 from windloom.spark.sources.storage import is_remote
 
-#: Up to so many tuples of both sides are joined here and not by Spark.
+#: Up to this many tuples of both sides are joined here and not by Spark.
 NEAR_TUPLES = 8_000_000
 
 
