@@ -38,7 +38,7 @@ def run(repeats: int) -> Outcome:
     details = {
         "first_seconds": first,
         "bare_seconds": [bare_seconds for bare_seconds, _ in pairs],
-        "our_seconds": [two for _, two in pairs],
+        "our_seconds": [our_seconds for _, our_seconds in pairs],
     }
     note = f"{best[1]:.1f} s, a bare session {best[0]:.1f} s; the first time {first:.1f} s"
     return Outcome("windloom run / a bare session that counts", best[1] / best[0], "ratio", 1.6, "<=", note, details)

@@ -117,7 +117,7 @@ def naive(repeats: int) -> Outcome:
         state += [classes[i] for i in range(alive - len(final))]
         if alive % 25 == 0 or alive == len(classes):
             sampled = [rng.sample(state, 2) for _ in range(10)]
-            each = statistics.mean(seconds(partial(pair, *two)) for two in sampled)
+            each = statistics.mean(seconds(partial(pair, *drawn)) for drawn in sampled)
         total += each * alive * (alive - 1) / 2
         pairs += alive * (alive - 1) // 2
     note = f"ours {ours:.2f} s, naive {total:,.0f} s: {pairs:,} pairs, timed on a sample of each 25th round"
