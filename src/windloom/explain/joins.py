@@ -83,7 +83,7 @@ def _of_tree(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
 
 
 def partners_text(plan: Plan, planned: PlannedJoin, place: SidePlace) -> str:
-    """With whom a side is shared: joins that ask the same of the stream, and queries of the same set."""
+    """Who shares a side: joins that ask the same of the stream, and queries of the same set."""
     partial_set, _, _ = plan.side(place)
     joins = [one_line(join.name) for join in plan.joins if join is not planned and place in join.sides]
     others = [_who(plan, member) for member in partial_set.queries if member.name != place.name]

@@ -1,4 +1,4 @@
-"""With whom a query shares what, and why it does not share more."""
+"""What a query shares with which other queries, and why it does not share more."""
 
 from __future__ import annotations
 

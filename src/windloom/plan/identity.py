@@ -17,7 +17,7 @@ from windloom.model.windows import Window
 
 
 class Difference(StrEnum):
-    """In what two identities differ."""
+    """The ways in which two identities differ."""
 
     STREAM = "stream"
     PREDICATE = "predicate"

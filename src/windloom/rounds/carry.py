@@ -192,7 +192,7 @@ def _is_short(
 
 
 def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
-    """From which window on a new row query is exact: from where on all its strands find all their tuples."""
+    """The window from which a new row query is exact: there, all its strands find all their tuples."""
     found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
     after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
     return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}

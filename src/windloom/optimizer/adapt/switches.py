@@ -99,7 +99,7 @@ class FoldSwitch:
 
 
 class OrderSwitch:
-    """In which order the links of a join are folded."""
+    """The order in which the links of a join are folded."""
 
     name, recompiles, is_varied = "order", False, False
 
@@ -112,7 +112,7 @@ class OrderSwitch:
 
 
 class RowOrderSwitch:
-    """In which order the strands of a row query are joined."""
+    """The order in which the strands of a row query are joined."""
 
     name, recompiles, is_varied = ROW_ORDER, True, False
 

@@ -72,7 +72,7 @@ class KeptTuples:
         return sum(file.bytes for file in self.files)
 
     def since(self, columns: Iterable[str], where: str | None) -> int | None:
-        """From which tick on all tuples that a condition wants are there; None if that is not known of any."""
+        """The tick from which all tuples that a condition wants are there; None if no such tick is known."""
         columns = tuple(columns)
         found = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
         return min(found, default=None)
@@ -136,7 +136,7 @@ def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, 
 
 
 def strand_since(kept: Kept, strand: Strand) -> int | None:
-    """From which tick on a strand finds all its tuples among those that are kept; None if from the first."""
+    """The tick from which a strand finds all its tuples among those that are kept; None if it finds all of them."""
     held = kept.get(strand.stream)
     condition = strand.condition
     since = None if held is None else held.since(strand.columns, None if condition is None else condition.sql)

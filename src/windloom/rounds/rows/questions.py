@@ -25,7 +25,7 @@ def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
 
 
 def set_since(partial_set: PartialSet, kept: Kept) -> int | None:
-    """From which tick on kept tuples hold all that a set needs; None if they do not hold it."""
+    """The tick from which kept tuples hold all that a set needs; None if they do not hold it."""
     if partial_set.stream not in kept or partial_set.counted_by is not None:
         return None
     return kept[partial_set.stream].since(

@@ -36,7 +36,7 @@ class Hybrid(Conservative):
 
 
 def _periods(tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> tuple[int, ...]:
-    """After how many rounds each task is answered; passing over the cells of the tree is what they can share."""
+    """The number of rounds after which each task is answered; tasks can share a pass over the cells of the tree."""
     once = [costs.seconds([(task, 0)]) for task in tasks]
     return cheapest_periods(once, [_candidates(task, round_seconds) for task in tasks])
 

@@ -156,7 +156,7 @@ class Life(ABC):
         return ()
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
-        """From where on a set that is new holds what its windows need, behind tuples up to `seen`; None: everything."""
+        """The tick from which a new set holds what its windows need, behind tuples up to `seen`; None if it has all."""
         return None if seen is None else seen + 1
 
     def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
