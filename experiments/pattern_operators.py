@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+
 from experiments.linked_lists import (
     CAME,
     EARLY,
@@ -290,7 +291,7 @@ def distinct(way, value, length, delta, parts, first, end, tuples, shown, calend
                     sizes[2] -= 1
         key = value[now]
         number = key % parts
-        if way == NT or way == DIRECT:
+        if way in (NT, DIRECT):
             node = enter(tuples, 0, now, key, length)
             sizes[0] += 1
         else:

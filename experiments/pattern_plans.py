@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
 from experiments.linked_lists import (
     CAME,
     COUNTED,
@@ -46,7 +48,6 @@ from experiments.pattern_operators import (
     negation,
     withdraw,
 )
-from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
 

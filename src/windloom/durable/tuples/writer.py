@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -31,40 +34,50 @@ def stretch_ticks(plan: Plan, store: Store) -> int:
 
 
 class TupleWriter:
-    """Of one round of one attempt."""
+    """Of one round of one attempt.
+
+    Tuples are written by a thread of its own, while the round makes cells of them: a portion at a time, so that no more
+    is held than the round holds anyway. What goes wrong there is raised when the next portion comes, or at the end.
+    """
 
     def __init__(self, storage: Storage, round: int, plan: Plan, streams: Mapping[str, Stream]) -> None:
         self._storage, self._round, self._plan, self._streams = storage, round, plan, streams
         self._open: dict[tuple[str, int], WrittenFile] = {}
         self._done: dict[str, list[TupleFile]] = {}
+        self._thread = ThreadPoolExecutor(1, "windloom-tuples")
+        self._writing: Future[None] | None = None
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
         """Takes the tuples of a scan, all with a tick, as Spark has projected them."""
         kept, store = scan.kept, self._plan.store(scan.stream)
         if kept is None or store is None or not table.num_rows:
             return
+        self._wait()
+        self._writing = self._thread.submit(self._take, scan, kept, store, table)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _take(self, scan: WovenScan, kept: Kept, store: Store, table: pa.Table) -> None:
         wanted = _chosen(scan, kept, table)
         stream, first = self._streams[scan.stream], 1 + scan.signature.words
         columns = [table.column(0), pa.array(np.full(table.num_rows, self._round, np.int64))]
         columns += [table.column(first + place) for place in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
-        self.write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
+        self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
 
-    def write(self, store: Store, tuples: pa.Table) -> None:
+    def _write(self, store: Store, tuples: pa.Table) -> None:
         """Writes tuples with the columns of files."""
         if not tuples.num_rows:
             return
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
         # Of a round that brings more time than is kept, all that goes first goes together.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        if int(stretches.min()) == int(stretches.max()):
-            self._file(store.stream, int(stretches[0]), tuples.schema).add(tuples)
-            return
-        order = np.argsort(stretches, kind="stable")
-        bounds = np.flatnonzero(np.diff(stretches[order])) + 1
-        for rows in np.split(order, bounds):
-            self._file(store.stream, int(stretches[rows[0]]), tuples.schema).add(tuples.take(pa.array(rows)))
+        for stretch, part in _divided(tuples, stretches):
+            self._file(store.stream, stretch, tuples.schema).add(part)
 
     def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
         key = (stream, stretch)
@@ -81,6 +94,8 @@ class TupleWriter:
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
         """All files, complete and durable, by stream."""
+        self._wait()
+        self._thread.shutdown()
         fault("before tuples")
         for key in list(self._open):
             self._finish(key)
@@ -89,9 +104,24 @@ class TupleWriter:
 
     def discard(self) -> None:
         """Drops what is not finished; files that are will be leftovers."""
+        with suppress(Exception):  # another one is on its way already
+            self._wait()
+        self._thread.shutdown()
         for written in self._open.values():
             written.discard()
         self._open = {}
+
+
+def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+    """Tuples by stretch; those that come in order, as most do, are not copied."""
+    steps = np.diff(stretches)
+    if len(steps) and steps.min() < 0:
+        order = np.argsort(stretches, kind="stable")
+        tuples, stretches = tuples.take(pa.array(order)), stretches[order]
+        steps = np.diff(stretches)
+    edges = [0, *(np.flatnonzero(steps) + 1).tolist(), len(stretches)]
+    for begin, end in pairwise(edges):
+        yield int(stretches[begin]), tuples.slice(begin, end - begin)
 
 
 def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:
