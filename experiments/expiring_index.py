@@ -226,8 +226,8 @@ def _page(
         "The indices of the thesis are in `experiments/partitioned_index.py`: a file and a directory by key for each "
         f"sub-index, {BUCKETS:g} buckets of a key on average where nothing is rebuilt. An update is on disk when it is "
         "counted (`fsync`); what is read comes from memory, as all of it fits. The sink `current` gets the same "
-        "batches as rounds, with `valid_until`, and its defaults (16 parts by end, 8 files each). After the last update all "
-        "hold the same records, which is checked.",
+        "batches as rounds, with `valid_until`, and its defaults (16 parts by end, 8 files each). After the last "
+        "update all hold the same records, which is checked.",
         claim="4.4: 4x4 is updated 20 % faster than 2x8 and 8x2, as 7 and not 9 of 16 sub-indices are touched, and 8x2 "
         "faster than 2x8. 4.5: doubly partitioned indices are updated over twice as fast as R-ins and D-ins, "
         "round-robin ones 10 to 20 % faster than chronological ones; NoRebuild is a little faster than Rebuild; from "

@@ -118,11 +118,14 @@ def part(way, left, right, end, length, parts):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def add(results, way, left, right, key, end, length, parts, counts):  # type: ignore[no-untyped-def]
+def add(results, way, left, right, key, end, length, parts, sorts, counts):  # type: ignore[no-untyped-def]
     results.top[0] -= 1
     node = results.free[results.top[0]]
     results.left[node], results.right[node], results.keys[node], results.ends[node] = left, right, key, end
-    append(results.lists, part(way, left, right, end, length, parts), node)
+    if sorts:
+        insert_by_end(results.lists, part(way, left, right, end, length, parts), node, results.ends, counts)
+    else:
+        append(results.lists, part(way, left, right, end, length, parts), node)
     counts[CAME] += 1
     return node
 
@@ -171,8 +174,12 @@ def expire_parts(way, lists, ends, before, now, length, parts, counts, free, top
 
 
 @numba.njit(cache=True)
-def join(way, value, passes, length, delta, parts, first, end, tuples, results, counts):  # type: ignore[no-untyped-def]
-    """Query 1: the pairs of two links with equal values."""
+def join(way, eager, value, passes, length, delta, parts, first, end, tuples, results, counts):  # type: ignore[no-untyped-def]
+    """Query 1: the pairs of two links with equal values; without negative tuples, those that end go at once or lazily.
+
+    If a calendar's results go at once, its days are sorted by end.
+    """
+    sorts = eager and way == UPA
     for now in range(first, end):
         if way == NT:
             old = now - length
@@ -195,6 +202,15 @@ def join(way, value, passes, length, delta, parts, first, end, tuples, results, 
                     at = tuples.lists.nexts[at]
         elif now % delta == 0:
             drop_fronts(tuples.lists, 0, len(tuples.lists.heads), tuples.ends, now, counts)
+        if sorts:
+            today = now // -(-length // parts) % parts
+            counts[TOUCHED] += 1
+            while results.lists.heads[today] != NONE and results.ends[results.lists.heads[today]] <= now:
+                counts[TOUCHED] += 1
+                results.free[results.top[0]] = results.lists.heads[today]
+                results.top[0] += 1
+                unlink(results.lists, today, results.lists.heads[today])
+        elif way != NT and (eager or now % delta == 0):
             expire_parts(
                 way, results.lists, results.ends, now - delta, now, length, parts, counts, results.free, results.top
             )
@@ -209,7 +225,7 @@ def join(way, value, passes, length, delta, parts, first, end, tuples, results, 
                 if tuples.keys[at] == key and tuples.ends[at] > now:
                     time = tuples.times[at]
                     left, right = (now, time) if link == 0 else (time, now)
-                    add(results, way, left, right, key, min(now, time) + length, length, parts, counts)
+                    add(results, way, left, right, key, min(now, time) + length, length, parts, sorts, counts)
                 at = tuples.lists.nexts[at]
         counts[KEPT] += len(results.free) - results.top[0]
 

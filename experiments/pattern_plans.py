@@ -179,7 +179,7 @@ def _joins(tuples, results, node, length, parts, counts):  # type: ignore[no-unt
         counts[TOUCHED] += 1
         if tuples.keys[at] == key:
             ends = min(time, tuples.times[at]) + length
-            add(results, NT, time, tuples.times[at], key, ends, length, parts, counts)
+            add(results, NT, time, tuples.times[at], key, ends, length, parts, False, counts)
         at = tuples.lists.nexts[at]
 
 
@@ -240,7 +240,7 @@ def join_last(value, passes, length, parts, first, end, tuples, results, left, p
                     counts[TOUCHED] += 1
                     if tuples.keys[at] == key:
                         time = tuples.times[at]
-                        add(results, NT, time, now, key, min(time, now) + length, length, parts, counts)
+                        add(results, NT, time, now, key, min(time, now) + length, length, parts, False, counts)
                     at = left.nexts[at]
                 continue
             present[link, key] += 1
@@ -319,8 +319,11 @@ def _nodes(lists: Lists) -> list[int]:
     return found
 
 
+@dataclass
 class Joined(PatternQuery):
-    """Query 1."""
+    """Query 1; results that end go at once if it is `eager`."""
+
+    eager: bool = False
 
     def start(self) -> None:
         self.tuples: Tuples = empty_tuples(2, self.parts, self.capacity)
@@ -328,7 +331,8 @@ class Joined(PatternQuery):
 
     def step(self, first: int, end: int) -> None:
         sizes = (self.length, self.delta, self.parts, first, end)
-        join(self.way, self.links.value, self.links.passes, *sizes, self.tuples, self.pairs, self.counts)
+        fed = (self.links.value, self.links.passes)
+        join(self.way, self.eager, *fed, *sizes, self.tuples, self.pairs, self.counts)
 
     def results(self) -> Counter[tuple[int, ...]]:
         return self._pairs(self.pairs)

@@ -29,10 +29,10 @@ def window(links: Links, link: int, now: int, length: int, *, chosen: bool = Tru
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("way", [NT, DIRECT, UPA])
-def test_every_way_joins_what_stands_in_both_windows(way: int, length: int, seed: int) -> None:
+@pytest.mark.parametrize(("way", "eager"), [(NT, False), (DIRECT, False), (DIRECT, True), (UPA, False), (UPA, True)])
+def test_every_way_joins_what_stands_in_both_windows(way: int, eager: bool, length: int, seed: int) -> None:
     links = drawn(2, seed)
-    query = Joined(links, way, length, parts=3)
+    query = Joined(links, way, length, parts=3, eager=eager)
     for now in range(UNITS):
         query.feed(now + 1)
         pairs = product(window(links, 0, now, length), window(links, 1, now, length))

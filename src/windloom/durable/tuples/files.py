@@ -88,12 +88,15 @@ class WrittenFile:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """How columns are written: times grow, texts repeat, and numbers are rarely worth a dictionary."""
+    """How columns are written: times grow, texts repeat, and whole numbers that are near each other need few bits."""
     texts = [one.name for one in schema if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
-    growing = [one.name for one in schema if one.name == TICK or pa.types.is_timestamp(one.type)]
+    whole = (pa.int32(), pa.int64())
+    packed = [
+        one.name for one in schema if one.name != ROUND and (one.type in whole or pa.types.is_timestamp(one.type))
+    ]
     return {
         "compression": "lz4",
         "use_dictionary": [*texts, ROUND],
-        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+        "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "write_page_checksum": True,
     }

@@ -26,6 +26,8 @@ from windloom.weave.tuples import SIGNATURE_BITS
 STRETCHES = 8
 #: More files than this are not written at a time; a round that brings more stretches writes some in several files.
 _MOST_OPEN = 32
+#: Of ticks as the column of times that they are.
+_INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def stretch_ticks(plan: Plan, store: Store) -> int:
@@ -63,8 +65,9 @@ class TupleWriter:
     def _take(self, scan: WovenScan, kept: Kept, store: Store, table: pa.Table) -> None:
         wanted = _chosen(scan, kept, table)
         stream, first = self._streams[scan.stream], 1 + scan.signature.words
-        columns = [table.column(0), pa.array(np.full(table.num_rows, self._round, np.int64))]
-        columns += [table.column(first + place) for place in kept.places]
+        ticks = table.column(0)
+        columns = [ticks, pa.array(np.full(table.num_rows, self._round, np.int64))]
+        columns += [ticks.cast(_INSTANT) if place is None else table.column(first + place) for place in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
         self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
