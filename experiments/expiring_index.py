@@ -84,8 +84,9 @@ class History:
         rng = np.random.default_rng(4)
         counts = np.full(LONGEST + updates, records / 36.5)
         if fluctuates:
-            factors = 2 ** rng.uniform(-1, 1, len(counts))  # the largest rate is up to four times the smallest
-            counts *= factors / factors.mean()
+            for own in (counts[:LONGEST], counts[LONGEST:]):
+                factors = 2 ** rng.uniform(-1, 1, len(own))  # the largest rate is up to four times the smallest
+                own *= factors / factors.mean()
         periods = [
             drawn(rng, period, round(count), LONGEST, KEYS)
             for period, count in zip(range(1 - LONGEST, updates + 1), counts, strict=True)
@@ -343,7 +344,7 @@ def _figures(on_small: ByKind, on_large: ByKind, currents: tuple[Measured, Measu
         series = [Series(family, sorted(points)) for family, points in families.items()]
         reach = sorted({x for own in series for x, _ in own.points})  # type: ignore[type-var]
         series.append(Series("current", [(x, value(current)) for x in reach]))
-        return line_chart(series, y_label=label, x_label="sub-indices (n)")
+        return line_chart(series, y_label=label, x_label="sub-indices (n)", log_y="probe" in label)
 
     def timed(what: str) -> Callable[[Measured], float]:
         return lambda measured: 1000 * measured.seconds(what)
