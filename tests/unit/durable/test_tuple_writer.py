@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +99,22 @@ def test_whole_numbers_are_packed(tmp_path: Path) -> None:
     group = pq.ParquetFile(tmp_path / file.name).metadata.row_group(0)
     packed = [place for place in range(group.num_columns) if "DELTA_BINARY_PACKED" in group.column(place).encodings]
     assert len(packed) == 3  # ticks, times and n
+
+
+def test_only_so_many_files_are_open_at_a_time(tmp_path: Path) -> None:
+    plan, scan = planned()
+    writer = TupleWriter(LocalStorage(tmp_path), 0, plan, STREAMS)
+    with patch("windloom.durable.tuples.writer._MOST_OPEN", 2):
+        for portion in ([500, 1_500], [2_500], [600, 2_600], [700, 3_500]):
+            writer.take(scan, brought(scan, portion))
+        files = writer.finish()["s"]
+    assert sorted((file.first, file.last, file.rows) for file in files) == [
+        (500, 500, 1),
+        (600, 700, 2),
+        (1_500, 1_500, 1),
+        (2_500, 2_600, 2),
+        (3_500, 3_500, 1),
+    ]
 
 
 class Slow(LocalStorage):

@@ -26,6 +26,8 @@ from windloom.weave.tuples import SIGNATURE_BITS
 STRETCHES = 8
 #: More files than this are not written at a time; a round that brings more stretches writes some in several files.
 _MOST_OPEN = 32
+#: Threads that write: one divides a portion and writes its largest part, so there must be another one.
+_WRITERS = 2
 #: Of ticks as the column of times that they are.
 _INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -38,7 +40,7 @@ def stretch_ticks(plan: Plan, store: Store) -> int:
 class TupleWriter:
     """Of one round of one attempt.
 
-    Tuples are written by a thread of its own, while the round makes cells of them: a portion at a time, so that no more
+    Tuples are written by threads of its own, while the round makes cells of them: a portion at a time, so that no more
     is held than the round holds anyway. What goes wrong there is raised when the next portion comes, or at the end.
     """
 
@@ -46,7 +48,7 @@ class TupleWriter:
         self._storage, self._round, self._plan, self._streams = storage, round, plan, streams
         self._open: dict[tuple[str, int], WrittenFile] = {}
         self._done: dict[str, list[TupleFile]] = {}
-        self._thread = ThreadPoolExecutor(1, "windloom-tuples")
+        self._threads = ThreadPoolExecutor(_WRITERS, "windloom-tuples")
         self._writing: Future[None] | None = None
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
@@ -55,7 +57,7 @@ class TupleWriter:
         if kept is None or store is None or not table.num_rows:
             return
         self._wait()
-        self._writing = self._thread.submit(self._take, scan, kept, store, table)
+        self._writing = self._threads.submit(self._take, scan, kept, store, table)
 
     def _wait(self) -> None:
         writing, self._writing = self._writing, None
@@ -79,16 +81,29 @@ class TupleWriter:
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
         # Of a round that brings more time than is kept, all that goes first goes together.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        for stretch, part in _divided(tuples, stretches):
-            self._file(store.stream, stretch, tuples.schema).add(part)
+        divided = list(_divided(tuples, stretches))
+        self._make_room({(store.stream, stretch) for stretch, _ in divided})
+        parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
+        parts.sort(key=lambda each: each[1].num_rows)
+        # The largest one is written here, and the others meanwhile by the other threads.
+        others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
+        for file, part in parts[-1:]:
+            file.add(part)
+        for other in others:
+            other.result()
 
     def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
         key = (stream, stretch)
         if key not in self._open:
-            if len(self._open) >= _MOST_OPEN:
-                self._finish(next(iter(self._open)))
             self._open[key] = WrittenFile(self._storage, new_file(stream, self._round), schema)
         return self._open[key]
+
+    def _make_room(self, wanted: set[tuple[str, int]]) -> None:
+        """Finishes the oldest files that are not wanted, so that not too many are open."""
+        for key in [key for key in self._open if key not in wanted]:
+            if len(self._open.keys() | wanted) <= _MOST_OPEN:
+                return
+            self._finish(key)
 
     def _finish(self, key: tuple[str, int]) -> None:
         written = self._open[key]
@@ -98,7 +113,7 @@ class TupleWriter:
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
         """All files, complete and durable, by stream."""
         self._wait()
-        self._thread.shutdown()
+        self._threads.shutdown()
         fault("before tuples")
         for key in list(self._open):
             self._finish(key)
@@ -109,7 +124,7 @@ class TupleWriter:
         """Drops what is not finished; files that are will be leftovers."""
         with suppress(Exception):  # another one is on its way already
             self._wait()
-        self._thread.shutdown()
+        self._threads.shutdown()
         for written in self._open.values():
             written.discard()
         self._open = {}
