@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.expiring_index import History, Kind, measure_current, measure_index
 from experiments.partitioned_index import Layout, PartitionedIndex, drawn
 
 LONGEST, KEYS = 12, 5
@@ -63,3 +64,11 @@ def test_what_is_rebuilt_is_written_whole_and_what_is_not_in_part(tmp_path: Path
         written[bucket] = index.traffic.written
         index.close()
     assert 50 * 40 * 1000 < written[3] < written[None]
+
+
+def test_the_sink_current_holds_the_same_and_writes_less() -> None:
+    """Both measurements compare what is there at last with a plain list."""
+    history = History.drawn(720, 4)
+    rebuilt = measure_index(Kind(2, 2, True, True), history)
+    current = measure_current(history)
+    assert 0 < current.written < rebuilt.written
