@@ -16,7 +16,7 @@ NAMES = (
     *("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput"),
     *("frequent", "isolation", "schedules"),
     *("om_single", "om_joins", "om_many"),
-    *("aggregation_joins", "window_joins"),
+    *("aggregation_joins", "window_joins", "update_patterns", "expiring_index"),
 )
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 

@@ -128,12 +128,13 @@ class WovenSet:
 class Kept:
     """Which of its tuples a scan hands over to the store of the stream: those that have one of `bits`, None for all.
 
-    `places` are the columns of the store among those of the scan. `strands` are those that read the store, by name of
-    their query and window, with the bits of their predicates: the scan tells which of their tuples are late.
+    `places` are the columns of the store among those of the scan; None for the one that says what the tick says.
+    `strands` are those that read the store, by name of their query and window, with the bits of their predicates: the
+    scan tells which of their tuples are late.
     """
 
     names: tuple[str, ...]
-    places: tuple[int, ...]
+    places: tuple[int | None, ...]
     bits: tuple[int, ...] | None
     strands: tuple[tuple[str, Window, int | None], ...] = ()
     conditions: tuple[tuple[str, int | None], ...] = ()  # the SQL of what strands want, and its bit

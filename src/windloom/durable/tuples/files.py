@@ -88,12 +88,17 @@ class WrittenFile:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """How columns are written: times grow, texts repeat, and numbers are rarely worth a dictionary."""
+    """How columns are written: times grow, texts repeat, and whole numbers that are near each other need few bits."""
     texts = [column.name for column in schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
-    growing = [column.name for column in schema if column.name == TICK or pa.types.is_timestamp(column.type)]
+    whole = (pa.int32(), pa.int64())
+    packed = [
+        column.name
+        for column in schema
+        if column.name != ROUND and (column.type in whole or pa.types.is_timestamp(column.type))
+    ]
     return {
         "compression": "lz4",
         "use_dictionary": [*texts, ROUND],
-        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+        "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "write_page_checksum": True,
     }

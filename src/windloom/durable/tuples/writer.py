@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +26,10 @@ from windloom.weave.tuples import SIGNATURE_BITS
 STRETCHES = 8
 #: More files than this are not written at a time; a round that brings more stretches writes some in several files.
 _MOST_OPEN = 32
+#: Threads that write: one divides a portion and writes its largest part, so there must be another one.
+_WRITERS = 2
+#: Of ticks as the column of times that they are.
+_INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def stretch_ticks(plan: Plan, store: Store) -> int:
@@ -31,48 +38,72 @@ def stretch_ticks(plan: Plan, store: Store) -> int:
 
 
 class TupleWriter:
-    """Writes the tuple files of one attempt at one round."""
+    """Writes the tuple files of one attempt at one round.
+
+    Tuples are written by threads of its own, while the round makes cells of them: a portion at a time, so that no more
+    is held than the round holds anyway. What goes wrong there is raised when the next portion comes, or at the end.
+    """
 
     def __init__(self, storage: Storage, round: int, plan: Plan, streams: Mapping[str, Stream]) -> None:
         self._storage, self._round, self._plan, self._streams = storage, round, plan, streams
         self._open: dict[tuple[str, int], WrittenFile] = {}
         self._done: dict[str, list[TupleFile]] = {}
+        self._threads = ThreadPoolExecutor(_WRITERS, "windloom-tuples")
+        self._writing: Future[None] | None = None
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
         """Takes the tuples of a scan, all with a tick, as Spark has projected them."""
         kept, store = scan.kept, self._plan.store(scan.stream)
         if kept is None or store is None or not table.num_rows:
             return
+        self._wait()
+        self._writing = self._threads.submit(self._take, scan, kept, store, table)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _take(self, scan: WovenScan, kept: Kept, store: Store, table: pa.Table) -> None:
         wanted = _chosen(scan, kept, table)
         stream, first = self._streams[scan.stream], 1 + scan.signature.words
-        columns = [table.column(0), pa.array(np.full(table.num_rows, self._round, np.int64))]
-        columns += [table.column(first + place) for place in kept.places]
+        ticks = table.column(0)
+        columns = [ticks, pa.array(np.full(table.num_rows, self._round, np.int64))]
+        columns += [ticks.cast(_INSTANT) if place is None else table.column(first + place) for place in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
-        self.write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
+        self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
 
-    def write(self, store: Store, tuples: pa.Table) -> None:
+    def _write(self, store: Store, tuples: pa.Table) -> None:
         """Writes tuples with the columns of files."""
         if not tuples.num_rows:
             return
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
         # If a round brings more time than is kept, all tuples that will be dropped first go together.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        if int(stretches.min()) == int(stretches.max()):
-            self._file(store.stream, int(stretches[0]), tuples.schema).add(tuples)
-            return
-        order = np.argsort(stretches, kind="stable")
-        bounds = np.flatnonzero(np.diff(stretches[order])) + 1
-        for rows in np.split(order, bounds):
-            self._file(store.stream, int(stretches[rows[0]]), tuples.schema).add(tuples.take(pa.array(rows)))
+        divided = list(_divided(tuples, stretches))
+        self._make_room({(store.stream, stretch) for stretch, _ in divided})
+        parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
+        parts.sort(key=lambda each: each[1].num_rows)
+        # The largest one is written here, and the others meanwhile by the other threads.
+        others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
+        for file, part in parts[-1:]:
+            file.add(part)
+        for other in others:
+            other.result()
 
     def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
         key = (stream, stretch)
         if key not in self._open:
-            if len(self._open) >= _MOST_OPEN:
-                self._finish(next(iter(self._open)))
             self._open[key] = WrittenFile(self._storage, new_file(stream, self._round), schema)
         return self._open[key]
+
+    def _make_room(self, wanted: set[tuple[str, int]]) -> None:
+        """Finishes the oldest files that are not wanted, so that not too many are open."""
+        for key in [key for key in self._open if key not in wanted]:
+            if len(self._open.keys() | wanted) <= _MOST_OPEN:
+                return
+            self._finish(key)
 
     def _finish(self, key: tuple[str, int]) -> None:
         written = self._open[key]
@@ -81,6 +112,8 @@ class TupleWriter:
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
         """All files, complete and durable, by stream."""
+        self._wait()
+        self._threads.shutdown()
         fault("before tuples")
         for key in list(self._open):
             self._finish(key)
@@ -89,9 +122,24 @@ class TupleWriter:
 
     def discard(self) -> None:
         """Drops what is not finished; files that are will be leftovers."""
+        with suppress(Exception):  # another one is on its way already
+            self._wait()
+        self._threads.shutdown()
         for written in self._open.values():
             written.discard()
         self._open = {}
+
+
+def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+    """Tuples by stretch; those that come in order, as most do, are not copied."""
+    steps = np.diff(stretches)
+    if len(steps) and steps.min() < 0:
+        order = np.argsort(stretches, kind="stable")
+        tuples, stretches = tuples.take(pa.array(order)), stretches[order]
+        steps = np.diff(stretches)
+    edges = [0, *(np.flatnonzero(steps) + 1).tolist(), len(stretches)]
+    for begin, end in pairwise(edges):
+        yield int(stretches[begin]), tuples.slice(begin, end - begin)
 
 
 def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:

@@ -65,7 +65,7 @@ def choose_scans(
             if store is not None:
                 _check_kept(stream, way)
                 scans: list[Scan] = [
-                    woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows))
+                    woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
                 ]
             else:
                 fixed = {

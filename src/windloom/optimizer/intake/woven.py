@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
+from windloom.model.stream import Stream
+from windloom.model.types import TypeKind
 from windloom.model.windows import Window
 from windloom.optimizer.intake.signature import Signed, sign
 from windloom.plan.physical import PartialSet
@@ -19,10 +21,14 @@ from windloom.weave.tuples import TICK, Bits
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What a scan keeps of its tuples, and the strands that read it: name of the query, window, predicate."""
+    """What a scan keeps of its tuples, and the strands that read it: name of the query, window, predicate.
+
+    `time` is the column, if any, that says the same as the tick of a tuple: it need not come over from Spark again.
+    """
 
     store: Store
     strands: tuple[tuple[str, Window, Predicate | None], ...]
+    time: str | None = None
 
     @property
     def predicates(self) -> tuple[Predicate | None, ...]:
@@ -31,11 +37,13 @@ class Keeping:
         return (*kept, *(predicate for _, _, predicate in self.strands))
 
 
-def keeping_of(store: Store, rows: Sequence[PlannedRows]) -> Keeping:
+def keeping_of(store: Store, rows: Sequence[PlannedRows], stream: Stream) -> Keeping:
     strands = (
         (planned_rows.name, strand) for planned_rows in rows for strand in strands_over(planned_rows.rows, store.stream)
     )
-    return Keeping(store, tuple((name, strand.window, strand.condition) for name, strand in strands))
+    is_instant = not stream.is_relation and stream.columns[stream.time].kind is TypeKind.TIMESTAMP
+    told = tuple((name, strand.window, strand.condition) for name, strand in strands)
+    return Keeping(store, told, stream.time if is_instant else None)
 
 
 def woven_scan(
@@ -74,7 +82,9 @@ def woven_scan(
 
 def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
     store = keeping.store
-    places = tuple(columns.place(Expression.of_column(name), ()) for name in store.columns)
+    places = tuple(
+        None if name == keeping.time else columns.place(Expression.of_column(name), ()) for name in store.columns
+    )
     bits = None if store.predicates is None else [signed.bit_of(predicate) for predicate in store.predicates]
     told = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
     strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
