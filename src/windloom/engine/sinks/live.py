@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
 from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
-from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.model.emission import CHANGE
 from windloom.spark.sources.storage import storage_at
 
 
@@ -99,7 +99,7 @@ def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
     if not queries:
         return rows
     changing = pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
-    gone = pc.and_(changing, pc.equal(rows[ADDED_COLUMNS[Emits.CHANGES][0]], "delete"))
+    gone = pc.and_(changing, pc.equal(rows[CHANGE], "delete"))
     return rows.filter(pc.invert(pc.fill_null(gone, False)))
 
 

@@ -17,6 +17,8 @@ from windloom.rounds.carry import is_same
 class Emitted:
     """`standing` are rows that were reported last and have not vanished, by name of their table (EMIT CHANGES).
 
+    Of EMIT EARLY they are the provisional rows of open windows.
+
     `known` are groups, each with the last window that was reported, by the types of their grouping columns (EMIT
     EMPTY). The first column of all tables is `query`.
     """
