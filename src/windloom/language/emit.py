@@ -1,4 +1,4 @@
-"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES`, `EMIT EMPTY` or `EMIT EARLY EVERY 10 seconds`."""
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES`, `EMIT EMPTY`, `EMIT EARLY EVERY 10 seconds`."""
 
 from __future__ import annotations
 
@@ -71,10 +71,9 @@ def _every(early: Token, rest: Sequence[Token], source: Source) -> int:
     written = read_duration(rest[1:], source)
     ticks = written.ticks(source)
     if not 0 < ticks <= MAX_TICKS:
-        wrong = "must be positive" if ticks <= 0 else f"must be at most {format_duration(MAX_TICKS)}"
-        raise source.error(
-            f"the time between two reports {wrong}, not {format_duration(ticks)}", written.at, _EARLY_FORM
-        )
+        wrong = "positive" if ticks <= 0 else f"at most {format_duration(MAX_TICKS)}"
+        message = f"the time between two reports must be {wrong}, not {format_duration(ticks)}"
+        raise source.error(message, written.at, _EARLY_FORM)
     return ticks
 
 

@@ -20,7 +20,7 @@ from windloom.rounds.state import State
 
 @dataclass(frozen=True, slots=True)
 class EarlyTurn:
-    """A round of a query: windows that end by `closed` are final; if `is_due`, all others are reported `as_of` a tick."""
+    """A round of a query: windows that end by `closed` are final; if it `is_due`, the others are reported `as_of`."""
 
     closed: int
     is_due: bool

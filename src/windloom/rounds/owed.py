@@ -33,8 +33,9 @@ Intervals = dict[str, tuple[int, int]]
 def can_wait(planned: Planned) -> bool:
     """Whether the answers of a query may be left to later rounds.
 
-    Those that report provisional rows are answered at once, since these stand until the final ones do. Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
-    their windows: from the tuples, or with the version, that are there then.
+    Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
+    their windows: from the tuples, or with the version, that are there then. Queries with EMIT EARLY are too, since
+    provisional rows stand until the final ones come.
     """
     query = planned.query
     if query.rows is not None or query.emission.kind is Emits.EARLY or not life_of(query.window).can_wait:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from windloom.durable.storage import StorageError, full_disk
 from windloom.engine.sinks.finishing import plain
-from windloom.engine.sinks.present import EndsOf, Expiring, Update, changed_update, read_files
+from windloom.engine.sinks.present import EndsOf, Expiring, Update, changed_update, early_update, read_files
 from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.engine.sinks.versions import FOLDER, Versions, shown_queries
 from windloom.errors import WindloomError
@@ -138,6 +138,9 @@ class CurrentSink(Sink):
                 keys = [name for name in rows.column_names if name not in ("window_start", "window_end", CHANGE)]
             values = len(keys) + 3 < rows.num_columns
             return changed_update(table, round, rows, CHANGE, keys, values, self._buckets)
+        if query.emission.kind is Emits.EARLY:
+            keys = [grouping.name for grouping in query.group_by]
+            return early_update(table, round, rows, keys, last_end(query, until))
         ends, longest = EndsOf("window_end", window.slide_ticks), window.slide_ticks
         if query.rows is not None and query.rows.tells_end:
             ends, longest = EndsOf(VALID_UNTIL), window.range_ticks + window.slide_ticks
