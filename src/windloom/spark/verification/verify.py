@@ -23,7 +23,7 @@ from windloom.aggregates.card import ListCard
 from windloom.aggregates.user_defined import fold
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Aggregate
-from windloom.model.emission import Emits
+from windloom.model.emission import ADDED_COLUMNS, REPORT, Emits
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
@@ -114,8 +114,10 @@ def spark_window_frame(
 def verify_query(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
 ) -> Verification:
-    """Compares answers with Spark's own, of the streams that the query reads."""
+    """Compares answers with Spark's own, of the streams that the query reads; with EMIT EARLY, those that are final."""
     _refuse_unverifiable(query)
+    if query.emission.kind is Emits.EARLY:
+        answers = answers.filter(pc.equal(answers[REPORT], "final")).drop_columns(list(ADDED_COLUMNS[Emits.EARLY]))
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
     if query.rows is not None and query.rows.columns:
@@ -190,7 +192,7 @@ def _scale(query: Query, aggregate: Aggregate) -> str:
 
 def _refuse_unverifiable(query: Query) -> None:
     """Refuses what has no rows of Spark's to be compared with, within a bound."""
-    if query.emission.kind is not Emits.FINAL:
+    if query.emission.kind not in (Emits.FINAL, Emits.EARLY):
         raise WindloomError(
             f"query '{query.name}' cannot be verified",
             f"with {query.emission} it does not report exactly the rows that windows have",
