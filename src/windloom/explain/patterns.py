@@ -32,7 +32,7 @@ def sink_text(query: Query) -> str:
     if query.emission.kind is Emits.EARLY:
         return (
             "a final row per window and group; before it provisional ones (`report`, `as_of`), each of which the next"
-            f" replaces: about {_open_windows(query)} of each group are open, and a late report may withdraw one"
+            f" replaces: about {_open_windows(query)} of each group are open, and a later report may withdraw one"
         )
     text = "a row per window and group, which the one of the next window replaces"
     if query.window.emission_obstacle(Emits.CHANGES) is None:

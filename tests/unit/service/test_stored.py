@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windloom.errors import WindloomError
 from support.answers import early_piece
+from windloom.errors import WindloomError
 from windloom.service.stored import StoredAnswers
 
 _MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
