@@ -188,3 +188,19 @@ def test_a_group_that_having_leaves_out_is_withdrawn(tmp_path: Path, placement: 
         4: [(40, 1, "early", 20)],
         5: [(40, 1, "final", None)],
     }
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_query_that_is_replaced_withdraws_what_it_does_not_report(tmp_path: Path, placement: str) -> None:
+    text = "SELECT k, count(*) AS n FROM s [TUMBLE 20 us] GROUP BY k HAVING count(*)"
+    first, second = (asked(f"{text} {having}", "EMIT EARLY EVERY 50 us", "q") for having in ("> 0", "> 1"))
+    tuples = [{"tick": 1, "k": k, "i": 1, "f": 1.0, "x": 1.0} for k in "xyy"]
+    run(tmp_path, [tuples, []], [{"q": first}, {"q": second}], placement, history_ticks=50)
+    assert {
+        number: sorted((row["k"], row["n"], row["report"], row["as_of"]) for row in rows)
+        for number, rows in reported(tmp_path, "q").items()
+    } == {
+        0: [("x", 1, "early", 0), ("y", 2, "early", 0)],
+        1: [("x", None, "withdrawn", 0)],
+        2: [("y", 2, "final", None)],
+    }
