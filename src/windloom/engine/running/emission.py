@@ -34,25 +34,28 @@ class RoundEmission:
         self._plan, self._begun, self._state, self._tables, self._before = plan, begun, state, tables, before
         self.emitted, self.is_complete = before, False
 
-    def _asked(self, kind: Emits) -> dict[int, list[Planned]]:
-        """Queries that emit in this way, by number of their shape."""
-        found: dict[int, list[Planned]] = {}
-        for planned in self._plan.queries:
-            if self._plan.shapes[planned.shape].emits is kind:
-                found.setdefault(planned.shape, []).append(planned)
+    @cached_property
+    def _asked(self) -> dict[Emits, dict[int, list[Planned]]]:
+        """Queries that do not just report final rows, by how they emit and by number of their shape."""
+        numbers = {number: shape.emits for number, shape in enumerate(self._plan.shapes)}
+        emitting = {number: kind for number, kind in numbers.items() if kind is not Emits.FINAL}
+        found: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
+        for planned in self._plan.queries if emitting else ():
+            if planned.shape in emitting:
+                found[emitting[planned.shape]].setdefault(planned.shape, []).append(planned)
         return found
 
-    @cached_property
+    @property
     def _changing(self) -> dict[int, list[Planned]]:
-        return self._asked(Emits.CHANGES)
+        return self._asked[Emits.CHANGES]
 
-    @cached_property
+    @property
     def _filled(self) -> dict[int, list[Planned]]:
-        return self._asked(Emits.EMPTY)
+        return self._asked[Emits.EMPTY]
 
-    @cached_property
+    @property
     def _early(self) -> dict[int, list[Planned]]:
-        return self._asked(Emits.EARLY)
+        return self._asked[Emits.EARLY]
 
     @cached_property
     def _turns(self) -> dict[str, EarlyTurn]:

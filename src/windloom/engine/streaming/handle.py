@@ -252,7 +252,8 @@ class Handle(AnswerViews):
     def columns(self, name: str) -> list[str]:
         """The columns of a query's rows behind the edges of their windows."""
         plan = self._queries.plan_of(self._newest)
-        return list(self._tables.columns(plan.shapes[plan.query(name).shape]))[3:]
+        columns = self._tables.columns(plan.shapes[plan.query(name).shape])
+        return [column for column in columns if column not in ("query", "window_start", "window_end")]
 
     def grouping(self, name: str) -> list[str]:
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
