@@ -80,12 +80,20 @@ def test_batch_runs_report_what_sql_with_lag_does(
         assert results["final"].columns == ["window_start", "window_end", "k", "n", "total"]
 
 
-def test_changes_are_not_verified_row_by_row(spark: SparkSession, frame: DataFrame) -> None:
+def test_changes_are_verified_by_the_rows_they_leave_and_windows_without_tuples_are_not(
+    spark: SparkSession, frame: DataFrame
+) -> None:
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
-    loom.query("q", f"{TEXT} EMIT CHANGES")
-    with pytest.raises(WindloomError, match=r"(?s)query 'q' cannot be verified.*EMIT CHANGES"):
-        loom.verify("q")
+    loom.query("changed", f"{TEXT} EMIT CHANGES")
+    loom.query("so_far", "SELECT k, count(*) AS n FROM s [LANDMARK SLIDE 40 seconds] GROUP BY k EMIT CHANGES")
+    loom.query("all", "SELECT count(*) AS n FROM s [TUMBLE 10 seconds] EMIT CHANGES")
+    loom.query("filled", f"{TEXT} EMIT EMPTY")
+    for name in ("changed", "so_far", "all"):
+        assert loom.verify(name).rows > 0, name
+        assert loom.verify(name), name
+    with pytest.raises(WindloomError, match=r"(?s)query 'filled' cannot be verified.*EMIT EMPTY"):
+        loom.verify("filled")
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])
