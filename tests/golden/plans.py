@@ -61,6 +61,16 @@ CREATE QUERY own_50 AS
   SELECT symbol, avg(price) AS p FROM trades [PARTITION BY symbol ROWS 50 SLIDE 10] GROUP BY symbol;
 """
 
+#: Every clause EMIT.
+EMITS = """
+CREATE QUERY early AS
+  SELECT symbol, count(*) AS n FROM trades [RANGE 1 hour SLIDE 10 minutes] GROUP BY symbol EMIT EARLY EVERY 10 seconds;
+CREATE QUERY changed AS
+  SELECT symbol, count(*) AS n FROM trades [RANGE 1 hour SLIDE 10 minutes] GROUP BY symbol EMIT CHANGES;
+CREATE QUERY filled AS SELECT symbol, count(*) AS n FROM trades [TUMBLE 10 minutes] GROUP BY symbol EMIT EMPTY;
+CREATE QUERY final AS SELECT symbol, count(*) AS n FROM trades [TUMBLE 10 minutes] GROUP BY symbol EMIT FINAL;
+"""
+
 SESSIONS = """
 CREATE QUERY visits AS
   SELECT symbol, count(*) AS n, avg(price) AS p FROM trades [SESSION GAP 5 minutes] GROUP BY symbol;

@@ -12,6 +12,7 @@ import pytest
 
 from golden.plans import (
     CONSTANTS,
+    EMITS,
     FEW,
     JOINS,
     KINDS,
@@ -74,6 +75,8 @@ _CASES: dict[str, Callable[[], str]] = {
     "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),
     "one_session.txt": lambda: text_of(plan_of(SESSIONS), query="visits"),
     "one_of_rows.txt": lambda: text_of(plan_of(KINDS), query="own_50"),
+    "emits.txt": lambda: text_of(plan_of(EMITS)),
+    "one_early.txt": lambda: text_of(plan_of(EMITS), query="early"),
     "joins.txt": lambda: text_of(joined_plan()),
     "joins.json": lambda: _json(json_of(joined_plan())),
     "joins_forced.txt": lambda: text_of(joined_plan(_TWO_JOINS, joins="EAP10", fold="slice_matrix")),

@@ -76,7 +76,7 @@ def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(
     rounds, lives, queries = draw_rounds(rng, 8), [], {}
     for _ in rounds:
         if rng.random() < 0.5:
-            name, emit = rng.choice("ab"), rng.choice(["EMIT CHANGES", "EMIT EMPTY", ""])
+            name, emit = rng.choice("ab"), rng.choice(["EMIT CHANGES", "EMIT EMPTY", "EMIT EARLY EVERY 3 us", ""])
             queries = {query_name: query for query_name, query in queries.items() if query_name != name}
             if rng.random() < 0.8 or not queries:
                 queries[name] = asked(draw_text(rng, landmarks=False), emit, name)
@@ -100,7 +100,8 @@ def test_a_crash_at_every_point_of_a_round_leaves_every_change_once(tmp_path: Pa
     rng = random.Random(3)
     rounds = [rows or [{"tick": 30, "k": "x", "i": 1, "f": 1.0, "x": 1.0}] for rows in draw_rounds(rng, 4)]
     text = "SELECT k, count(*) AS n FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k"
-    queries = [{"q": asked(text, "EMIT CHANGES", "q"), "e": asked(text, "EMIT EMPTY", "e")}] * len(rounds)
+    emits = {"q": "EMIT CHANGES", "e": "EMIT EMPTY", "y": "EMIT EARLY EVERY 3 us"}
+    queries = [{name: asked(text, emit, name) for name, emit in emits.items()}] * len(rounds)
     passed: list[str] = []
     with watched(passed.append):
         run(tmp_path / "whole", rounds, queries, placement)
@@ -110,7 +111,7 @@ def test_a_crash_at_every_point_of_a_round_leaves_every_change_once(tmp_path: Pa
         with pytest.raises(CrashError), crash_after(crash):
             run(folder, rounds, queries, placement)
         run(folder, rounds, queries, placement)
-        for name in "qe":
+        for name in emits:
             assert bag(rows_of(folder, name)) == bag(rows_of(tmp_path / "whole", name)), crash
 
 

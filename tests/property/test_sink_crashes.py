@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.durable import make_batches, run_stream
+from support.durable import STREAMS, Batch, make_batches, run_stream
 from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
 from support.places import Places, Rows, row
 from support.postgres import Server
 from support.receiver import Receiver
 from windloom.durable.faults import watched
+from windloom.language import parse_query
 
 TESTS = Path(__file__).resolve().parents[1]
 ROUNDS = 12
@@ -34,8 +37,12 @@ STRIDE = int(os.environ.get("WINDLOOM_SINK_STRIDE", "11"))
 @lru_cache(maxsize=32)
 def expected(seed: int, placement: str, rounds: int = ROUNDS) -> tuple[Rows, Rows]:
     """Of an undisturbed run all rows; and the last one of each window and group, which is what an upsert leaves."""
+    return left_by(make_batches(seed, rounds, placement), placement)
+
+
+def left_by(batches: Sequence[Batch], placement: str) -> tuple[Rows, Rows]:
     with tempfile.TemporaryDirectory() as name:
-        run_stream(Path(name), make_batches(seed, rounds, placement), placement=placement)
+        run_stream(Path(name), batches, placement=placement)
         done = sorted(answers_in(Path(name)).items())
     every: Rows = Counter()
     last: dict[Any, dict[str, Any]] = {}
@@ -45,6 +52,8 @@ def expected(seed: int, placement: str, rounds: int = ROUNDS) -> tuple[Rows, Row
                 every[row(query, values)] += 1
                 key = (query, tuple(values), values["window_start"], values["window_end"], values.get("k"))
                 last[key] = values
+                if values.get("report") == "withdrawn":
+                    del last[key]
     return every, Counter(row(key[0], values) for key, values in last.items())
 
 
@@ -69,6 +78,30 @@ def test_any_crashes_leave_every_row_once(
                     pass
             run_stream(Path(name), batches, placement=placement, sinks=places.targets)
         places.check(*expected(seed, placement))
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 9),
+    crashes=st.lists(st.integers(0, 90), min_size=1, max_size=4),
+    placement=st.sampled_from(PLACEMENTS),
+)
+def test_early_rows_are_there_once_and_replaced_where_rows_have_keys(
+    postgres: Server, receiver: Receiver, seed: int, crashes: list[int], placement: str
+) -> None:
+    text = "SELECT k, count(*) AS n FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k HAVING count(*) < 4 EMIT EARLY EVERY 3 us"
+    queries = {"a": parse_query("a", text, STREAMS), "b": parse_query("b", text.partition(" EMIT")[0], STREAMS)}
+    batches = [batch._replace(queries=queries) for batch in make_batches(seed, 5, placement)]
+    with tempfile.TemporaryDirectory() as name:
+        places = Places(Path(name), postgres, receiver)
+        with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+            for crash in crashes:
+                with suppress(CrashError), crash_after(crash):
+                    run_stream(Path(name), batches, placement=placement, sinks=places.targets)
+            run_stream(Path(name), batches, placement=placement, sinks=places.targets)
+        every, last = left_by(batches, placement)
+        assert any(("report", "withdrawn") in values for _, values in every)
+        places.check(every, last)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from windloom import Loom
@@ -77,9 +80,81 @@ def test_batch_runs_report_what_sql_with_lag_does(
         assert results["final"].columns == ["window_start", "window_end", "k", "n", "total"]
 
 
-def test_changes_are_not_verified_row_by_row(spark: SparkSession, frame: DataFrame) -> None:
+def test_changes_are_verified_by_the_rows_they_leave_and_windows_without_tuples_are_not(
+    spark: SparkSession, frame: DataFrame
+) -> None:
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
-    loom.query("q", f"{TEXT} EMIT CHANGES")
-    with pytest.raises(WindloomError, match=r"(?s)query 'q' cannot be verified.*EMIT CHANGES"):
-        loom.verify("q")
+    loom.query("changed", f"{TEXT} EMIT CHANGES")
+    loom.query("so_far", "SELECT k, count(*) AS n FROM s [LANDMARK SLIDE 40 seconds] GROUP BY k EMIT CHANGES")
+    loom.query("all", "SELECT count(*) AS n FROM s [TUMBLE 10 seconds] EMIT CHANGES")
+    loom.query("filled", f"{TEXT} EMIT EMPTY")
+    for name in ("changed", "so_far", "all"):
+        assert loom.verify(name).rows > 0, name
+        assert loom.verify(name), name
+    with pytest.raises(WindloomError, match=r"(?s)query 'filled' cannot be verified.*EMIT EMPTY"):
+        loom.verify("filled")
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_batch_run_has_final_rows_only_and_they_are_verified(
+    spark: SparkSession, frame: DataFrame, placement: str, tmp_path: Path
+) -> None:
+    loom = Loom(spark)
+    loom.stream("s", frame, time="ts")
+    loom.query("early", f"{TEXT} EMIT EARLY EVERY 5 seconds")
+    loom.query("final", TEXT)
+    for results in (loom.run(placement=placement), loom.run(placement=placement, out=tmp_path / "out")):
+        final = Counter((*tuple(row), "final", None) for row in results["final"].collect())
+        assert Counter(tuple(row) for row in results["early"].collect()) == final
+        assert results["early"].dtypes[-2:] == [("report", "string"), ("as_of", "timestamp")]
+        assert results.arrow("early").column_names == [
+            "window_start",
+            "window_end",
+            "k",
+            "n",
+            "total",
+            "report",
+            "as_of",
+        ]
+    assert loom.verify("early")
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_stream_replaces_early_rows_until_they_are_final(
+    spark: SparkSession, frame: DataFrame, placement: str, tmp_path: Path
+) -> None:
+    """Files in order of time, one per round; what is left at the end is what a batch run over all of them reports."""
+    frame.repartitionByRange(4, "ts").sortWithinPartitions("ts").write.parquet(str(tmp_path / "all"))
+    parts = sorted((tmp_path / "all").glob("*.parquet"))
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    for number, part in enumerate(sorted(parts, key=lambda path: pq.read_table(path)["ts"].to_pylist()[0])):
+        shutil.copy(part, incoming / f"{number}.parquet")
+        os.utime(incoming / f"{number}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    source = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(incoming))
+    loom = Loom(spark)
+    loom.stream("s", source, time="ts", delay="5 seconds")
+    loom.query("early", f"{TEXT} EMIT EARLY EVERY 5 seconds")
+    loom.query("spark_only", f"{TEXT.replace('sum(v)', 'hash(sum(v))')} EMIT EARLY EVERY 1 hour")
+    options = {"shards": 2} if placement == "executors" else {}
+    handle = loom.start(
+        path=tmp_path / "answers",
+        checkpoint=tmp_path / "checkpoint",
+        trigger={"availableNow": True},
+        finish=True,
+        placement=placement,
+        **options,
+    )
+    assert handle.await_termination(120)
+    batch = Loom(spark)
+    batch.stream("s", frame, time="ts")
+    batch.query("early", f"{TEXT} EMIT EARLY EVERY 5 seconds")
+    expected = Counter(tuple(row) for row in batch.run()["early"].collect())
+    assert Counter(tuple(row) for row in handle["early"].collect()) == expected
+    assert Counter(handle.arrow("spark_only")["report"].to_pylist()) == {"final": expected.total()}
+    (table,) = (tmp_path / "answers").glob("k_n_total_report_as_of-*")
+    reports = pq.read_table(table, partitioning=None).to_pylist()
+    told = [row for row in reports if row["query"] == "early" and row["report"] != "final"]
+    assert {row["report"] for row in told} >= {"early"}
+    assert all(row["as_of"].second % 5 == 0 and row["as_of"].microsecond == 0 for row in told if row["as_of"])

@@ -24,6 +24,28 @@ _ASKED = {
 TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()}, asked=_ASKED)}
 
 
+#: Rows of a query `e` with EMIT EARLY and of a query `f` that has columns of the same names and types.
+EARLY_COLUMNS = {**COLUMNS, "report": "string", "as_of": "bigint"}
+_EARLY = {
+    "e": parse_query(
+        "e", "SELECT k, count(*) AS n FROM s [TUMBLE 10 us] GROUP BY k EMIT EARLY EVERY 3 us", {"s": _STREAM}
+    ),
+    "f": parse_query("f", "SELECT k, count(*) AS n FROM s [TUMBLE 10 us] GROUP BY k", {"s": _STREAM}),
+}
+EARLY_TABLES = {"t": TableInfo(EARLY_COLUMNS, dict.fromkeys(_EARLY, ("k",)), asked=_EARLY)}
+CHANGED_TABLES = {
+    "t": TableInfo(
+        {**COLUMNS, "change": "string"},
+        {"c": ("k",)},
+        asked={
+            "c": parse_query(
+                "c", "SELECT k, count(*) AS n FROM s [TUMBLE 10 us] GROUP BY k EMIT CHANGES", {"s": _STREAM}
+            )
+        },
+    )
+}
+
+
 @dataclass(frozen=True)
 class Given:
     """Answers that are finished already."""
@@ -52,6 +74,13 @@ def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:
     start = [tick - 10 for tick in end]
     keys = pa.array(k, pa.string())
     return "t", pa.table({"query": query, "window_start": start, "window_end": end, "k": keys, "n": n})
+
+
+def early_piece(*rows: tuple[str, int, str | None, int | None, str, int | None]) -> tuple[str, pa.Table]:
+    """Rows (query, end, k, n, report, as_of)."""
+    query, end, k, n, report, as_of = ([*column] for column in zip(*rows, strict=True))
+    table = piece(*zip(query, end, k, [0] * len(n), strict=True))[1].set_column(4, "n", pa.array(n, pa.int64()))
+    return "t", table.append_column("report", pa.array(report)).append_column("as_of", pa.array(as_of, pa.int64()))
 
 
 def place(folder: Path) -> SinkPlace:

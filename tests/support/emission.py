@@ -67,6 +67,8 @@ def run(
     rounds: Sequence[Sequence[Row]],
     queries: Sequence[Mapping[str, Query]],
     placement: str,
+    *,
+    finishes: bool = True,
     **given: Any,
 ) -> None:
     """From where the checkpoint is to the end of the stream; `queries` run in the round of their place."""
@@ -75,7 +77,7 @@ def run(
         while life.loop.next_round < len(rounds):
             life.change(queries[life.loop.next_round])
             life.round({"s": rounds[life.loop.next_round]})
-        if life.loop.next_round == len(rounds):
+        if finishes and life.loop.next_round == len(rounds):
             life.finish()
 
 

@@ -29,10 +29,21 @@ def sink_text(query: Query) -> str:
         return f"all rows of every window; EMIT CHANGES reports each once, with {adds}"
     if query.emission.kind is Emits.CHANGES:
         return "insert, update and delete by group: a sink applies them one after another"
+    if query.emission.kind is Emits.EARLY:
+        return (
+            "a final row per window and group; before it provisional ones (`report`, `as_of`), each of which the next"
+            f" replaces: about {_open_windows(query)} of each group are open, and a later report may withdraw one"
+        )
     text = "a row per window and group, which the one of the next window replaces"
     if query.window.emission_obstacle(Emits.CHANGES) is None:
         text += "; EMIT CHANGES reports what differs"
     return text
+
+
+def _open_windows(query: Query) -> str:
+    """How many windows a tuple that has just come lies in; a delay leaves more of them open."""
+    windows = query.window.windows_per_tuple
+    return "1 window" if windows is None else count(max(1, round(windows)), "window")
 
 
 def pattern_facts(query: Query) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES` or `EMIT EMPTY`."""
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES`, `EMIT EMPTY`, `EMIT EARLY EVERY 10 seconds`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
+from windloom.language.bracket import read_duration
 from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
-from windloom.model.emission import ADDED_COLUMNS, VALID_UNTIL, Emission, Emits
+from windloom.model.emission import ADDED_COLUMNS, CHANGE, VALID_UNTIL, Emission, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports, Rows
+from windloom.model.time import format_duration
+from windloom.model.windows.window import MAX_TICKS
 
-_FORMS = "write EMIT FINAL, EMIT CHANGES or EMIT EMPTY"
-#: Words of clauses that are not supported yet.
-_PLANNED = ("EARLY",)
+_FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
+_EARLY_FORM = "say how often, in the time of events: EMIT EARLY EVERY 10 seconds"
 #: Tokens before a word EMIT that is a name.
 _NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
 
@@ -43,19 +45,36 @@ def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], 
 def _is_clause(before: Token, after: Sequence[Token]) -> bool:
     if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
         return False
-    return is_word(after[0], *_PLANNED, *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+    return is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
 
 
 def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
     word, rest = tokens[1], tokens[2:]
-    if is_word(word, *_PLANNED):
-        raise source.error(f"EMIT {word.text.upper()} is not supported yet", word, "use windows with a shorter slide")
     kind = next((emits for emits in Emits if is_word(word, emits.upper())), None)
     if kind is None:
         raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
+    if kind is Emits.EARLY:
+        return EmitClause(Emission(kind, _every(word, rest, source)), Span.of(tokens))
     if rest:
         raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
     return EmitClause(Emission(kind), Span.of(tokens))
+
+
+def _every(early: Token, rest: Sequence[Token], source: Source) -> int:
+    """How often provisional rows are reported: `EVERY 10 seconds`."""
+    if not rest:
+        raise source.error("EVERY is missing after EMIT EARLY", early, _EARLY_FORM)
+    if not is_word(rest[0], "EVERY"):
+        raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT EARLY", rest[0], _EARLY_FORM)
+    if len(rest) == 1:
+        raise source.error("a duration is missing after EVERY", rest[0], _EARLY_FORM)
+    written = read_duration(rest[1:], source)
+    ticks = written.ticks(source)
+    if not 0 < ticks <= MAX_TICKS:
+        wrong = "positive" if ticks <= 0 else f"at most {format_duration(MAX_TICKS)}"
+        message = f"the time between two reports must be {wrong}, not {format_duration(ticks)}"
+        raise source.error(message, written.at, _EARLY_FORM)
+    return ticks
 
 
 def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
@@ -69,9 +88,16 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
     if (obstacle := query.window.emission_obstacle(kind)) is not None:
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
-    if kind in ADDED_COLUMNS:
-        names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
-        _check_added(ADDED_COLUMNS[kind][0], names, clause, source)
+    if kind is Emits.EARLY and query.rows is not None:
+        raise source.error(
+            f"{named} is not for aggregates over such a join",
+            clause.at,
+            "join by equal columns of windows that end together, or leave EMIT out",
+            fact="they are made from kept tuples, when a window is closed",
+        )
+    names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
+    for added in ADDED_COLUMNS.get(kind, ()):
+        _check_added(added, names, clause, source)
     return replace(query, emission=clause.emission)
 
 
@@ -87,7 +113,7 @@ def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Sour
         word = "ISTREAM" if rows.reports is Reports.ENTERING else "DSTREAM"
         hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
         raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
-    added = VALID_UNTIL if rows.has_lifetimes else ADDED_COLUMNS[Emits.CHANGES][0]
+    added = VALID_UNTIL if rows.has_lifetimes else CHANGE
     _check_added(added, [row_column.name for row_column in rows.columns], clause, source)
     if rows.has_lifetimes:
         rows = replace(rows, reports=Reports.ENTERING, tells_end=True)

@@ -1,9 +1,11 @@
-"""When a query reports a row of a window: once it is final, only if it has changed, or also if it is empty."""
+"""When a query reports a row of a window: once it is final, also before that, only if it has changed, or also empty."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from windloom.model.time import format_duration
 
 
 class Emits(StrEnum):
@@ -12,19 +14,35 @@ class Emits(StrEnum):
     FINAL = "final"  # every row of every window, once, when the window is closed
     CHANGES = "changes"  # of these only rows that differ from those of the window before, and what has vanished
     EMPTY = "empty"  # these, and rows of windows in which a group that is known has no tuple
+    EARLY = "early"  # these, and provisional rows of windows that are open
 
 
-#: The column that a way of emitting adds to the rows of a query, with its Spark type.
-ADDED_COLUMNS = {Emits.CHANGES: ("change", "string")}
+#: Of EMIT CHANGES: what happened to the row of a group.
+CHANGE = "change"
+#: Of EMIT EARLY: whether a row is provisional, final, or withdrawn; and, of one that is not the last word, as of when.
+REPORT, AS_OF = "report", "as_of"
+#: The columns that a way of emitting adds to the rows of a query.
+ADDED_COLUMNS = {Emits.CHANGES: (CHANGE,), Emits.EARLY: (REPORT, AS_OF)}
 #: The column of rows that tell, when they enter, when they will leave: the end of the first window without them.
 VALID_UNTIL = "valid_until"
 
 
+def added_types(kind: Emits, time: str) -> dict[str, str]:
+    """The columns that a way of emitting adds, with their Spark types; `time` is that of the edges of windows.
+
+    >>> added_types(Emits.EARLY, "timestamp")
+    {'report': 'string', 'as_of': 'timestamp'}
+    """
+    return {name: time if name == AS_OF else "string" for name in ADDED_COLUMNS.get(kind, ())}
+
+
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """The clause EMIT of a query."""
+    """The clause EMIT of a query; `every_ticks` is how often it reports provisional rows, in event time."""
 
     kind: Emits = Emits.FINAL
+    every_ticks: int = 0
 
     def __str__(self) -> str:
-        return f"EMIT {self.kind.upper()}"
+        every = f" EVERY {format_duration(self.every_ticks)}" if self.kind is Emits.EARLY else ""
+        return f"EMIT {self.kind.upper()}{every}"

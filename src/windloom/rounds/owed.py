@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from windloom.model.emission import Emits
 from windloom.plan.physical import PartialSet, Plan, Planned, PlannedJoin, PlannedQuery
 from windloom.rounds.cells import Cells, keep_cells, merge_all
 from windloom.rounds.state import History, LaterRound, Owed, State
@@ -33,10 +34,11 @@ def can_wait(planned: Planned) -> bool:
     """Whether the answers of a query may be left to later rounds.
 
     Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
-    their windows: from the tuples, or with the version, that are there then.
+    their windows: from the tuples, or with the version, that are there then. Queries with EMIT EARLY are too, since
+    provisional rows stand until the final ones come.
     """
     query = planned.query
-    if query.rows is not None or not life_of(query.window).can_wait:
+    if query.rows is not None or query.emission.kind is Emits.EARLY or not life_of(query.window).can_wait:
         return False
     return query.join is None or not any(side.is_relation for side in query.join.sides)
 

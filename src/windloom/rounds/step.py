@@ -15,6 +15,7 @@ from windloom.plan.links import LinkRound
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells
+from windloom.rounds.early import early_turns
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
@@ -35,7 +36,7 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.turn import asked_rows, rows_turn, without_lost
 from windloom.rounds.state import History, Owed, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
-from windloom.rounds.windows.life import Span, Turn
+from windloom.rounds.windows.life import Landmark, Span, Turn
 from windloom.rounds.windows.registry import life_of
 
 
@@ -75,7 +76,7 @@ def step(
         sets.take(partial_set)
     intervals = _intervals(state, plan, until, answered)
     rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
-    answers = replace(sets.answers(intervals), rows=rows.answered)
+    answers = replace(_with_open(sets, intervals, plan, state, advanced_state), rows=rows.answered)
     since = _since(state, plan, until, answered)
     after_round = replace(
         advanced_state,
@@ -144,20 +145,34 @@ class _Sets:
             lineage = self.lineages.get(number) or Lineage(current)
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
-    def answers(self, intervals: Intervals) -> Answers:
+    def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark] | None = None) -> Answers:
         """The answers of the round, where late tuples came of several passes; a set is merged only if one needs it."""
         *earlier, last = passes_of(self._plan, self.lineages, intervals)
-        before = tuple(self._pass(each) for each in earlier)
-        return replace(self._pass(last), spans=self.spans, earlier=before)
+        landmarks = self._now.landmarks if landmarks is None else landmarks
+        before = tuple(self._pass(each, landmarks) for each in earlier)
+        return replace(self._pass(last, landmarks), spans=self.spans, earlier=before)
 
-    def _pass(self, turn: Pass) -> Answers:
+    def _pass(self, turn: Pass, landmarks: Mapping[str, Landmark]) -> Answers:
         cells = {number: cells for number, cells in self.cells.items() if number not in self.lineages}
         asked = sets_asked(self._plan, turn.intervals) if self.lineages else set()
         for number, count in turn.rounds:
             view = self.lineages[number].view(count) if number in asked else None
             if view is not None:
                 cells[number] = view
-        return Answers(self._plan, cells, turn.intervals, self._now.landmarks, since=self._state.since)
+        return Answers(self._plan, cells, turn.intervals, landmarks, since=self._state.since)
+
+
+def _with_open(sets: _Sets, intervals: Intervals, plan: Plan, state: State, after: State) -> Answers:
+    """The answers of the round; of queries that report early rows now, also those of windows that are open.
+
+    Open windows are answered as if the streams ended here: a window that no tuple lies in yet has no row.
+    """
+    due = [name for name, turn in early_turns(plan, state, after).items() if turn.is_due]
+    if not due:
+        return sets.answers(intervals)
+    ended = dict.fromkeys(all_inputs(plan), TICK_MAX)
+    landmarks = landmarks_of(plan, state.since, after.first, after.seen, ended)
+    return sets.answers({**intervals, **{name: (intervals[name][0], TICK_MAX) for name in due}}, landmarks)
 
 
 def moved(state: State, round_input: RoundInput, plan: Plan) -> State:

@@ -14,6 +14,7 @@ from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Answer, Change, Handle
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
+from windloom.model.emission import Emits
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.service.plan_views import plan_costs, plan_json, plan_picture, query_text
@@ -153,6 +154,7 @@ class ServedHandle:
         self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
     ) -> pa.Table:
         query = self._handle.plan.query(name).query
-        columns = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
-        found = self._stored.read(name, columns, since, until, limit, most_files)
+        columns = self._handle.columns(name)
+        replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
+        found = self._stored.read(name, columns, since, until, limit, most_files, replacing)
         return self._handle.arrow(name).slice(0, 0) if found is None else found

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windloom.engine.sinks.reports import replaced
 from windloom.errors import WindloomError
 
 #: Decoded files that are kept: the newest are asked for again and again.
@@ -40,13 +41,15 @@ class StoredAnswers:
         until: str | None,
         limit: int,
         most_files: int | None = None,
+        replacing: Sequence[str] | None = None,
     ) -> pa.Table | None:
         """The latest rows of a query, at most `limit`, in order of time; None where nothing was written yet.
 
         With `most_files`, no more files are read than that, once a row is found.
 
         `columns` are those that the query has now: rows from before a replacement with other columns are left out.
-        `since` and `until` bound the end of a window: from the first on, before the second.
+        `since` and `until` bound the end of a window: from the first on, before the second. `replacing` are the
+        grouping columns of a query with EMIT EARLY: of every window and group, only the last report counts.
         """
         found: list[pa.Table] = []
         held = read = 0
@@ -66,6 +69,8 @@ class StoredAnswers:
         if not found:
             return None
         rows = pa.concat_tables(found[::-1], promote_options="default").combine_chunks()
+        if replacing is not None:
+            rows = replaced(rows, replacing).combine_chunks()
         order = pc.sort_indices(rows, sort_keys=[("window_end", "ascending")])
         return rows.take(order[-limit:])
 

@@ -1,4 +1,4 @@
-"""What EMIT CHANGES and EMIT EMPTY report, by definition, row by row in plain Python."""
+"""What EMIT CHANGES, EMIT EMPTY and EMIT EARLY report, by definition, row by row in plain Python."""
 
 from __future__ import annotations
 
@@ -91,3 +91,44 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return {name: _plain(held) for name, held in value.items()} if isinstance(value, dict) else value
+
+
+def early(
+    query: Query, standing: dict[Any, Row], final: Sequence[Row], shown: Sequence[Row] | None, closed: int, as_of: int
+) -> list[dict[str, Any]]:
+    """What a round of EMIT EARLY reports. `standing` is what was told of open windows, and is brought up to date.
+
+    `final` are the rows of the windows that the round closes, `shown` those of all open windows if it reports them,
+    None if it does not. Windows that end by `closed` are closed.
+    """
+    groups = [grouping.name for grouping in query.group_by]
+    found = [{**row, "report": "final", "as_of": None} for row in final]
+    by_key = {_window_key(row, groups): row for row in (*final, *(shown or ()))}
+    for key, row in list(standing.items()):
+        is_closed = row["window_end"] <= closed
+        if (is_closed or shown is not None) and key not in by_key:
+            kept = ("window_start", "window_end", *groups)
+            gone = {name: value if name in kept else None for name, value in row.items()}
+            found.append({**gone, "report": "withdrawn", "as_of": None if is_closed else as_of})
+        if is_closed or (shown is not None and key not in by_key):
+            del standing[key]
+    for row in shown or ():
+        key = _window_key(row, groups)
+        if key not in standing or _values(standing[key], groups) != _values(row, groups):
+            found.append({**row, "report": "early", "as_of": as_of})
+        standing[key] = row
+    return found
+
+
+def last_words(query: Query, reports: Iterable[Row]) -> list[Row]:
+    """What is left of all reports of a query, in the order in which they came, if each replaces the one before it."""
+    groups, held = [grouping.name for grouping in query.group_by], dict[Any, Row]()
+    for row in reports:
+        held.pop(_window_key(row, groups), None)
+        if row["report"] != "withdrawn":
+            held[_window_key(row, groups)] = row
+    return list(held.values())
+
+
+def _window_key(row: Row, groups: Sequence[str]) -> Any:
+    return row["window_start"], row["window_end"], _key(row, groups)

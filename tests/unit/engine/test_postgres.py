@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.answers import COLUMNS, TABLES, Given, piece, place
+from support.answers import COLUMNS, EARLY_TABLES, TABLES, Given, early_piece, piece, place
 from support.micro_batches import CrashError, crash_after
 from support.postgres import Server
 from windloom.durable.faults import watched
@@ -77,6 +77,16 @@ def test_a_window_that_is_reported_once_more_replaces_its_row_also_of_the_group_
     opened.sink.write(1, Given([piece(("a", 10, None, 7), ("a", 10, "y", 8), ("b", 10, "z", 9))], TABLES))
     assert opened.rows("a", "k, n") == [("x", 1), ("y", 8), (None, 7)]
     assert opened.rows("b", "k, n") == [("z", 9)]
+
+
+def test_a_provisional_row_is_replaced_and_deleted_when_it_is_withdrawn(opened: Opened) -> None:
+    early = [("e", 10, "x", 1, "early", 3), ("e", 10, None, 2, "early", 3), ("f", 10, "x", 8, "withdrawn", 3)]
+    opened.sink.write(0, Given([early_piece(*early)], EARLY_TABLES))
+    assert opened.rows("e", "k, n, report") == [("x", 1, "early"), (None, 2, "early")]
+    last = [("e", 10, "x", 4, "final", None), ("e", 10, None, None, "withdrawn", None)]
+    opened.sink.write(1, Given([early_piece(*last)], EARLY_TABLES))
+    assert opened.rows("e", "k, n, report, as_of") == [("x", 4, "final", None)]
+    assert opened.rows("f", "n, report") == [(8, "withdrawn")]  # a column of its own that has this name
 
 
 def test_a_query_that_was_replaced_shows_its_new_columns(opened: Opened) -> None:

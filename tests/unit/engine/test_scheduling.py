@@ -13,7 +13,7 @@ from support.catalogs import STREAM, make_query
 from support.micro_batches import PLACEMENTS, CrashError, Frames, ManualClock, MicroBatches, answers_in, crash_at
 from support.postponing import flat_costs
 from windloom.engine.running.scheduling import Learned, Measured, Scheduling
-from windloom.model import Aggregate, Query, RowsWindow, TimeWindow, Urgency
+from windloom.model import Aggregate, Emission, Emits, Query, RowsWindow, TimeWindow, Urgency
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.rounds.schedule import SCHEDULES
 
@@ -213,6 +213,25 @@ def test_windows_of_rows_never_wait(tmp_path: Path) -> None:
         done = life.round(seconds(21, 22))
         assert "rows" not in done.postponed
         assert set(done.postponed) >= {"usual", "last"}
+
+
+@both
+def test_queries_with_early_rows_never_wait_and_others_of_their_tree_do(tmp_path: Path, placement: str) -> None:
+    early = replace(QUERIES["usual"], name="early", emission=Emission(Emits.EARLY, 5 * SECOND))
+    for number, queries in enumerate(({"early": early, **QUERIES}, {**QUERIES, "early": early})):
+        with life_of(tmp_path / str(number), placement, budget=0.001) as life:
+            life.change(queries)
+            life.round(seconds(0, 4))
+            done = life.round(seconds(21, 22))
+            assert {"usual", "early"} & set(done.postponed) == {"usual"}
+            late = life.round(seconds(9, 23))  # what is early sees the late tuple, in windows that are open
+            assert {"usual", "early"} & set(late.postponed) == {"usual"}
+        found = answers_in(tmp_path / str(number))
+        final = [
+            [row["window_end"] // SECOND for row in own.get("early", []) if row["report"] == "final"]
+            for own in found.values()
+        ]
+        assert sorted(end for own in final for end in own) == [10, 20]
 
 
 @both

@@ -24,6 +24,8 @@ def read(text: str) -> Query:
         ("EMIT FINAL", Emission()),
         ("emit changes;", Emission(Emits.CHANGES)),
         ("HAVING count(*) > 1 EMIT EMPTY", Emission(Emits.EMPTY)),
+        ("EMIT EARLY EVERY 10 seconds", Emission(Emits.EARLY, 10_000_000)),
+        ("emit early every '1 minute 30 s';", Emission(Emits.EARLY, 90_000_000)),
     ],
 )
 def test_a_query_says_at_its_end_when_it_reports_rows(clause: str, emission: Emission) -> None:
@@ -39,14 +41,43 @@ def test_emit_stays_a_name_where_no_clause_can_stand() -> None:
 
 
 def test_the_clause_shows_as_it_is_written() -> None:
-    assert str(read(f"{TEXT} EMIT CHANGES").emission) == "EMIT CHANGES"
+    for clause in ("EMIT CHANGES", "EMIT EARLY EVERY 10 seconds"):
+        assert str(read(f"{TEXT} {clause}").emission) == clause
 
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
         (f"{TEXT} EMIT OFTEN", "EMIT OFTEN is not known", "EMIT CHANGES"),
-        (f"{TEXT} EMIT EARLY EVERY 10 seconds", "EMIT EARLY is not supported yet", "a shorter slide"),
+        (f"{TEXT} EMIT EARLY", "EVERY is missing after EMIT EARLY", "EMIT EARLY EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY 10 seconds", "unexpected '10' after EMIT EARLY", "EMIT EARLY EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY", "a duration is missing after EVERY", "EMIT EARLY EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY 0 seconds", "between two reports must be positive", "EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY -5 seconds", "between two reports must be positive", "EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY 10000000 days", "between two reports must be at most", "EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY often", "duration", ""),
+        (f"{TEXT} EMIT EARLY EVERY 1 month", "month", ""),
+        ("SELECT k FROM s [TUMBLE 1 hour] EMIT EARLY EVERY 1 minute", "this query reports rows", "EMIT CHANGES"),
+        (
+            "SELECT count(*) FROM s [SESSION GAP 1 minute] EMIT EARLY EVERY 1 second",
+            "EMIT EARLY is not for session windows",
+            "windows of time",
+        ),
+        (
+            "SELECT count(*) FROM s [ROWS 10 SLIDE 5] EMIT EARLY EVERY 1 second",
+            "EMIT EARLY is not for windows of rows",
+            "windows of time",
+        ),
+        (
+            "SELECT count(*) FROM s [TUMBLE 1 hour] l JOIN s [TUMBLE 1 hour] r ON l.x < r.x EMIT EARLY EVERY 1 second",
+            "EMIT EARLY is not for aggregates over such a join",
+            "join by equal columns",
+        ),
+        (
+            "SELECT max(x) AS as_of FROM s [TUMBLE 1 hour] EMIT EARLY EVERY 1 second",
+            "EMIT EARLY adds a column 'as_of'",
+            "another name",
+        ),
         (f"{TEXT} EMIT CHANGES EMPTY", "unexpected 'EMPTY' after EMIT CHANGES", "EMIT EMPTY"),
         (
             "SELECT k FROM s [TUMBLE 1 hour] EMIT EMPTY",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.answers import early_piece
 from windloom.errors import WindloomError
 from windloom.service.stored import StoredAnswers
 
@@ -52,6 +53,22 @@ def test_the_latest_rows_in_order_of_time(out: Path) -> None:
     assert values(out, limit=3) == [7, 8, 9]
     assert values(out) == list(range(10))
     assert values(out, name="c") == []
+
+
+def test_of_early_rows_the_last_report_counts(tmp_path: Path) -> None:
+    kinds = {"window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
+    columns = {"query": "string", **kinds, "report": "string", "as_of": "bigint"}
+    (tmp_path / "manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["e"]}}}))
+    (tmp_path / "t").mkdir()
+    rounds = [
+        [("e", 10, "x", 1, "early", 3), ("e", 10, "y", 2, "early", 3)],
+        [("e", 10, "x", 3, "final", None), ("e", 10, "y", None, "withdrawn", None), ("e", 20, "x", 4, "early", 12)],
+    ]
+    for number, rows in enumerate(rounds):
+        pq.write_table(early_piece(*rows)[1], tmp_path / "t" / f"round-{number:09d}.parquet")
+    found = StoredAnswers(tmp_path).read("e", list(columns)[3:], None, None, 10, replacing=["k"])
+    assert found is not None
+    assert found["n"].to_pylist() == [3, 4]
 
 
 def test_a_range_is_by_the_end_of_windows(out: Path) -> None:

@@ -1,55 +1,71 @@
-"""What the queries of a round report of their answers: what has changed, or also windows without tuples."""
+"""What the queries of a round report of their answers: what has changed, windows without tuples, early rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 
 from windloom.engine.sinks.finishing import plain
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
-from windloom.model.emission import Emits
+from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
+from windloom.model.time import TICK_MAX
 from windloom.plan.physical import Plan, Planned, Shape
 from windloom.rounds import Block, State
-from windloom.rounds.emission import Emitted, Pace, changes, paces_of
+from windloom.rounds.early import EarlyTurn, early_turns
+from windloom.rounds.emission import Emitted, Pace, changes, early_rows, paces_of
+from windloom.rounds.emission.early import all_final
 from windloom.rounds.emission.emitted import of_queries, united
 from windloom.rounds.emission.empty import empty_block, group_rows, group_schema, missing_rows
 
 
 class RoundEmission:
-    """`before` is what was reported up to the round, in terms of its plan; `state` is what the round left.
+    """`before` is what was reported up to the round, in terms of its plan; the round led from `begun` to `state`.
 
     Blocks and rows pass through it, once or again; when all rows have, it `is_complete`. What they leave in `emitted`
     depends on nothing but them.
     """
 
-    def __init__(self, plan: Plan, state: State, tables: AnswerTables, before: Emitted) -> None:
-        self._plan, self._state, self._tables, self._before = plan, state, tables, before
+    def __init__(self, plan: Plan, begun: State, state: State, tables: AnswerTables, before: Emitted) -> None:
+        self._plan, self._begun, self._state, self._tables, self._before = plan, begun, state, tables, before
         self.emitted, self.is_complete = before, False
 
-    def _asked(self, kind: Emits) -> dict[int, list[Planned]]:
-        """Queries that emit in this way, by number of their shape."""
-        found: dict[int, list[Planned]] = {}
-        for planned in self._plan.queries:
-            if self._plan.shapes[planned.shape].emits is kind:
-                found.setdefault(planned.shape, []).append(planned)
+    @cached_property
+    def _asked(self) -> dict[Emits, dict[int, list[Planned]]]:
+        """Queries that do not just report final rows, by how they emit and by number of their shape."""
+        numbers = {number: shape.emits for number, shape in enumerate(self._plan.shapes)}
+        emitting = {number: kind for number, kind in numbers.items() if kind is not Emits.FINAL}
+        found: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
+        for planned in self._plan.queries if emitting else ():
+            if planned.shape in emitting:
+                found[emitting[planned.shape]].setdefault(planned.shape, []).append(planned)
         return found
 
-    @cached_property
+    @property
     def _changing(self) -> dict[int, list[Planned]]:
-        return self._asked(Emits.CHANGES)
+        return self._asked[Emits.CHANGES]
+
+    @property
+    def _filled(self) -> dict[int, list[Planned]]:
+        return self._asked[Emits.EMPTY]
+
+    @property
+    def _early(self) -> dict[int, list[Planned]]:
+        return self._asked[Emits.EARLY]
 
     @cached_property
-    def _filled(self) -> dict[int, list[Planned]]:
-        return self._asked(Emits.EMPTY)
+    def _turns(self) -> dict[str, EarlyTurn]:
+        return early_turns(self._plan, self._begun, self._state)
 
     @property
     def is_needed(self) -> bool:
-        """Whether what was reported before decides what is."""
-        return bool(self._changing or self._filled)
+        """Whether what is reported decides what is later; with no window open, no row is provisional."""
+        has_open = bool(self._early) and any(turn.closed < TICK_MAX for turn in self._turns.values())
+        return bool(self._changing or self._filled) or has_open
 
     @cached_property
     def _paces(self) -> dict[str, Pace]:
@@ -80,15 +96,15 @@ class RoundEmission:
         self.emitted = Emitted(self.emitted.standing, united(left))
 
     def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
-        """Finished rows, and of queries that report changes only these."""
+        """Finished rows, and of queries that report changes, or early rows, only what they report."""
         held: dict[Shape, list[pa.Table]] = {}
         for shape, table in finished:
-            if shape.emits is Emits.CHANGES:
+            if shape.emits in ADDED_COLUMNS:
                 held.setdefault(shape, []).append(plain(table))
             else:
                 yield shape, table
         left = []
-        for number, queries in self._changing.items():
+        for number, queries in chain(self._changing.items(), self._early.items()):
             shape = self._plan.shapes[number]
             name, names = self._tables.name(shape), [query.name for query in queries]
             standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
@@ -96,9 +112,12 @@ class RoundEmission:
             if not parts:
                 continue
             rows = pa.concat_tables(parts)
-            changed, stands = changes(standing, rows, len(shape.groups), self._paces)
+            if shape.emits is Emits.CHANGES:
+                told, stands = changes(standing, rows, len(shape.groups), self._paces)
+            else:
+                told, stands = early_rows(standing, rows, len(shape.groups), self._turns)
             left.append((name, stands))
-            yield shape, changed
+            yield shape, told
         self.emitted, self.is_complete = Emitted(united(left), self.emitted.known), True
 
 
@@ -109,6 +128,8 @@ def _groups_key(shape: Shape) -> str:
 
 def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
     """What a batch run reports of a query, from the finished rows of all its windows, without the column `query`."""
+    if shape.emits is Emits.EARLY:
+        return all_final(plain(rows))
     if shape.emits is not Emits.CHANGES:
         return rows
     named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))

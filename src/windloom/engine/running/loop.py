@@ -209,7 +209,7 @@ class RoundLoop:
         self._listeners.stepped(outcome)
         folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
-        emission = RoundEmission(plan, outcome.state, self._tables, self._emitted_before(plan))
+        emission = RoundEmission(plan, state, outcome.state, self._tables, self._emitted_before(plan))
         answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, emission, is_shared=is_shared)
         given = self.delivery.give(number, answers, watch)
         measured = deciding.measured(outcome)

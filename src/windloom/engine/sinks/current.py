@@ -16,17 +16,16 @@ import pyarrow.compute as pc
 
 from windloom.durable.storage import StorageError, full_disk
 from windloom.engine.sinks.finishing import plain
-from windloom.engine.sinks.present import EndsOf, Expiring, Update, changed_update, read_files
+from windloom.engine.sinks.present import EndsOf, Expiring, Update, changed_update, early_update, read_files
 from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.engine.sinks.versions import FOLDER, Versions, shown_queries
 from windloom.errors import WindloomError
-from windloom.model.emission import ADDED_COLUMNS, VALID_UNTIL, Emits
+from windloom.model.emission import CHANGE, VALID_UNTIL, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports
 from windloom.spark.sources.storage import absolute_place, is_remote
 
 _OWNER = "owner"
-_CHANGE = ADDED_COLUMNS[Emits.CHANGES][0]
 
 
 class CurrentSink(Sink):
@@ -125,20 +124,23 @@ class CurrentSink(Sink):
         update = self._update(table, round, query, rows, answers.until(query.name))
         if table.is_of_query and not update.changes(table):
             return 0
-        is_changing = query.emission.kind is Emits.CHANGES and _CHANGE in rows.column_names
-        empty = rows.slice(0, 0).drop_columns(_CHANGE) if is_changing else rows.slice(0, 0)
+        is_changing = query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names
+        empty = rows.slice(0, 0).drop_columns(CHANGE) if is_changing else rows.slice(0, 0)
         update = update.completed(empty)
         return table.show(round, update.kept, update.fresh)
 
     def _update(self, table: Versions, round: int, query: Query, rows: pa.Table, until: int) -> Update:
         window = query.window
         of_rows = query.rows is not None and bool(query.rows.columns)
-        if query.emission.kind is Emits.CHANGES and _CHANGE in rows.column_names:
+        if query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names:
             keys = [grouping.name for grouping in query.group_by]
             if of_rows:
-                keys = [name for name in rows.column_names if name not in ("window_start", "window_end", _CHANGE)]
+                keys = [name for name in rows.column_names if name not in ("window_start", "window_end", CHANGE)]
             values = len(keys) + 3 < rows.num_columns
-            return changed_update(table, round, rows, _CHANGE, keys, values, self._buckets)
+            return changed_update(table, round, rows, CHANGE, keys, values, self._buckets)
+        if query.emission.kind is Emits.EARLY:
+            keys = [grouping.name for grouping in query.group_by]
+            return early_update(table, round, rows, keys, last_end(query, until))
         ends, longest = EndsOf("window_end", window.slide_ticks), window.slide_ticks
         if query.rows is not None and query.rows.tells_end:
             ends, longest = EndsOf(VALID_UNTIL), window.range_ticks + window.slide_ticks

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.errors import WindloomError
-from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.model.emission import Emits, added_types
 from windloom.model.types import DataType
 from windloom.plan.physical import Shape
 from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
@@ -43,8 +43,8 @@ class Finishing:
         if shape not in self._types:
             kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
             known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
-            added = [ADDED_COLUMNS[shape.emits]] if shape.emits in ADDED_COLUMNS else []
-            self._types[shape] = {**(known or output_types(self._spark, shape)), **dict(added)}
+            added = added_types(shape.emits, shape.time.name)
+            self._types[shape] = {**(known or output_types(self._spark, shape)), **added}
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
@@ -87,8 +87,7 @@ class Finishing:
         if found is None:
             (found,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
         found = self.described(shape, found)
-        if shape.emits in ADDED_COLUMNS:
-            name, kind = ADDED_COLUMNS[shape.emits]
+        for name, kind in added_types(shape.emits, shape.time.name).items():
             found = found.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
         return found
 

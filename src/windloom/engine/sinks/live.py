@@ -6,6 +6,7 @@ It is kept in memory and, completely, in one file per table, so that it survives
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,8 +16,9 @@ import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
+from windloom.engine.sinks.reports import present, replaced
 from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
-from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.model.emission import CHANGE, Emits
 from windloom.spark.sources.storage import storage_at
 
 
@@ -40,14 +42,14 @@ class LiveSink:
         tables, fresh = answers.tables, dict[str, pa.Table]()
         for name, rows in answers.rows():
             kept = fresh.get(name)
-            fresh[name] = _latest(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
+            fresh[name] = _last_rows(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
         for name in {*fresh, *self._latest}:
             both = [by_table[name] for by_table in (self._latest, fresh) if name in by_table]
             if name not in tables:  # the last of its queries has been removed
                 del self._latest[name]
                 self._storage.delete(f"{name}.parquet")
                 continue
-            current = _latest(_followed(both, tables[name].rows), tables[name])
+            current = _standing(_last_rows(_followed(both, tables[name].rows), tables[name]), tables[name])
             if name in fresh or current.num_rows < both[0].num_rows:
                 self._latest[name] = current
                 self._save(name, current)
@@ -78,29 +80,46 @@ def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """The row of each query and group in the window that ends last; for a row query, all rows of that window."""
+def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
+    """One row for each query and group: that of the window that ends last; of a row query, all rows of that window.
+
+    Of a query with EMIT EARLY, the last report of every window and group. Rows that say that one is gone are there too.
+    """
+    early = set(info.emitting(Emits.EARLY))
     found = [_last_window(rows, query) for query in sorted(info.rows)]
+    found += [
+        replaced(_of_queries(rows, [query]), info.queries[query], keeps_withdrawn=True) for query in sorted(early)
+    ]
     # A column may be a group of one query and an aggregate of another.
-    for groups in dict.fromkeys(own for query, own in info.queries.items() if query not in info.rows):
-        queries = [query for query, own in info.queries.items() if own == groups and query not in info.rows]
-        own = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
+    others = {query: own for query, own in info.queries.items() if query not in info.rows and query not in early}
+    for groups in dict.fromkeys(others.values()):
+        own = _of_queries(rows, [query for query, own in others.items() if own == groups])
         own = own.take(pc.sort_indices(own, sort_keys=[("window_end", "ascending")]))
         keys = ["query", *groups]
         numbered = own.select(keys).append_column("row", pa.array(np.arange(own.num_rows)))
         last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
         found.append(own.take(last))
-    return _standing(pa.concat_tables(found), info)
+    return pa.concat_tables(found)
 
 
 def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """Without groups that have vanished."""
-    queries = info.with_changes()
-    if not queries:
-        return rows
-    changing = pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
-    gone = pc.and_(changing, pc.equal(rows[ADDED_COLUMNS[Emits.CHANGES][0]], "delete"))
-    return rows.filter(pc.invert(pc.fill_null(gone, False)))
+    """Without groups that have vanished, and of queries with EMIT EARLY without windows that nobody waits for."""
+    if queries := info.emitting(Emits.CHANGES):
+        gone = pc.and_(_is_of(rows, queries), pc.equal(rows[CHANGE], "delete"))
+        rows = rows.filter(pc.invert(pc.fill_null(gone, False)))
+    for query in info.emitting(Emits.EARLY):
+        is_own = _is_of(rows, [query])
+        own = present(replaced(rows.filter(is_own), info.queries[query]), info.queries[query])
+        rows = pa.concat_tables([rows.filter(pc.invert(is_own)), own])
+    return rows
+
+
+def _is_of(rows: pa.Table, queries: Sequence[str]) -> pa.ChunkedArray:
+    return pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
+
+
+def _of_queries(rows: pa.Table, queries: Sequence[str]) -> pa.Table:
+    return rows.filter(_is_of(rows, queries))
 
 
 def _last_window(rows: pa.Table, query: str) -> pa.Table:

@@ -4,7 +4,8 @@ Queries with equal output columns and equal grouping columns share a table, whos
 Its key is that name, the window and the group: a window that is reported once more, since its query was replaced,
 replaces its row. Rows of row queries have no key, since equal ones may be there several times: a window that is
 reported once more replaces all its rows. Rows of interval joins have no window, and are only added. A view per query
-shows the rows of the query alone.
+shows the rows of the query alone. Provisional rows (EMIT EARLY) are replaced by their key too, and deleted when they
+are withdrawn.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import pyarrow.csv as csv
 from psycopg import sql
 
 from windloom.engine.json_values import plain
+from windloom.engine.sinks.reports import WITHDRAWN
 from windloom.engine.sinks.sink import TableInfo
+from windloom.model.emission import REPORT, Emits
 
 #: Names are at most this long.
 _NAME_BYTES = 63
@@ -51,20 +54,22 @@ _TYPES = {
 class PostgresTable:
     """A table: `columns` with their Spark types, of which `groups` and the window are the key; None for no key.
 
-    `has_windows`: all rows of a window come together.
+    `has_windows`: all rows of a window come together. `withdraws`: a row may say that another one is none any more.
     """
 
     schema: str
     columns: tuple[tuple[str, str], ...]
     groups: tuple[str, ...] | None
     has_windows: bool = True
+    withdraws: bool = False
 
     @property
     def name(self) -> str:
         """Readable, and different for different columns, types or groups."""
         readable = "_".join(name for name, _ in self.columns if name not in ("query", *_WINDOW))
         slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:40] or "windows"
-        kind = [self.columns, self.groups] if self.has_windows else [self.columns, self.groups, "pairs"]
+        kind: list[object] = [self.columns, self.groups]
+        kind += [word for word, is_so in (("pairs", not self.has_windows), ("early", self.withdraws)) if is_so]
         digest = hashlib.sha256(json.dumps(kind).encode()).hexdigest()[:8]
         return f"answers_{slug}_{digest}"
 
@@ -116,8 +121,21 @@ class PostgresTable:
         others = [name for name, _ in self.columns if name not in self.key]
         changes = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others]
         action = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes)) if changes else sql.SQL("NOTHING")
-        yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} ON CONFLICT ({3}) DO {4}").format(
-            self.identifier, self._column_names, self._staging, _names(self.key), action
+        stays: sql.Composable = sql.SQL("true")
+        if self.withdraws:
+            gone = sql.SQL("{} = {}").format(sql.Identifier(REPORT), sql.Literal(WITHDRAWN))
+            stays = sql.SQL("NOT ({})").format(gone)
+            yield self._deletion(gone)
+        yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {5} ON CONFLICT ({3}) DO {4}").format(
+            self.identifier, self._column_names, self._staging, _names(self.key), action, stays
+        )
+
+    def _deletion(self, gone: sql.Composed) -> sql.Composed:
+        """Of the rows whose key a new one of that condition has; a group may be NULL, the rest of the key is not."""
+        same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
+        same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()]
+        return sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
+            self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
         )
 
     def about(self, query: str) -> str:
@@ -142,9 +160,11 @@ class PostgresTable:
 
 def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
     """The table of each query: a column may be a group of one and an aggregate of another."""
-    columns = tuple(info.columns.items())
+    columns, early = tuple(info.columns.items()), set(info.emitting(Emits.EARLY))
     return {
-        query: PostgresTable(schema, columns, None if query in info.rows else groups, query not in info.pairs)
+        query: PostgresTable(
+            schema, columns, None if query in info.rows else groups, query not in info.pairs, query in early
+        )
         for query, groups in info.queries.items()
     }
 

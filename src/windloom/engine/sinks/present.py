@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
+from windloom.engine.sinks.reports import replaced
 from windloom.engine.sinks.versions import TableFile, Versions
 from windloom.kernels.lists.murmur import spark_hash
 from windloom.rounds.groups import number_groups
@@ -172,6 +173,24 @@ def changed_update(
         left = _latest(before, own, change, keys) if values else _counted(before, own, change, keys)
         if left.num_rows:
             found.add(bucket, left)
+    return found
+
+
+def early_update(table: Versions, round: int, rows: pa.Table, keys: Sequence[str], now: int) -> Update:
+    """Provisional rows of open windows, and the final ones of the window that ends at `now`, the last closed one.
+
+    Any of them may be replaced by any round, so they are one file, which stays as long as nothing changes.
+    """
+    found, files = Update(round), [file for file in table.files() if not file.is_empty]
+    held = [table.read(file).cast(rows.schema) for file in files]
+    before = sum(part.num_rows for part in held)
+    left = replaced(pa.concat_tables([*held, rows]), keys)
+    ends = as_array(left["window_end"]).cast(pa.int64()).to_numpy()
+    left = left.filter(pa.array(ends >= now))
+    if not rows.num_rows and left.num_rows == before:
+        found.kept += files
+    elif left.num_rows:
+        found.add(0, left)
     return found
 
 

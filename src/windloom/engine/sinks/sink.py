@@ -32,9 +32,9 @@ class TableInfo:
     pairs: frozenset[str] = frozenset()
     asked: Mapping[str, Query] = field(default_factory=dict)
 
-    def with_changes(self) -> list[str]:
-        """The queries whose rows say what has changed: a row may be a deletion."""
-        return [name for name, query in self.asked.items() if query.emission.kind is Emits.CHANGES]
+    def emitting(self, kind: Emits) -> list[str]:
+        """The queries that report in this way: with EMIT CHANGES a row may be a deletion, with EMIT EARLY withdrawn."""
+        return [name for name, query in self.asked.items() if query.emission.kind is kind]
 
 
 class RoundAnswers(Protocol):

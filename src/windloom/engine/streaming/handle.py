@@ -23,6 +23,7 @@ from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.running.scheduling import Kept
+from windloom.engine.sinks.reports import replaced
 from windloom.engine.sinks.sink import Sink, read_back
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.catching_up import CatchingUp
@@ -35,6 +36,7 @@ from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain import adapt_lines, explain_text
+from windloom.model.emission import Emits
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer.adapt.adapter import Adapter
@@ -231,7 +233,10 @@ class Handle(AnswerViews):
     # ---- answers ------------------------------------------------------------------------------------------------
 
     def arrow(self, name: str) -> pa.Table:
-        """The rows of a query that the sink holds, from all rounds so far (a live sink: the latest of each group)."""
+        """The rows of a query that the sink holds, from all rounds so far (a live sink: the latest of each group).
+
+        Provisional rows, of a query with EMIT EARLY, are those that nothing has replaced.
+        """
         plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
@@ -239,7 +244,16 @@ class Handle(AnswerViews):
         found = read_back(self._sinks, self._tables.name(shape))
         if found is None:
             return self._tables.empty(shape).drop_columns("query")
-        return found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
+        own = found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
+        if shape.emits is not Emits.EARLY:
+            return own
+        return replaced(own, [grouping.name for grouping in plan.query(name).query.group_by])
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a query's rows behind the edges of their windows."""
+        plan = self._queries.plan_of(self._newest)
+        columns = self._tables.columns(plan.shapes[plan.query(name).shape])
+        return [column for column in columns if column not in ("query", "window_start", "window_end")]
 
     def grouping(self, name: str) -> list[str]:
         return [grouping.name for grouping in self.plan.query(name).query.group_by]

@@ -39,6 +39,8 @@ class RowsWindow(Window):
         object.__setattr__(self, "partition_by", tuple(sorted(set(self.partition_by))))
 
     def emission_obstacle(self, kind: Emits) -> str | None:
+        if kind is Emits.EARLY:
+            return "which tuples a window holds is known when no earlier one can come: then it is final"
         return "they end at positions, not at instants that all groups have in common"
 
     def with_slide(self, slide_ticks: int) -> RowsWindow:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
-from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.model.emission import CHANGE
 from windloom.rounds.emission.same import same_rows
 from windloom.rounds.emission.series import LEADING, Pace, Series, with_earlier
 
@@ -44,7 +44,7 @@ def changes(
     at = np.concatenate([ends[told], ends[gone] + held.slide[gone]])
     by_window = np.lexsort((held.series[np.concatenate([told, gone])], at))
     table = pa.concat_tables([every.take(pa.array(told)), _vanished(every, gone, groups, held)])
-    table = table.append_column(ADDED_COLUMNS[Emits.CHANGES][0], _KINDS.take(pa.array(kinds)))
+    table = table.append_column(CHANGE, _KINDS.take(pa.array(kinds)))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(np.sort(left)))
 
 

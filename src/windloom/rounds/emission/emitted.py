@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windloom.model.emission import Emits
 from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import is_same
@@ -16,6 +17,8 @@ from windloom.rounds.carry import is_same
 @dataclass(frozen=True, slots=True)
 class Emitted:
     """`standing` are rows that were reported last and have not vanished, by name of their table (EMIT CHANGES).
+
+    Of EMIT EARLY they are the provisional rows of open windows.
 
     `known` are groups, each with the last window that was reported, by the types of their grouping columns (EMIT
     EMPTY). The first column of all tables is `query`.
@@ -30,10 +33,14 @@ class Emitted:
             return self
         before = {planned.name: planned.query for planned in old.queries}
         kept = {planned.name for planned in new.queries if _is_same(before.get(planned.name), planned.query)}
-        standing, known = (
-            {key: of_queries(rows, kept) for key, rows in held.items()} for held in (self.standing, self.known)
+        # Provisional rows that a new query of the name does not report are withdrawn by it, in its first round.
+        early = {planned.name for planned in new.queries if planned.query.emission.kind is Emits.EARLY}
+        early = {name for name in early if name in before and before[name].emission.kind is Emits.EARLY}
+        return replace(
+            self,
+            standing={key: of_queries(table, kept | early) for key, table in self.standing.items()},
+            known={key: of_queries(table, kept) for key, table in self.known.items()},
         )
-        return replace(self, standing=standing, known=known)
 
 
 def _is_same(left: Query | None, right: Query) -> bool:

@@ -72,7 +72,7 @@ def units_of(plan: Plan) -> list[Unit]:
     for joins in families.values():
         trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
         found.append(Unit(tuple(joins), tuple(trees)))
-    return [unit for unit in found if can_wait(unit.members[0])]
+    return [unit for unit in found if any(map(can_wait, unit.members))]
 
 
 def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:

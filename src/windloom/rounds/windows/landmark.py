@@ -85,6 +85,6 @@ def landmark_queries(partial_set: PartialSet) -> Iterable[Member]:
 def timed_streams(plan: Plan) -> list[Stream]:
     """The streams whose first and last tick a batch run must know."""
     asking = [planned.query for partial_set in plan.sets for planned in landmark_queries(partial_set)]
-    asking += [planned.query for planned in plan.queries if planned.query.emission.kind is not Emits.FINAL]
+    asking += [planned.query for planned in plan.queries if planned.query.emission.kind in (Emits.CHANGES, Emits.EMPTY)]
     names = {stream for query in asking for stream in query.inputs}
     return [stream for stream in plan.streams if stream.name in names]

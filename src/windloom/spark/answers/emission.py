@@ -1,4 +1,4 @@
-"""EMIT CHANGES and EMIT EMPTY over answers that Spark holds, by Spark itself: of a batch run on executors.
+"""EMIT CHANGES, EMIT EMPTY and EMIT EARLY over answers that Spark holds, by Spark itself: of a batch run on executors.
 
 Edges of windows are ticks here; `until` is where the last window that is reported ends.
 """
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.model.emission import AS_OF, CHANGE, REPORT
 from windloom.model.query import Query
 from windloom.plan.physical import Planned, Shape
 from windloom.spark.frames import quoted
@@ -43,6 +43,11 @@ def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataF
     return joined.select(*columns)
 
 
+def all_final(rows: DataFrame) -> DataFrame:
+    """The finished rows of windows that are all closed, of a query that may report early rows."""
+    return rows.withColumns({REPORT: F.lit("final"), AS_OF: F.lit(None).cast(rows.schema["window_end"].dataType)})
+
+
 def changed(rows: DataFrame, query: Query, until: int) -> DataFrame:
     """The changes from window to window of the finished rows of a query."""
     window, names = query.window, rows.columns[2:]
@@ -56,8 +61,7 @@ def changed(rows: DataFrame, query: Query, until: int) -> DataFrame:
         F.lag(value).over(ordered).eqNullSafe(value).alias("__same"),
         F.lead("window_end").over(ordered).eqNullSafe(F.col("window_end") + slide).alias("__goes_on"),
     )
-    change = ADDED_COLUMNS[Emits.CHANGES][0]
-    kind = F.when(F.col("__follows"), "update").otherwise("insert").alias(change)
+    kind = F.when(F.col("__follows"), "update").otherwise("insert").alias(CHANGE)
     told = compared.where("NOT (__follows AND __same)").select(*rows.columns, kind)
     gone = compared.where(f"NOT __goes_on AND window_end + {slide}L <= {until}L")
     moved = 0 if window.extent_ticks is None else slide

@@ -28,7 +28,7 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.emission import paces_of
 from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.step import StepCounts, step
-from windloom.spark.answers.emission import changed, filled
+from windloom.spark.answers.emission import all_final, changed, filled
 from windloom.spark.answers.shard_job import spread
 from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.intake.native import instant_sql
@@ -74,6 +74,8 @@ class WideAnswers:
         if shape.emits is Emits.CHANGES:
             rows = changed(rows, planned.query, until)
         rows = self._with_instants(rows, shape)
+        if shape.emits is Emits.EARLY:
+            rows = all_final(rows)
         return rows.select(F.lit(planned.name).alias("query"), "*") if with_query else rows
 
     def _ticks(self, plan: Plan, shape: int) -> DataFrame:

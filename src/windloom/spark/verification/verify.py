@@ -28,6 +28,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.verification.emitted import rows_of_windows
 from windloom.spark.verification.joined_frames import joined, size_of, tick_of
 from windloom.spark.verification.relation_frames import with_enriched
 from windloom.spark.verification.row_frames import aggregated, pair_tick, row_frame
@@ -120,7 +121,7 @@ def verify_query(
         expected = spark_window_frame(query, streams, frames).toArrow()
     if query.rows is not None and query.rows.columns:
         return compare_bags(query, expected, answers)
-    return compare(query, expected, answers)
+    return compare(query, expected, rows_of_windows(query, answers, expected))
 
 
 def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
@@ -190,7 +191,8 @@ def _scale(query: Query, aggregate: Aggregate) -> str:
 
 def _refuse_unverifiable(query: Query) -> None:
     """Refuses what has no rows of Spark's to be compared with, within a bound."""
-    if query.emission.kind is not Emits.FINAL:
+    of_rows = query.rows is not None and bool(query.rows.columns)
+    if query.emission.kind is Emits.EMPTY or (query.emission.kind is Emits.CHANGES and of_rows):
         raise WindloomError(
             f"query '{query.name}' cannot be verified",
             f"with {query.emission} it does not report exactly the rows that windows have",

@@ -1,0 +1,56 @@
+"""Rows of EMIT EARLY where each replaces the one before it: of every window and group, the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.model.emission import AS_OF, REPORT
+from windloom.rounds.groups import number_groups
+
+WITHDRAWN = "withdrawn"
+_EDGES = ("window_start", "window_end")
+
+
+def replaced(rows: pa.Table, keys: Sequence[str], *, keeps_withdrawn: bool = False) -> pa.Table:
+    """The last report of every window and group, in the order of rows; what is withdrawn is left out.
+
+    `keys` are the grouping columns, and `query` where there are rows of several. Rows without `as_of` are the last
+    word, others are replaced by later ones; of equal ones, the last counts.
+    """
+    if not rows.num_rows:
+        return rows
+    chosen = np.sort(_last(rows, [*_EDGES, *keys], _as_of(rows)))
+    found = rows.take(pa.array(chosen))
+    return found if keeps_withdrawn else found.filter(pc.not_equal(found[REPORT], WITHDRAWN))
+
+
+def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Of rows that have been replaced: the provisional ones, and of every group the final one of its last window."""
+    is_final = pc.equal(rows[REPORT], "final")
+    final = rows.filter(is_final)
+    if not final.num_rows:
+        return rows
+    last = _last(final, keys, as_array(final["window_end"]).cast(pa.int64()).to_numpy())
+    return pa.concat_tables([rows.filter(pc.invert(is_final)), final.take(pa.array(np.sort(last)))])
+
+
+def _as_of(rows: pa.Table) -> NDArray[np.int64]:
+    ticks = as_array(rows[AS_OF]).cast(pa.int64())
+    found: NDArray[np.int64] = ticks.fill_null(np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each group, the row with the largest value; of equal ones, the last."""
+    arrays = [as_array(rows[key]) for key in keys]
+    numbers, _ = number_groups(arrays, rows.num_rows)
+    found = np.zeros(int(numbers.max()) + 1, np.int64)
+    order = np.argsort(by, kind="stable")
+    found[numbers[order]] = order  # of several, the last one stays
+    return found

@@ -1,0 +1,51 @@
+"""EMIT EARLY: which queries report provisional rows of their open windows in a round.
+
+The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
+windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples that
+have come. The first round of a query makes one too. So a round depends on nothing but what came before it and in it,
+and one that is repeated makes the same report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from windloom.model.emission import Emits
+from windloom.model.query import Query
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.physical import Plan, Planned
+from windloom.rounds.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyTurn:
+    """A round of a query: windows that end by `closed` are final; if it `is_due`, the others are reported `as_of`."""
+
+    closed: int
+    is_due: bool
+    as_of: int
+
+
+def early_queries(plan: Plan) -> Iterator[Planned]:
+    """The queries that report provisional rows; nothing is looked at where there are none."""
+    numbers = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
+    return (planned for planned in plan.queries if planned.shape in numbers) if numbers else iter(())
+
+
+def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]:
+    """By name of the query, the round that began with one state and moved the streams to where another has them."""
+    return {planned.name: _turn(planned, before, after) for planned in early_queries(plan)}
+
+
+def _turn(planned: Planned, before: State, after: State) -> EarlyTurn:
+    query = planned.query
+    closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
+    earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
+    return EarlyTurn(closed, earlier < passed and closed < TICK_MAX, passed)
+
+
+def _passed(query: Query, seen: Mapping[str, int]) -> int:
+    """The last multiple of EVERY that the largest event time of all inputs has come to."""
+    latest = max((seen[stream] for stream in query.inputs if stream in seen), default=TICK_MIN)
+    return latest if latest == TICK_MIN else latest - latest % query.emission.every_ticks

@@ -1,0 +1,102 @@
+"""EMIT EARLY: provisional rows of open windows, each until another one, or the final one, replaces it.
+
+A report gives the rows of all open windows, as they are by the tuples that have come. Of these only rows are told that
+are new, or differ from what was told of the same window and group before. What was told and is no row any more is
+withdrawn: HAVING may leave it out now, or the landmark of its window has moved. When a window is closed, its rows are
+final: all of them are told, and what was told provisionally and is not among them is withdrawn. What was told of open
+windows is *standing*: it is kept for the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.model.emission import AS_OF, REPORT
+from windloom.rounds.early import EarlyTurn
+from windloom.rounds.emission.same import same_rows
+from windloom.rounds.emission.series import LEADING, with_earlier
+from windloom.rounds.groups import number_groups
+
+_REPORTS = pa.array(["withdrawn", "early", "final"], pa.string())
+_WITHDRAWN, _EARLY, _FINAL = range(3)
+
+
+def early_rows(
+    standing: pa.Table | None, rows: pa.Table, groups: int, turns: Mapping[str, EarlyTurn]
+) -> tuple[pa.Table, pa.Table]:
+    """(what is told, what stands after it); the first has two further columns, `report` and `as_of`.
+
+    The columns of all tables are `query`, `window_start`, `window_end`, so many grouping columns, and the others. What
+    is the last word about a row has no `as_of`. Rows come in the order of windows, what is withdrawn before all else
+    of its window.
+    """
+    known = 0 if standing is None else standing.num_rows
+    every = with_earlier(standing, rows)
+    is_closed, is_due, as_of = _turns_of(every, turns)
+    earlier, later = _pairs(every, groups, known)
+    is_row = np.arange(every.num_rows) >= known
+    found, same = np.zeros(every.num_rows, np.bool_), np.zeros(every.num_rows, np.bool_)
+    found[earlier] = True
+    same[later[_are_same(every, groups, earlier, later)]] = True
+
+    final, early = np.flatnonzero(is_row & is_closed), np.flatnonzero(is_row & ~is_closed & ~same)
+    gone = np.flatnonzero(~is_row & (is_closed | is_due) & ~found)
+    left = np.flatnonzero(~is_closed & np.where(is_due, is_row, ~is_row))
+
+    told = np.concatenate([gone, early, final])
+    kinds = np.repeat([_WITHDRAWN, _EARLY, _FINAL], [len(gone), len(early), len(final)])
+    table = pa.concat_tables([_withdrawn(every, gone, groups), every.take(pa.array(np.concatenate([early, final])))])
+    instants = pa.array(as_of[told], mask=is_closed[told]).cast(every.schema.field(2).type)
+    table = table.append_column(REPORT, _REPORTS.take(pa.array(kinds))).append_column(AS_OF, instants)
+    by_window = np.lexsort((kinds, as_array(every.column(2)).cast(pa.int64()).to_numpy()[told]))
+    return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(left))
+
+
+def _turns_of(
+    every: pa.Table, turns: Mapping[str, EarlyTurn]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+    """By row: is its window closed, are its query's open windows reported, and as of when?"""
+    encoded = as_array(every.column(0)).dictionary_encode()
+    own = [turns[name] for name in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    ends = as_array(every.column(2)).cast(pa.int64()).to_numpy()
+    closed = np.array([turn.closed for turn in own], np.int64)[codes]
+    due = np.array([turn.is_due for turn in own], np.bool_)[codes]
+    return ends <= closed, due, np.array([turn.as_of for turn in own], np.int64)[codes]
+
+
+def _pairs(every: pa.Table, groups: int, known: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that stood, and the rows of the round that have the same query, window and group."""
+    keys = [as_array(every.column(place)) for place in range(LEADING + groups)]
+    numbers, _ = number_groups(keys, every.num_rows)
+    place = np.full(int(numbers.max()) + 1 if len(numbers) else 0, -1, np.int64)
+    place[numbers[:known]] = np.arange(known)
+    matched = place[numbers[known:]]
+    return matched[matched >= 0], known + np.flatnonzero(matched >= 0)
+
+
+def _are_same(every: pa.Table, groups: int, earlier: NDArray[np.int64], later: NDArray[np.int64]) -> NDArray[np.bool_]:
+    same = np.ones(len(later), np.bool_)
+    for place in range(LEADING + groups, every.num_columns):
+        same &= same_rows(as_array(every.column(place)), earlier, later)
+    return same
+
+
+def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Table:
+    """Their windows and keys, and NULL for everything else."""
+    rows = every.take(pa.array(gone))
+    arrays = [rows.column(place) for place in range(LEADING + groups)]
+    arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
+    return pa.Table.from_arrays(arrays, schema=every.schema)
+
+
+def all_final(rows: pa.Table) -> pa.Table:
+    """The rows of windows that are all closed, as they are told."""
+    reports = pa.repeat(_REPORTS[_FINAL], rows.num_rows)
+    instants = pa.nulls(rows.num_rows, rows.schema.field("window_end").type)
+    return rows.append_column(REPORT, reports).append_column(AS_OF, instants)
