@@ -42,6 +42,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
@@ -124,8 +125,16 @@ class RowJobs:
         return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
-    def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
-        found = self.take_in(plan, frames, batch, state)
+    def gathered(
+        self,
+        plan: Plan,
+        frames: Frames,
+        batch: object,
+        state: State,
+        shards: int,
+        keeper: TupleKeeper | None = None,
+    ) -> Iterator[Gathered]:
+        found = self.take_in(plan, frames, batch, state, keeper)
         scanned = found.taken.scanned
         told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
         yield Gathered(dict(split_cells(found.taken.cells, shards, sharding_of(plan))), told)
@@ -238,11 +247,12 @@ class MicroBatches:
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
             self.versions, self.relations = versions or Versions([{}]), RowVersions()
             held = Relations(self.versions.sources(), self.relations)
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
+            rows = RowQueries(self.jobs, self.tuples)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, rows, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(
-                    self.jobs, self.checkpoint, files, shards, watermarks, outlets, relations=held
+                    self.jobs, self.checkpoint, files, shards, watermarks, rows, outlets, relations=held
                 )
             queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
