@@ -44,6 +44,7 @@ from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.scheduling import Scheduling
+from windloom.engine.running.tuple_history import HistoryJobs, TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
@@ -227,10 +228,14 @@ class MicroBatches:
         round_clock: ManualClock | None = None,
         tuples: int = 0,
         jobs: Callable[[TupleFolder], Any] = RowJobs,
+        history: Callable[[TupleFolder, Mapping[str, Stream]], HistoryJobs] | None = None,
         relations: Mapping[str, Relation] | None = None,
         versions: Versions | None = None,
     ) -> None:
-        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark.
+
+        `history` makes cells of tuples that are kept, for queries that are added.
+        """
         storage = LocalStorage(folder / "checkpoint")
         self.tuples = TupleFolder(storage, str(storage.root), streams)
         self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
@@ -277,6 +282,7 @@ class MicroBatches:
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
                 memory=memory,
+                history=None if history is None else TupleHistory(history(self.tuples, streams), self.tuples),
                 adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
                 scheduling=scheduling,

@@ -57,8 +57,8 @@ def in_postgres(server: Server, schema: str) -> Rows:
         [schema],
     ):
         for (values,) in server.rows(f'SELECT to_jsonb(t) FROM "{schema}"."{table}" t'):
-            for edge in ("window_start", "window_end"):
-                if isinstance(values[edge], str):
+            for edge in ("window_start", "window_end", "valid_until"):
+                if isinstance(values.get(edge), str):
                     values[edge] = datetime.fromisoformat(values[edge])
             found[row(values.pop("query"), values)] += 1
     return found

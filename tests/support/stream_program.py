@@ -1,12 +1,12 @@
 """A program that runs one stream until its files are read: started, killed and started again by the kill test.
 
-python -m support.stream_program FOLDER PLACEMENT [SINK=TARGET …]
+python -m support.stream_program FOLDER PLACEMENT [keep_tuples=TIME] [SINK=TARGET …]
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,16 +26,27 @@ QUERIES = {
     "odd": "SELECT count(*) AS n, sum(volume) AS v FROM trades [TUMBLE 40 seconds] WHERE volume % 2 = 1",
     "pairs": "SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v FROM trades [RANGE 60 s SLIDE 20 s] a"
     " JOIN trades [RANGE 40 s] b ON a.symbol = b.symbol WHERE b.price > 50 GROUP BY a.symbol",
+    "changed": "SELECT symbol, count(*) AS n, max(volume) AS v FROM trades [RANGE 60 s SLIDE 20 s] WHERE price > 60"
+    " GROUP BY symbol EMIT CHANGES",
+    "every": "SELECT symbol, count(*) AS n FROM trades [TUMBLE 10 s] WHERE volume > 60 GROUP BY symbol EMIT EMPTY",
     "gone": "SELECT symbol, sum(volume) AS v FROM trades [TUMBLE 20 seconds] GROUP BY symbol",
 }
-#: From kept tuples, which streams on executors do not keep; equal rows are there several times.
+#: From kept tuples; equal rows are there several times.
 ROW_QUERIES = {
     "rows": "SELECT symbol, volume % 2 AS odd FROM trades [RANGE 40 s SLIDE 20 s] WHERE price > 60",
+    "entering": "SELECT ISTREAM symbol, volume FROM trades [RANGE 60 s SLIDE 20 s] WHERE volume > 80",
+    "standing": "SELECT symbol, volume % 4 AS v FROM trades [RANGE 90 s SLIDE 30 s] WHERE price > 90 EMIT CHANGES",
+    "alone": "SELECT symbol, volume FROM trades [TUMBLE 20 s] a WHERE NOT EXISTS (SELECT 1 FROM trades [TUMBLE 20 s] b"
+    " WHERE b.symbol = a.symbol AND b.volume > a.volume)",
+    "other": "SELECT symbol FROM trades [RANGE 40 s SLIDE 20 s] EXCEPT ALL SELECT symbol FROM trades [RANGE 40 s]"
+    " WHERE volume > 30",
     "near": "SELECT a.symbol, a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 10 seconds"
     " ON a.symbol = b.symbol AND a.volume < b.volume",
     "above": "SELECT a.symbol, count(*) AS n, sum(a.volume) AS v FROM trades [TUMBLE 20 s] a"
     " JOIN trades [TUMBLE 20 s] b ON a.price < b.price GROUP BY a.symbol",
 }
+#: Queries that are there from the first round to the last.
+STAYING = tuple(name for name in {**QUERIES, **ROW_QUERIES} if name != "gone")
 #: Added when the stream runs: its sums and edges are kept for another query, so it answers from all of history.
 ADDED = "SELECT symbol, count(*) AS n FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
 ADD_AFTER, REMOVE_AFTER = 2, 4
@@ -53,18 +64,21 @@ def start(
     sinks: Mapping[str, str] | None = None,
     *,
     finish: bool,
+    keep_tuples: str | None = None,
+    done: Callable[[RoundProgress], None] = lambda _: None,
 ) -> Handle:
-    """`sinks` are more than Parquet, by name, with their targets."""
+    """`sinks` are more than Parquet, by name, with their targets; `done` is called after every round."""
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="30 seconds")
-    for name, text in {**QUERIES, **(ROW_QUERIES if placement == "driver" else {})}.items():
+    for name, text in {**QUERIES, **ROW_QUERIES}.items():
         loom.query(name, text)
     handle: Handle | None = None
     pieces.LEAST_ROWS = 1  # so that shards write rows by themselves
 
-    def change(done: RoundProgress) -> None:
+    def change(progress: RoundProgress) -> None:
+        done(progress)
         if handle is not None:
-            change_queries(handle, done.round)
+            change_queries(handle, progress.round)
 
     handle = loom.start(
         ["parquet", *(sink(*one) for one in (sinks or {}).items())],
@@ -76,6 +90,7 @@ def start(
         snapshot_rounds=3,
         placement=placement,
         shards=2 if placement == "executors" else None,
+        keep_tuples=keep_tuples,
         progress=change,
     )
     return handle
@@ -99,7 +114,8 @@ def main() -> int:
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
     _, folder, placement, *others = sys.argv
     sinks = {name: target for name, _, target in (one.partition("=") for one in others)}
-    start(spark, Path(folder), placement, sinks, finish=False).await_termination()
+    kept = sinks.pop("keep_tuples", None)
+    start(spark, Path(folder), placement, sinks, finish=False, keep_tuples=kept).await_termination()
     return 0
 
 
