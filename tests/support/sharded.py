@@ -32,7 +32,8 @@ ROW_QUERIES = {
     "near": "SELECT a.symbol, a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 10 seconds"
     " ON a.symbol = b.symbol AND a.volume < b.volume",
     "above": "SELECT count(*) AS n FROM trades [TUMBLE 20 s] a JOIN trades [TUMBLE 20 s] b ON a.price < b.price",
-    "close_by": "SELECT a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 5 seconds ON a.symbol = b.symbol",
+    "close_by": "SELECT a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 5 seconds"
+    " ON a.symbol = b.symbol",
 }
 EVERY = {**QUERIES, **ROW_QUERIES}
 ADDED = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 40 seconds SLIDE 15 seconds] GROUP BY symbol"
