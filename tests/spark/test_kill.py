@@ -24,6 +24,7 @@ import pytest
 
 from support import stream_program
 from support.files import put
+from support.micro_batches import PLACEMENTS
 from support.places import Places, in_parquet
 from support.postgres import Server
 from support.reader import Reader, shown
@@ -130,36 +131,39 @@ def check_guests(found: Reported) -> int:
     return len(guests)
 
 
-#: What runs, and how often it is killed: a stream at most so many times, then another one with other tuples. Executors
-#: have Parquet as their only sink in the last, so that shards write pieces.
+#: A stream is killed at most so many times, then another one with other tuples. Every other stream has the sink
+#: `current` besides Parquet, and keeps all tuples, so that queries that are added begin with the past. The others have,
+#: on the driver, sinks outside; on executors they have Parquet alone, so that shards write pieces.
 _MOST = 6
 RUNS = [
-    (placement, part, count)
-    for placement, kills in (("driver", KILLS), ("executors", KILLS), ("pieces", KILLS // 5))
-    for part, count in enumerate([_MOST] * (kills // _MOST) + ([kills % _MOST] if kills % _MOST else []))
+    (placement, part, is_current)
+    for first, placement in enumerate(PLACEMENTS)
+    for part, is_current in enumerate((first + part) % 2 == 1 for part in range(-(-KILLS // _MOST)))
 ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed")
-@pytest.mark.parametrize(("kind", "part", "count"), RUNS)
+@pytest.mark.parametrize(("placement", "part", "is_current"), RUNS)
 def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
-    spark: SparkSession, postgres: Server, receiver: Receiver, tmp_path: Path, kind: str, part: int, count: int
+    spark: SparkSession,
+    postgres: Server,
+    receiver: Receiver,
+    tmp_path: Path,
+    placement: str,
+    part: int,
+    is_current: bool,
 ) -> None:
-    """Of aggregates, joins, rows and changes; a reader of what is present sees only states that existed.
-
-    On the driver, other sinks get the rows besides; on executors queries that are added begin with kept tuples.
-    """
-    placement = "driver" if kind == "driver" else "executors"
+    """Of aggregates, joins, rows and changes; a reader of what is present sees only states that existed."""
     rng = random.Random(20_260_105 + part)
     coming = files(random.Random(7 + part))
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
     places = Places(tmp_path, postgres, receiver)
-    sinks = places.targets if placement == "driver" else {}
-    currents = {
-        folder: {} if kind == "pieces" else {"current": str(folder / "current")} for folder in (disturbed, undisturbed)
-    }
-    kept = "1 day" if kind == "executors" else None
-    options = {**sinks, **currents[disturbed], **({} if kept is None else {"keep_tuples": kept})}
+    is_outside = placement == "driver" and not is_current
+    sinks = {"current": str(disturbed / "current")} if is_current else places.targets if is_outside else {}
+    alone = {"current": str(undisturbed / "current")} if is_current else {}
+    names = stream_program.staying(alone)
+    kept = "1 day" if is_current else None
+    options = {**sinks, **({} if kept is None else {"keep_tuples": kept})}
     number = kills = missed = 0
 
     def more(count: int) -> None:
@@ -171,8 +175,8 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
             number += 1
 
     more(3)
-    planned = deque(plan_of_kills(random.Random(20_260_105), KILLS)[part * _MOST :][:count])
-    with Reader(disturbed / "current", stream_program.STAYING) as reader:
+    planned = deque(plan_of_kills(random.Random(20_260_105), KILLS)[part * _MOST :][:_MOST])
+    with Reader(disturbed / "current", names) as reader:
         while planned:
             more(3)
             fault = planned.popleft()
@@ -181,23 +185,22 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
             else:  # its files ended before it came there: again, with the next ones
                 missed += 1
                 planned.append(fault)
-            assert missed <= 3 + count // 3, "fault points are not passed"
+            assert missed <= 5, "fault points are not passed"
         more(4)
-        stream_program.start(
-            spark, disturbed, placement, {**sinks, **currents[disturbed]}, finish=True, keep_tuples=kept
-        ).await_termination(300)
-    existing = Reader(undisturbed / "current", stream_program.STAYING)
+        last = stream_program.start(spark, disturbed, placement, sinks, finish=True, keep_tuples=kept)
+        last.await_termination(300)
+    existing = Reader(undisturbed / "current", names)
     stream_program.start(
         spark,
         undisturbed,
         placement,
-        currents[undisturbed],
+        alone,
         finish=True,
         keep_tuples=kept,
         done=lambda _: existing.poll(),
     ).await_termination(300)
     left, right = reported(disturbed), reported(undisturbed)
-    for name in (*stream_program.STAYING, "added"):
+    for name in (*names, "added"):
         assert rows_of(left[name]) == rows_of(right[name]), name
         assert left[name], name
     # When a query goes depends on the round its removal was recorded in: no row twice, none that differs.
@@ -206,15 +209,15 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     assert set(shorter) <= set(longer)
     guests = check_guests(left)
     assert guests > 0
-    if sinks:
+    if is_outside:
         places.check(in_parquet(disturbed / "out"))
     states = 0
-    for name in stream_program.STAYING if kind != "pieces" else ():
+    for name in names if is_current else ():
         assert reader.seen[name] <= existing.seen[name] | {frozenset()}, name
         assert shown(disturbed / "current" / name) == shown(undisturbed / "current" / name), name
         states += len(reader.seen[name])
     rows = sum(len(rows_of(one)) for one in left.values())
     print(
-        f"{kind}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went;"
-        f" {reader.reads} reads of tables while rounds went on and processes were killed, {states} states seen"
+        f"{placement} {part}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went;"
+        f" {reader.reads} reads of current tables meanwhile, which saw {states} states"
     )

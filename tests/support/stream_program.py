@@ -6,7 +6,7 @@ python -m support.stream_program FOLDER PLACEMENT [keep_tuples=TIME] [SINK=TARGE
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,6 @@ QUERIES = {
 #: From kept tuples; equal rows are there several times.
 ROW_QUERIES = {
     "rows": "SELECT symbol, volume % 2 AS odd FROM trades [RANGE 40 s SLIDE 20 s] WHERE price > 60",
-    "entering": "SELECT ISTREAM symbol, volume FROM trades [RANGE 60 s SLIDE 20 s] WHERE volume > 80",
     "standing": "SELECT symbol, volume % 4 AS v FROM trades [RANGE 90 s SLIDE 30 s] WHERE price > 90 EMIT CHANGES",
     "alone": "SELECT symbol, volume FROM trades [TUMBLE 20 s] a WHERE NOT EXISTS (SELECT 1 FROM trades [TUMBLE 20 s] b"
     " WHERE b.symbol = a.symbol AND b.volume > a.volume)",
@@ -45,8 +44,11 @@ ROW_QUERIES = {
     "above": "SELECT a.symbol, count(*) AS n, sum(a.volume) AS v FROM trades [TUMBLE 20 s] a"
     " JOIN trades [TUMBLE 20 s] b ON a.price < b.price GROUP BY a.symbol",
 }
-#: Queries that are there from the first round to the last.
-STAYING = tuple(name for name in {**QUERIES, **ROW_QUERIES} if name != "gone")
+#: What enters and leaves has no present result, so the sink `current` does not take it.
+MOVING = {
+    "entering": "SELECT ISTREAM symbol, volume FROM trades [RANGE 60 s SLIDE 20 s] WHERE volume > 80",
+    "leaving": "SELECT DSTREAM symbol, volume % 3 AS v FROM trades [RANGE 60 s SLIDE 20 s] WHERE volume > 70",
+}
 #: Added when the stream runs: its sums and edges are kept for another query, so it answers from all of history.
 ADDED = "SELECT symbol, count(*) AS n FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
 ADD_AFTER, REMOVE_AFTER = 2, 4
@@ -55,6 +57,15 @@ ADD_AFTER, REMOVE_AFTER = 2, 4
 _GUEST_ROWS = "symbol, avg(price) AS p, count(*) AS n, max(volume) AS v"
 GUEST = f"SELECT {_GUEST_ROWS} FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symbol"
 GUEST_EVERY, MOST_GUESTS = 3, 2
+
+
+def declared(sinks: Collection[str]) -> dict[str, str]:
+    return {**QUERIES, **ROW_QUERIES, **({} if "current" in sinks else MOVING)}
+
+
+def staying(sinks: Collection[str]) -> tuple[str, ...]:
+    """Queries that are there from the first round to the last."""
+    return tuple(name for name in declared(sinks) if name != "gone")
 
 
 def start(
@@ -70,7 +81,7 @@ def start(
     """`sinks` are more than Parquet, by name, with their targets; `done` is called after every round."""
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="30 seconds")
-    for name, text in {**QUERIES, **ROW_QUERIES}.items():
+    for name, text in declared(sinks or {}).items():
         loom.query(name, text)
     handle: Handle | None = None
     pieces.LEAST_ROWS = 1  # so that shards write rows by themselves
