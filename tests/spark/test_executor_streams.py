@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.files import put
-from support.sharded import ADDED, QUERIES, SHARDS, random_trades, rows, start, told
+from support.sharded import ADDED, EVERY, QUERIES, SHARDS, random_trades, rows, start, told
 from windloom.durable.faults import watched
 from windloom.durable.shards import pieces
 from windloom.errors import WindloomError
@@ -24,10 +24,10 @@ def lives(spark: SparkSession, folder: Path, placement: str, seed: int) -> tuple
     put(folder / "in", "000", made[:60])
     put(folder / "in", "001", made[60:70])
     source, place = folder / "in", folder / placement
-    first = start(spark, source, place, placement, keep="50 seconds")
+    first = start(spark, source, place, placement, EVERY, keep="50 seconds")
     assert first.await_termination(300)
     # Without new tuples there is no round, so that both placements change their queries before the same one.
-    second = start(spark, source, place, placement, keep="50 seconds", trigger={"processingTime": "1 hour"})
+    second = start(spark, source, place, placement, EVERY, keep="50 seconds", trigger={"processingTime": "1 hour"})
     changes = [
         second.add("added", ADDED),
         second.remove("max"),
@@ -37,7 +37,7 @@ def lives(spark: SparkSession, folder: Path, placement: str, seed: int) -> tuple
     put(folder / "in", "002", made[70:120])
     put(folder / "in", "003", [])
     put(folder / "in", "004", made[120:])
-    third = start(spark, source, place, placement, keep="50 seconds", finish=True)
+    third = start(spark, source, place, placement, EVERY, keep="50 seconds", finish=True)
     assert third.await_termination(300)
     answers = {name: rows(third.arrow(name)) for name in third.queries}
     asked = third.ask("SELECT symbol, count(*) AS n FROM trades [TUMBLE 20 seconds] GROUP BY symbol")
@@ -75,21 +75,21 @@ def test_a_crash_at_any_point_changes_no_row(spark: SparkSession, tmp_path: Path
     made = random_trades(3, 60)
     for number in range(2):
         put(tmp_path / "in", f"{number:03d}", made[30 * number : 30 * number + 30])
-    undisturbed = start(spark, tmp_path / "in", tmp_path / "a", "executors", finish=True)
+    undisturbed = start(spark, tmp_path / "in", tmp_path / "a", "executors", EVERY, finish=True)
     assert undisturbed.await_termination(300)
-    points = ["after begun", "before log", "after log", "after sink", "before commit", "after commit"]
+    points = ["after begun", "after tuples", "before log", "after log", "after sink", "before commit", "after commit"]
     shards = tmp_path / "b" / "c" / "shards"
     with watched(crash_at(points)):
         while points:
-            handle = start(spark, tmp_path / "in", tmp_path / "b", "executors", finish=True)
+            handle = start(spark, tmp_path / "in", tmp_path / "b", "executors", EVERY, finish=True)
             with pytest.raises(_CrashError):
                 handle.await_termination(300)
             # What an attempt that nobody waited for writes after the crash.
             shards.mkdir(exist_ok=True)
             (shards / f"000000000-0000-{len(points)}.state").write_bytes(b"left behind")
-    handle = start(spark, tmp_path / "in", tmp_path / "b", "executors", finish=True)
+    handle = start(spark, tmp_path / "in", tmp_path / "b", "executors", EVERY, finish=True)
     assert handle.await_termination(300)
-    for name in QUERIES:
+    for name in EVERY:
         assert rows(handle.arrow(name)) == rows(undisturbed.arrow(name))
     written = {path.name for path in (tmp_path / "b" / "out").glob("*/*.parquet")}
     assert {"shard" in name for name in written} == {True, False}

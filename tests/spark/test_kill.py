@@ -1,7 +1,7 @@
 """kill -9 at named fault points and at random instants: the answers are those of an undisturbed run.
 
-Every kill costs a start of Spark. WINDLOOM_KILLS says how many there are; with 30 or more every fault point is among
-them, and `make kill` is that run.
+Every kill costs a start of Spark. WINDLOOM_KILLS says how many there are on each placement; with 30 or more every fault
+point is among them, and `make kill` is that run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ import pytest
 
 from support import stream_program
 from support.files import put
+from support.micro_batches import PLACEMENTS
 from support.places import Places, in_parquet
 from support.postgres import Server
+from support.reader import Reader, shown
 from support.receiver import Receiver
-from windloom.durable.faults import FAULT_POINTS
+from windloom.durable.faults import EMITTED_FAULT_POINTS, FAULT_POINTS, TUPLE_FAULT_POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,9 +65,8 @@ def files(rng: random.Random) -> Iterator[list[tuple[Any, ...]]]:
 
 def plan_of_kills(rng: random.Random, count: int) -> list[str | None]:
     """Fault points (with which passing), and None for a random instant; a third of all are random."""
-    points: list[str | None] = [
-        f"{point}:{1 if point.endswith(_RARE) else rng.randint(1, 3)}" for point in FAULT_POINTS
-    ]
+    every = (*FAULT_POINTS, *TUPLE_FAULT_POINTS, *EMITTED_FAULT_POINTS)
+    points: list[str | None] = [f"{point}:{1 if point.endswith(_RARE) else rng.randint(1, 3)}" for point in every]
     rng.shuffle(points)
     chosen = (points * (1 + count // len(points)))[: count - count // 3]
     chosen += [None] * (count - len(chosen))
@@ -74,7 +75,7 @@ def plan_of_kills(rng: random.Random, count: int) -> list[str | None]:
 
 
 def run_until_killed(
-    folder: Path, placement: str, sinks: Mapping[str, str], fault: str | None, rng: random.Random
+    folder: Path, placement: str, options: Mapping[str, str], fault: str | None, rng: random.Random
 ) -> bool:
     """Was the process killed; it may also have come to the end of its files first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
@@ -82,7 +83,7 @@ def run_until_killed(
         environment["WINDLOOM_FAULT"] = fault
     before = len(list((folder / "checkpoint" / "begun").glob("*")))
     command = [sys.executable, "-m", "support.stream_program", str(folder), placement]
-    command += [f"{name}={target}" for name, target in sinks.items()]
+    command += [f"{name}={value}" for name, value in options.items()]
     process = subprocess.Popen(command, env=environment)
     moments = rng.randrange(40)
     deadline = time.monotonic() + 600
@@ -130,17 +131,39 @@ def check_guests(found: Reported) -> int:
     return len(guests)
 
 
+#: A stream is killed at most so many times, then another one with other tuples. Every other stream has the sink
+#: `current` besides Parquet, and keeps all tuples, so that queries that are added begin with the past. The others have,
+#: on the driver, sinks outside; on executors they have Parquet alone, so that shards write pieces.
+_MOST = 6
+RUNS = [
+    (placement, part, is_current)
+    for first, placement in enumerate(PLACEMENTS)
+    for part, is_current in enumerate((first + part) % 2 == 1 for part in range(-(-KILLS // _MOST)))
+]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed")
-@pytest.mark.parametrize(("placement", "count"), [("driver", KILLS), ("executors", max(1, KILLS // 5))])
+@pytest.mark.parametrize(("placement", "part", "is_current"), RUNS)
 def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
-    spark: SparkSession, postgres: Server, receiver: Receiver, tmp_path: Path, placement: str, count: int
+    spark: SparkSession,
+    postgres: Server,
+    receiver: Receiver,
+    tmp_path: Path,
+    placement: str,
+    part: int,
+    is_current: bool,
 ) -> None:
-    """On the driver, other sinks get the rows besides Parquet; on executors Parquet alone gets pieces from shards."""
-    rng = random.Random(20_260_105)
-    coming = files(random.Random(7))
+    """Of aggregates, joins, rows and changes; a reader of what is present sees only states that existed."""
+    rng = random.Random(20_260_105 + part)
+    coming = files(random.Random(7 + part))
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
     places = Places(tmp_path, postgres, receiver)
-    sinks = places.targets if placement == "driver" else {}
+    is_outside = placement == "driver" and not is_current
+    sinks = {"current": str(disturbed / "current")} if is_current else places.targets if is_outside else {}
+    alone = {"current": str(undisturbed / "current")} if is_current else {}
+    names = stream_program.staying(alone)
+    kept = "1 day" if is_current else None
+    options = {**sinks, **({} if kept is None else {"keep_tuples": kept})}
     number = kills = missed = 0
 
     def more(count: int) -> None:
@@ -152,30 +175,49 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
             number += 1
 
     more(3)
-    planned = deque(plan_of_kills(rng, count))
-    while planned:
-        more(3)
-        fault = planned.popleft()
-        if run_until_killed(disturbed, placement, sinks, fault, rng):
-            kills += 1
-        else:  # its files ended before it came there: again, with the next ones
-            missed += 1
-            planned.append(fault)
-        assert missed <= 3 + count // 3, "fault points are not passed"
-    more(4)
-    stream_program.start(spark, disturbed, placement, sinks, finish=True).await_termination(300)
-    stream_program.start(spark, undisturbed, placement, finish=True).await_termination(300)
+    planned = deque(plan_of_kills(random.Random(20_260_105), KILLS)[part * _MOST :][:_MOST])
+    with Reader(disturbed / "current", names) as reader:
+        while planned:
+            more(3)
+            fault = planned.popleft()
+            if run_until_killed(disturbed, placement, options, fault, rng):
+                kills += 1
+            else:  # its files ended before it came there: again, with the next ones
+                missed += 1
+                planned.append(fault)
+            assert missed <= 5, "fault points are not passed"
+        more(4)
+        last = stream_program.start(spark, disturbed, placement, sinks, finish=True, keep_tuples=kept)
+        last.await_termination(300)
+    existing = Reader(undisturbed / "current", names)
+    stream_program.start(
+        spark,
+        undisturbed,
+        placement,
+        alone,
+        finish=True,
+        keep_tuples=kept,
+        done=lambda _: existing.poll(),
+    ).await_termination(300)
     left, right = reported(disturbed), reported(undisturbed)
-    of_rows = tuple(stream_program.ROW_QUERIES) if placement == "driver" else ()
-    for name in ("avg", "high", "odd", "pairs", "added", *of_rows):
+    for name in (*names, "added"):
         assert rows_of(left[name]) == rows_of(right[name]), name
+        assert left[name], name
     # When a query goes depends on the round its removal was recorded in: no row twice, none that differs.
     shorter, longer = sorted((rows_of(left["gone"]), rows_of(right["gone"])), key=len)
     assert len(set(rows_of(left["gone"]))) == len(rows_of(left["gone"]))
     assert set(shorter) <= set(longer)
     guests = check_guests(left)
     assert guests > 0
-    if sinks:
+    if is_outside:
         places.check(in_parquet(disturbed / "out"))
+    states = 0
+    for name in names if is_current else ():
+        assert reader.seen[name] <= existing.seen[name] | {frozenset()}, name
+        assert shown(disturbed / "current" / name) == shown(undisturbed / "current" / name), name
+        states += len(reader.seen[name])
     rows = sum(len(rows_of(place)) for place in left.values())
-    print(f"{placement}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went")
+    print(
+        f"{placement} {part}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went;"
+        f" {reader.reads} reads of current tables meanwhile, which saw {states} states"
+    )

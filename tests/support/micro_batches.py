@@ -42,7 +42,9 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.scheduling import Scheduling
+from windloom.engine.running.tuple_history import HistoryJobs, TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
@@ -124,8 +126,16 @@ class RowJobs:
         return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
-    def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
-        found = self.take_in(plan, frames, batch, state)
+    def gathered(
+        self,
+        plan: Plan,
+        frames: Frames,
+        batch: object,
+        state: State,
+        shards: int,
+        keeper: TupleKeeper | None = None,
+    ) -> Iterator[Gathered]:
+        found = self.take_in(plan, frames, batch, state, keeper)
         scanned = found.taken.scanned
         told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
         yield Gathered(dict(split_cells(found.taken.cells, shards, sharding_of(plan))), told)
@@ -218,10 +228,14 @@ class MicroBatches:
         round_clock: ManualClock | None = None,
         tuples: int = 0,
         jobs: Callable[[TupleFolder], Any] = RowJobs,
+        history: Callable[[TupleFolder, Mapping[str, Stream]], HistoryJobs] | None = None,
         relations: Mapping[str, Relation] | None = None,
         versions: Versions | None = None,
     ) -> None:
-        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark.
+
+        `history` makes cells of tuples that are kept, for queries that are added.
+        """
         storage = LocalStorage(folder / "checkpoint")
         self.tuples = TupleFolder(storage, str(storage.root), streams)
         self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
@@ -238,11 +252,12 @@ class MicroBatches:
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
             self.versions, self.relations = versions or Versions([{}]), RowVersions()
             held = Relations(self.versions.sources(), self.relations)
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
+            rows = RowQueries(self.jobs, self.tuples)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, rows, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(
-                    self.jobs, self.checkpoint, files, shards, watermarks, outlets, relations=held
+                    self.jobs, self.checkpoint, files, shards, watermarks, rows, outlets, relations=held
                 )
             queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
@@ -267,6 +282,7 @@ class MicroBatches:
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
                 memory=memory,
+                history=None if history is None else TupleHistory(history(self.tuples, streams), self.tuples),
                 adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
                 scheduling=scheduling,

@@ -57,7 +57,7 @@ def in_postgres(server: Server, schema: str) -> Rows:
         [schema],
     ):
         for (values,) in server.rows(f'SELECT to_jsonb(t) FROM "{schema}"."{table}" t'):
-            for edge in {"window_start", "window_end", "as_of"} & values.keys():
+            for edge in {"window_start", "window_end", "as_of", "valid_until"} & values.keys():
                 if isinstance(values[edge], str):
                     values[edge] = datetime.fromisoformat(values[edge])
             found[row(values.pop("query"), values)] += 1

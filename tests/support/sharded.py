@@ -26,6 +26,16 @@ QUERIES = {
     "big": "SELECT count(*) AS n, sum(volume) AS v FROM trades [TUMBLE 40 seconds] WHERE volume > 5",
     "ratio": "SELECT symbol, sum(price)/count(*) AS r FROM trades [TUMBLE 60 s] GROUP BY symbol HAVING count(*) > 1",
 }
+#: From kept tuples.
+ROW_QUERIES = {
+    "rows": "SELECT symbol, volume FROM trades [RANGE 30 seconds SLIDE 10 seconds] WHERE volume > 5",
+    "near": "SELECT a.symbol, a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 10 seconds"
+    " ON a.symbol = b.symbol AND a.volume < b.volume",
+    "above": "SELECT count(*) AS n FROM trades [TUMBLE 20 s] a JOIN trades [TUMBLE 20 s] b ON a.price < b.price",
+    "close_by": "SELECT a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 5 seconds"
+    " ON a.symbol = b.symbol",
+}
+EVERY = {**QUERIES, **ROW_QUERIES}
 ADDED = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 40 seconds SLIDE 15 seconds] GROUP BY symbol"
 SHARDS = 3
 
@@ -94,9 +104,9 @@ def two_lives(spark: SparkSession, folder: Path, placement: str) -> dict[str, li
     """A round, then another life with a round of one more query and the end; the rows of every query."""
     made, source, place = random_trades(5, 60), folder / "in", folder / placement
     put(source, "000", made[:40])
-    first = start(spark, source, place, placement)
+    first = start(spark, source, place, placement, EVERY)
     assert first.await_termination(300)
     put(source, "001", made[40:])
-    handle = start(spark, source, place, placement, {**QUERIES, "added": ADDED}, finish=True)
+    handle = start(spark, source, place, placement, {**EVERY, "added": ADDED}, finish=True)
     assert handle.await_termination(300)
     return {name: [list(map(str, row)) for row in rows(handle.arrow(name))] for name in handle.queries}

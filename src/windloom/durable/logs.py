@@ -1,7 +1,8 @@
 """The log of one round: the complete input of its step.
 
 Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
-cells. A round that ran in shards on executors has neither, but notes of what its shards wrote.
+cells. A round that ran in shards on executors has neither, but notes of what its shards wrote; and if it is the first
+one of a plan, the facts that it began with, because kept tuples that they may tell of are not there for long.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
 from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
-from windloom.durable.encoding import read_versions, restored_state, write_versions
+from windloom.durable.encoding import decode, encode, read_versions, restored_state, write_versions
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.kept import brought_from_json, brought_to_json
 from windloom.durable.positions import read_positions, write_positions
@@ -47,6 +48,7 @@ class RoundLog:
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
     only_answers: bool = False
+    began: State | None = None  # of a round in shards: in terms of its plan, without cells
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
         """What the step is called with; `plan` is that of the round, `state` what it began with."""
@@ -88,6 +90,8 @@ class RoundLog:
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
             blobs |= of_rows
+        if self.began is not None:
+            blobs["began"] = encode(self.began)
         summaries, of_summaries = write_summaries(given.summaries)
         blobs |= of_summaries
         body = {
@@ -121,7 +125,8 @@ class RoundLog:
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
         given, only_answers = _input(about, blobs), about.get("only_answers", False)
-        return cls(about["round"], about["plan_version"], given, about["untimed"], shards, tuples, only_answers)
+        began = decode(bytes(blobs["began"])) if "began" in blobs else None
+        return cls(about["round"], about["plan_version"], given, about["untimed"], shards, tuples, only_answers, began)
 
 
 def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:

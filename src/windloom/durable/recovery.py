@@ -46,6 +46,8 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
             old, plan = plan, plan_of(record)
             if old is not None:
                 state = carry(state, old, plan)
+            if log.began is not None:
+                state = log.began.holding(state)
         assert plan is not None
         state, _, _ = step(state, log.complete(plan, state), plan, history_ticks=record.history_ticks)
         state = state.forgetting(kept_from_of(log.shards))

@@ -17,6 +17,7 @@ from windloom.engine.running.held import HeldPlacement
 from windloom.engine.running.loop import Listeners, Ran, RoundLoop
 from windloom.engine.running.placement import Outcome, Placement
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.held import HeldAnswers
 from windloom.engine.sinks.store import ParquetStore
@@ -85,7 +86,8 @@ class _Run:
 
         self.progress("taking in tuples with Spark")
         held = HeldAnswers()
-        placement = DriverPlacement(SparkBatchJobs(limit), self._journal, self._watermarks, relations=self.relations)
+        jobs = SparkBatchJobs(limit)
+        placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
         ran = self._loop(placement, held, Listeners(stepped, made)).run_whole(self.frames)
         seconds = ran.progress.seconds
         taken = seconds["partials"] + seconds.get("rows", 0.0)

@@ -85,6 +85,11 @@ class Answers:
         ]
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
+    def of_summaries(self, timed: Timed = untimed) -> Iterator[Block]:
+        """Only the aggregates over rows, of which shards know nothing: they are among `blocks` otherwise."""
+        for name, make in self._summary_makers():
+            yield from timed(name, make)
+
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
         """The folded cells of joins, by place, that other shards fold parts of too: see `rounds.joins.divided`."""
         found: dict[int, list[Cells]] = {}
@@ -112,6 +117,9 @@ class Answers:
                     yield tree.answered[0].name, partial(self._tree_blocks, each, tree, cells, rows)
         asked = self._asked(number for number in range(len(self.plan.joins)) if number not in without)
         yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads)
+        yield from self._summary_makers()
+
+    def _summary_makers(self) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
         for asked_rows, summaries in self.rows:
             if summaries is not None:
                 yield (

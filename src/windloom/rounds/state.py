@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -145,6 +145,15 @@ class State:
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)
+
+    def holding(self, other: State) -> State:
+        """The same facts about the cells of another state."""
+        return replace(self, cells=other.cells, owed=other.owed)
+
+    def of_all_shards(self, sets: Sequence[PartialSet]) -> State:
+        """The same without the cells of streams, of which every shard has its own."""
+        cells = {number: cells for number, cells in self.cells.items() if sets[number].is_relation}
+        return replace(self, cells=cells)
 
     def forgetting(self, kept_from: Mapping[int, int]) -> State:
         """The same state after cells before a tick are dropped; for a state whose cells are in shards."""

@@ -16,6 +16,7 @@ from windloom.durable.journal import NoJournal
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.loop import Listeners, Ran, RoundLoop
 from windloom.engine.running.placement import Outcome
+from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.held import HeldAnswers
 from windloom.engine.sinks.memory import MemorySink
@@ -49,7 +50,8 @@ def plan() -> Plan:
 
 def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> Ran:
     journal = NoJournal(PlanRecord(0, 0, dict.fromkeys(QUERIES, "")))
-    placement = DriverPlacement(RowJobs(), journal, Watermarks(STREAMS, ManualClock(), None))
+    jobs = RowJobs()
+    placement = DriverPlacement(jobs, journal, Watermarks(STREAMS, ManualClock(), None), RowQueries(jobs))
     recovered = Recovered(State(), None, None, 0)
     given = {str(number): sink for number, sink in enumerate(sinks)}
     loop = RoundLoop(lambda _: plan, journal, recovered, placement, given, AnswerTables(None), listeners=listeners)

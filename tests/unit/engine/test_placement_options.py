@@ -35,7 +35,6 @@ def test_the_driver_is_the_default() -> None:
         ({"placement": "executors", "shards": 0}, "the number of shards cannot be 0"),
         ({"placement": "executors", "shards": True}, "the number of shards cannot be True"),
         ({"shards": 4}, "shards=4 is not used"),
-        ({"placement": "executors", "keep_tuples": "1 hour"}, "keep_tuples is not kept by streams on executors"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
@@ -43,7 +42,6 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> 
         options(**given)
 
 
-def test_row_queries_are_not_answered_by_streams_on_executors() -> None:
-    with pytest.raises(WindloomError, match="query 'pairs' is answered from kept tuples") as caught:
-        refuse_unsharded([QUERIES["pairs"]])
-    assert "placement='driver'" in caught.value.hint
+def test_tuples_are_kept_and_row_queries_answered_wherever_the_step_runs() -> None:
+    assert options(placement="executors", keep_tuples="1 hour").tuple_ticks > 0
+    refuse_unsharded(QUERIES.values())

@@ -1,7 +1,8 @@
 """Files of shards, on storage that the driver and every executor reach; written once, under a name nobody else has.
 
 `shards/000000042-0003-5f1c….state` is what shard 3 keeps after round 42, `….answers` what it answered in it, `….folds`
-what it folded of joins whose answers are divided among shards. The last part of the name is drawn anew by every attempt
+what it folded of joins whose answers are divided among shards, `….past` what the driver has made for it of kept tuples,
+before round 42, for a query that is new. The last part of the name is drawn anew by every attempt
 of a task, so attempts never meet: only the names that the log of the round holds count, and every other file is a
 leftover. No rename is needed for that, only that a file is complete when its task says so.
 """
@@ -52,6 +53,11 @@ class ShardFiles:
         """Names for a state, for answers and for folds, of one attempt."""
         stem = f"{round:09d}-{shard:04d}-{uuid4().hex}"
         return f"{stem}.state", f"{stem}.answers", f"{stem}.folds"
+
+    @staticmethod
+    def new_past(round: int, shard: int) -> str:
+        """A name for cells of the past of one attempt."""
+        return f"{round:09d}-{shard:04d}-{uuid4().hex}.past"
 
     def write(self, name: str, pieces: Iterable[bytes | pa.Buffer]) -> None:
         """Complete and durable when it returns."""

@@ -12,7 +12,7 @@ from windloom.durable.shards.blocks import write_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.pieces import Outlet, PieceWriter
-from windloom.durable.shards.split import shards_of
+from windloom.durable.shards.split import join_cells, shards_of
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.plan.sharding import sharding_of
@@ -32,8 +32,11 @@ class ShardRound:
 
     `input` lacks the cells of streams: every shard has its own. `left` is the state that the last round left,
     without these cells: what is kept of which set, and which windows are closed, holds for all shards together and is
-    the driver's to say. It is in terms of `previous`, if that is another plan. Versions of relations are the driver's
-    too: every shard is sent all cells of them.
+    the driver's to say. It is in terms of `previous`, if that is another plan; then `began` says the same in terms of
+    `plan`. Versions of relations are the driver's too: every shard is sent all cells of them.
+
+    `remade` are sets whose cells the driver has made of kept tuples, because they reach further back; `past` names the
+    files that hold them, by shard. What rows are made of is no shard's business, and is not told.
     """
 
     number: int
@@ -42,6 +45,9 @@ class ShardRound:
     history_ticks: int = 0
     left: State = field(default_factory=State)
     previous: Plan | None = None
+    began: State | None = None
+    remade: frozenset[int] = frozenset()
+    past: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,10 @@ class ShardPlaces:
         held = shard_state(self.files, self.states[shard], round.left, plan)
         moved = moved_sets(plan, round.plan)
         return self._resharded(held, moved, round.left, plan, shard) if moved else held
+
+    def past(self, round: ShardRound, shard: int) -> dict[int, Cells]:
+        """The cells of a shard that were made of kept tuples."""
+        return join_cells([self.files.read(round.past[shard])], round.plan) if shard in round.past else {}
 
     def _resharded(
         self, held: State, moved: Mapping[int, tuple[int, ...] | None], left: State, plan: Plan, shard: int
@@ -93,10 +103,15 @@ def moved_sets(old: Plan, new: Plan) -> dict[int, tuple[int, ...] | None]:
 
 
 def step_shard(
-    round: ShardRound, held: State, cells: Mapping[int, Cells]
+    round: ShardRound, held: State, cells: Mapping[int, Cells], past: Mapping[int, Cells] | None = None
 ) -> tuple[State, Answers, StepCounts, dict[int, int]]:
     """The step of one shard; the last of what it returns says what it does not keep any more, by number of the set."""
     state = held if round.previous is None else carry(held, round.previous, round.plan)
+    if round.began is not None:
+        state = round.began.holding(state)
+    if round.remade:
+        kept = {number: own for number, own in state.cells.items() if number not in round.remade}
+        state = replace(state, cells={**kept, **(past or {})})
     versions = restored_state(State(round.input.taken.cells), round.plan).cells
     given = round.input.taking(Taken({**versions, **cells}))
     after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
@@ -112,7 +127,8 @@ def run_shard(
     round: ShardRound, places: ShardPlaces, shard: int, cells: Mapping[int, Cells], *, is_first_attempt: bool = True
 ) -> ShardNote:
     """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
-    after, answers, counts, kept_from = step_shard(round, places.held(round, shard), cells)
+    held, past = places.held(round, shard), places.past(round, shard)
+    after, answers, counts, kept_from = step_shard(round, held, cells, past)
     state_name, answers_name, folds_name = ShardFiles.new_names(round.number, shard)
     divided = sharding_of(round.plan).divided
     outlet = places.outlet

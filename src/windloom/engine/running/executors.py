@@ -5,14 +5,16 @@ A round, and what a crash right after each of its parts leaves:
 | part                                                       | after a crash the round …                       |
 |------------------------------------------------------------|-------------------------------------------------|
 | `begun`: the plan version                                  | runs again, with the same plan                  |
-| job 1: partials, on the executors; the frontiers           | runs again, from the same micro-batch           |
+| job 1: partials, on the executors; the frontiers; tuples   | runs again, from the same micro-batch; tuple    |
+| that are kept, in files                                    | files are leftovers                             |
 | job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
 | round, steps, writes its new state, its answers, and where | leftovers                                       |
 | the sink takes them pieces of rows that nobody sees, and   |                                                 |
 | hands back their names                                     |                                                 |
 | log: frontiers, names of all files, counts                 | reads the names: no job runs, the rows are      |
 |                                                            | those of the recorded files, bit for bit        |
-| sinks; pieces that shards wrote are shown                  | writes the same rows again; what is shown stays |
+| sinks; rows of row queries are made of kept tuples; pieces | writes the same rows again; what is shown stays |
+| that shards wrote are shown                                |                                                 |
 | commit                                                     | is done; the next one reads the recorded states |
 | retention: files of no use to the next round               | is done; the next start deletes them            |
 
@@ -23,6 +25,7 @@ back the names of one attempt a shard, and only those are recorded. Files that a
 deleted only when a later round is committed.
 
 What holds for all shards together is the driver's: frontiers, plan, which queries are fresh, what is kept of the past.
+So are kept tuples and row queries (`row_queries.py`), which are the same on both placements.
 It folds the step over the logs, without cells, as recovery does for the driver placement.
 """
 
@@ -31,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -41,32 +45,44 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of, took_of
 from windloom.durable.shards.pieces import Outlet, PieceFolder
 from windloom.durable.shards.run import ShardPlaces, ShardRound, moved_sets, shard_state
+from windloom.durable.shards.split import split_cells
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.row_queries import RowQueries, lost_files
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.relation import Version
 from windloom.plan.physical import Plan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.joins.keyed import with_relations
 from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
+from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.taken import Taken
+from windloom.rounds.timer import Timer
 from windloom.rounds.windows.life import Landmark
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.shards import Told
+from windloom.spark.intake.take import TupleKeeper
 
 
 class GatheringJobs(Protocol):
     """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
 
     def gathered(
-        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        shards: int,
+        keeper: TupleKeeper | None = None,
     ) -> AbstractContextManager[Gathered]: ...
 
 
@@ -95,6 +111,23 @@ class Outlets:
         return None if folder is None else cls(folder, tables)
 
 
+@dataclass(frozen=True, slots=True)
+class GatheredRound:
+    """The input of a round, and the cells of streams, which are left on the executors."""
+
+    input: RoundInput
+    taken: Gathered | None
+
+    def told(self, round: Round) -> ShardRound:
+        """What all shards of the round are told: what rows are made of is not theirs."""
+        given, left = replace(self.input, kept={}, summaries={}), replace(round.left, kept={}, summaries={})
+        told = ShardRound(round.number, round.plan, given, round.record.history_ticks, left)
+        if round.previous is None or round.previous is round.plan:
+            return told
+        began = replace(round.state.of_all_shards(round.plan.sets), kept={}, summaries={})
+        return replace(told, previous=round.previous, began=began)
+
+
 @contextmanager
 def gathered_round(
     jobs: GatheringJobs,
@@ -104,28 +137,33 @@ def gathered_round(
     intake: Intake,
     shards: int,
     watch: Stopwatch,
-) -> Iterator[tuple[ShardRound, Gathered | None]]:
-    """What a round takes in, left on the executors until the end of the `with`, and what all its shards are told."""
+    rows: RowQueries | None = None,
+) -> Iterator[GatheredRound]:
+    """What a round takes in, on the executors until the end of the `with`; without `rows`, no tuple is kept."""
     with ExitStack() as scope:
         taken: Gathered | None = None
-        told, versions = Told(), dict[str, Version]()
+        told, versions, brought = Told(), dict[str, Version](), dict[str, BroughtTuples]()
         if intake.brings_tuples:
             with watch("partials"):
                 scope.callback(relations.release)
                 frames, versions = relations.enriched(round, intake.frames)
-                job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards)
-                taken = scope.enter_context(job)
-            told = taken.told
-        given = RoundInput()
+
+                def gather(keeper: TupleKeeper | None) -> Gathered:
+                    job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards, keeper)
+                    return scope.enter_context(job)
+
+                found, brought = (gather(None), brought) if rows is None else rows.taken(round, gather)
+            taken, told = found, found.told
+        given = RoundInput(round=round.number)
         if not intake.only_answers:
             decide = watermarks.ended if intake.ends else watermarks.after
             given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
                 Taken(behind=told.behind, scanned=told.scanned), told.events
             )
+            given = replace(given, round=round.number, kept=brought)
             given = relations.with_versions(round, given, watch, versions)
-        given = replace(given, postponed=round.decide(given))
-        previous = None if round.previous is round.plan else round.previous
-        yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
+            given = given if rows is None else rows.with_summaries(given, round, intake, watch)
+        yield GatheredRound(replace(given, postponed=round.decide(given)), taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +181,7 @@ class _Parts:
 
 class ExecutorPlacement:
     counts_rows = False
+    logs_past = True
 
     def __init__(
         self,
@@ -151,12 +190,13 @@ class ExecutorPlacement:
         files: ShardFiles,
         shards: int,
         watermarks: Watermarks,
+        rows: RowQueries,
         outlets: Outlets | None = None,
         relations: Relations | None = None,
         slots: int = 1,
     ) -> None:
         """`slots` is how many shards run at the same time."""
-        self._jobs, self._journal, self._files, self._slots = jobs, journal, files, slots
+        self._jobs, self._journal, self._files, self._rows, self._slots = jobs, journal, files, rows, slots
         self.relations = relations or Relations({})
         self._shards, self._watermarks, self._outlets = shards, watermarks, outlets
         self.description = f"executors, {shards} shards"
@@ -174,32 +214,41 @@ class ExecutorPlacement:
             outlets.folder.keep_only({piece.file for note in logged for piece in note.pieces})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._journal.read_log(round.number)
+        log = self._rows.read_log(self._journal, round.number)
         if log is None:
             log = self._run_job(round, intake, watch)
             with watch("log"):
                 self._journal.write_log(log)
         with watch("step"):
-            history_ticks = round.record.history_ticks
-            given = log.complete(round.plan, round.state)
-            state, facts, counted = step(round.state, given, round.plan, history_ticks=history_ticks)
+            began = round.state.of_all_shards(round.plan.sets)
+            began = began if log.began is None else log.began.holding(began)
+            given = log.complete(round.plan, began)
+            state, facts, counted = step(began, given, round.plan, history_ticks=round.record.history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = state.nbytes + sum(note.state_bytes for note in log.shards)
-        took = took_of(log.shards)
+        took, timer = took_of(log.shards), Timer(round.give_way)
+        timer.seconds |= took
         counts = counts_of(log.shards, counted.late)
         counts = replace(counts, links=with_relations(round.plan, counts.links, counted.links))
         with watch("observe"):
             observed = observe(round.plan, round.state, log.input, counts)
+
+        def blocks() -> Iterable[Block]:
+            of_shards = joined(self._blocks(log.shards, round.plan, facts.landmarks))
+            of_rows = self._rows.blocks(round, given, facts, intake, timer)
+            return chain(of_shards, facts.of_summaries(timer), of_rows)
+
         return Outcome(
             state,
             state_bytes,
             counts,
             observed,
             log.untimed,
-            lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
+            blocks,
             pieces=[piece for note in log.shards for piece in note.pieces],
-            took=took,
+            lost=lost_files(given),
+            took=timer.seconds,
             answered_before=sum(took.values()) / self._slots,
             late_from=late_from(round.plan, log.input),
         )
@@ -210,31 +259,44 @@ class ExecutorPlacement:
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
+        self._rows.committed(state)
         if self._outlets is not None:
             self._outlets.folder.keep_only(())  # those of the round have been shown
 
     @contextmanager
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         names = self._states
-        with self._files.pinned(names):
+        with self._files.pinned(names), self._rows.pinned(state):
             yield _Parts(self._files, names, state, plan)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         outlet = None if self._outlets is None else self._outlets.of(round.plan)
         places = ShardPlaces(self._files, self._states, outlet)
         gathering = (self._jobs, self._watermarks, self.relations)
-        with gathered_round(*gathering, round, intake, self._shards, watch) as (shard_round, taken):
+        with gathered_round(*gathering, round, intake, self._shards, watch, self._rows) as given:
+            told = self._with_past(given.told(round), round)
             with watch("shards"):
-                notes = self._jobs.run_shards(shard_round, places, taken, self._shards)
-            untimed = {} if taken is None else dict(taken.told.untimed)
+                notes = self._jobs.run_shards(told, places, given.taken, self._shards)
+            untimed = {} if given.taken is None else dict(given.taken.told.untimed)
         return RoundLog(
             round.number,
             round.record.version,
-            shard_round.input,
+            given.input,
             untimed,
             tuple(notes),
             only_answers=intake.only_answers,
+            began=None if told.began is None else replace(round.state, cells={}, owed={}),
         )
+
+    def _with_past(self, told: ShardRound, round: Round) -> ShardRound:
+        """Has shards read what was made of kept tuples for queries that are new; the files are leftovers then."""
+        sets = round.plan.sets
+        made = {number: cells for number, cells in round.state.cells.items() if not sets[number].is_relation}
+        past = {}
+        for shard, cells in split_cells(made, self._shards, sharding_of(round.plan)):
+            past[shard] = ShardFiles.new_past(round.number, shard)
+            self._files.write(past[shard], [cells])
+        return replace(told, remade=frozenset(made), past=past)
 
     def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time. Joins folded in parts are last."""

@@ -23,6 +23,7 @@ class HeldPlacement:
 
     description = "executors"
     counts_rows = True
+    logs_past = False
 
     def __init__(
         self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, relations: Relations, scope: ExitStack
@@ -32,15 +33,15 @@ class HeldPlacement:
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         gathering = (self._jobs, self._watermarks, self.relations)
-        with gathered_round(*gathering, round, intake, self._shards, watch) as (shard_round, taken):
-            assert taken is not None, "a batch run has tuples"
+        with gathered_round(*gathering, round, intake, self._shards, watch) as given:
+            assert given.taken is not None, "a batch run has tuples"
             with watch("shards"):
-                wide = hold_answers(shard_round, taken.frame, self._shards)
+                wide = hold_answers(given.told(round), given.taken.frame, self._shards)
                 wide = self._with_rows(wide, round.plan, intake.frames)
         self._scope.callback(wide.unpersist)
         counts = wide.totals.counts
-        left = State(versions=shard_round.input.versions)
-        return Outcome(left, 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+        left = State(versions=given.input.versions)
+        return Outcome(left, 0, counts, observe(round.plan, round.state, given.input, counts), wide=wide)
 
     def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
         try:

@@ -196,7 +196,7 @@ class RoundLoop:
         watch = Stopwatch(self._clock)
         record = self._journal.begin(number, batch, answers_of=answers_of)
         plan, state = self.adopted(record)
-        if plan is not self.plan and number > 0:
+        if plan is not self.plan and number > 0 and not self.placement.logs_past:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
         if self.adapting is not None:

@@ -115,12 +115,6 @@ class Stopwatch:
 def refuse_unsharded(queries: Iterable[Query]) -> None:
     """Refuse what shards, each with the cells of its own groups, cannot answer."""
     for query in queries:
-        if query.rows is not None:
-            raise WindloomError(
-                f"query '{query.name}' is answered from kept tuples, which streams on executors do not keep",
-                "it reports rows, or aggregates rows of a join that partials cannot answer",
-                "use placement='driver': the rows are made by a Spark job there too",
-            )
         obstacle = query.window.shard_obstacle
         if obstacle is not None:
             raise WindloomError(
@@ -142,6 +136,9 @@ class Placement(Protocol):
 
     #: Whether it answers windows of rows.
     counts_rows: bool
+
+    #: Whether the log of a round holds what a new plan begins with; if not, a snapshot must hold it before.
+    logs_past: bool
 
     #: What gives the versions of relations.
     relations: Relations

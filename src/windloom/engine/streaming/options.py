@@ -85,12 +85,6 @@ class StreamOptions:
                 "give a positive number of rounds",
             )
         _check_placement(placement, shards)
-        if keep_tuples is not None and placement == "executors":
-            raise WindloomError(
-                "keep_tuples is not kept by streams on executors",
-                "they keep partials alone",
-                "use placement='driver', or keep partials for a time: keep='1 hour'",
-            )
         idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
         keep_ticks = 0 if keep is None else _ticks("keep", keep)
         patience = PATIENCE_SECONDS

@@ -28,6 +28,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.scheduling import LEARNED_ROUNDS, Measured, Scheduling
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
@@ -54,7 +55,7 @@ from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import empty_frame
-from windloom.spark.intake.driver_jobs import SparkDriverJobs
+from windloom.spark.intake.driver_jobs import SparkDriverJobs, SparkRowJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.relations.jobs import SparkRelationJobs
@@ -248,12 +249,14 @@ def _make_placement(
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     relations = Relations(registry.current_versions(), SparkRelationJobs())
     skip_untimed = options.untimed == "skip"
+    rows = RowQueries(SparkRowJobs(stored), stored.folder)
     if shards is None:
-        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
-        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder, relations)
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed)
+        return DriverPlacement(jobs, checkpoint, watermarks, rows, relations)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     slots = min(shards, spark.sparkContext.defaultParallelism)
-    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations, slots)
+    files = ShardFiles(place)
+    return ExecutorPlacement(shard_jobs, checkpoint, files, shards, watermarks, rows, outlets, relations, slots)
 
 
 def _record_plan(

@@ -26,7 +26,8 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.rounds.lateness import before_round
 from windloom.rounds.state import State
-from windloom.spark.intake.shards import Told, refuse_untimed, shard_cells, told, with_clocks
+from windloom.spark.intake.shards import Told, keep_tuples, refuse_untimed, shard_cells, told, with_clocks
+from windloom.spark.intake.take import TupleKeeper
 
 _Task = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -49,21 +50,29 @@ class SparkShardJobs:
 
     @contextmanager
     def gathered(
-        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        shards: int,
+        keeper: TupleKeeper | None = None,
     ) -> Iterator[Gathered]:
-        """Run the first job; the cells can be read until the end of the `with`."""
+        """Run the first job; the cells can be read until the end of the `with`. `keeper` takes tuples that are kept."""
         frame, readings = shard_cells(plan, frames, before_round(plan, state), shards)
         streams = [self.timed[name] for name in frames if name in self.timed]
         with ExitStack() as scope:
             scope.callback(frame.persist().unpersist)
             with ExitStack() as reading:
-                if batch is not None and readings + len(streams) > 2:
+                if batch is not None and readings + len(streams) + len(plan.stores) > 2:
                     # Every part reads the micro-batch; without this each of them would fetch it from the source again.
                     batch.persist()
                     reading.callback(batch.unpersist)
                 seen = with_clocks(told(plan, frame), plan, frames, streams)
-            if not self.skip_untimed:
-                refuse_untimed(plan, seen)
+                if not self.skip_untimed:
+                    refuse_untimed(plan, seen)
+                if keeper is not None:
+                    keep_tuples(plan, frames, keeper)
             yield Gathered(frame, seen)
 
     def run_shards(

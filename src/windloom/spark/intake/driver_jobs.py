@@ -1,4 +1,4 @@
-"""The Spark jobs of a round whose step runs on the driver: of a stream, and of a batch run."""
+"""The Spark jobs of a round whose step runs on the driver: of a stream, and of a batch run; rows, of any stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class SparkDriverJobs:
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
-    stored: StoredTuples
 
     def take_in(
         self,
@@ -78,6 +77,13 @@ class SparkDriverJobs:
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
         return take_rows(self.spark, plan, frames, state, frontiers)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRowJobs:
+    """Rows of a stream, from the tuples that it keeps."""
+
+    stored: StoredTuples
 
     def row_summaries(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept

@@ -18,18 +18,20 @@ from pyspark.sql import functions as F
 
 from windloom.durable.shards.split import split_cells
 from windloom.model.stream import Stream
-from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.intake.woven import Keeping, keeping_of, woven_scan
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds.behind import ON_TIME, Before, Behind, join_behind
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
+from windloom.spark.intake.collect import collected
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
 from windloom.spark.intake.take import (
     Ticks,
+    TupleKeeper,
     bases_unread,
     clock,
     counted_events,
@@ -137,6 +139,27 @@ def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams
     return replace(seen, largest_ticks=largest, smallest_ticks=smallest, untimed=untimed, events=events)
 
 
+def keep_tuples(plan: Plan, frames: Mapping[str, DataFrame], keeper: TupleKeeper) -> None:
+    """Brings the tuples that are kept to `keeper`, a portion at a time: files are few and large if one process writes.
+
+    Only their columns come, and only tuples that some row query wants.
+    """
+    for scan in plan.scans:
+        keeping = _keeping(plan, scan)
+        if keeping is not None:
+            own, stream = woven_scan(scan.number, (), keeping=keeping), plan.stream(scan.stream)
+            for table in collected(projected(own, stream, frames[scan.stream]), f"tuples of stream '{stream.name}'"):
+                keeper.take(own, timed_tuples(table)[0])
+
+
+def _keeping(plan: Plan, scan: Scan) -> Keeping | None:
+    """What is kept of the tuples of a scan, if it is the one of its stream that keeps them."""
+    store = plan.store(scan.stream)
+    if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
+        return None
+    return keeping_of(store, plan.rows)
+
+
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     """A scan divided into what is woven where tuples are read, and groupings that are shuffled first."""
     if isinstance(scan, NativeScan) or scan.counted_by is not None:
@@ -157,7 +180,8 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     for key, sets in sorted(groupings.items()):
         # The first one reports on the whole stream: it reads what any set of the scan wants, at all edges.
         others = () if parts else sorted(every - {partial_set.number for partial_set in sets})
-        own = woven_scan(scan.number, sets, [plan.sets[number] for number in others])
+        keeping = None if parts else _keeping(plan, scan)
+        own = woven_scan(scan.number, sets, [plan.sets[number] for number in others], keeping=keeping)
         columns = {column.sql: f"x{i}" for i, column in enumerate(own.columns)}
         parts.append(_Part(own, tells=not parts, shuffled_by=tuple(columns[sql] for sql in key)))
     return parts

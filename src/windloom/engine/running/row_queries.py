@@ -1,0 +1,125 @@
+"""Row queries in a round, wherever its step runs: tuples are kept before it is logged, rows are made after.
+
+Both placements keep tuples, and have rows made of them, by this code. Cells may be divided into shards; kept tuples are
+not, because rows that meet in a join belong to no group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from windloom.durable import RoundLog
+from windloom.durable.journal import Journal
+from windloom.durable.tuples import TupleFolder
+from windloom.engine.running.placement import Intake, Round, Stopwatch
+from windloom.plan.physical import Plan
+from windloom.rounds import Block, RoundInput, State
+from windloom.rounds.answers import Answers
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.step import asked_before
+from windloom.rounds.timer import Timer
+from windloom.spark.api import DataFrame
+from windloom.spark.intake.take import TupleKeeper
+
+_T = TypeVar("_T")
+
+
+class RowJobs(Protocol):
+    """What makes rows of tuples: Spark, or in tests plain Python."""
+
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Mapping[str, Cells]: ...
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Iterable[Block]: ...
+
+
+class RowQueries:
+    """`folder` is where a stream keeps tuples; None for a batch run, which keeps none."""
+
+    def __init__(self, jobs: RowJobs, folder: TupleFolder | None = None) -> None:
+        self._jobs, self._folder = jobs, folder
+
+    # ---- before the round is logged -----------------------------------------------------------------------------
+
+    def taken(self, round: Round, take: Callable[[TupleKeeper | None], _T]) -> tuple[_T, dict[str, BroughtTuples]]:
+        """What `take` takes in, and the files of tuples that the round keeps, which are complete when this returns."""
+        if self._folder is None or not round.plan.stores:
+            return take(None), {}
+        self._folder.look_for_lost(round.state.kept)
+        writer = self._folder.writer(round.number, round.plan)
+        try:
+            found = take(writer)
+            written = writer.finish()
+            return found, self._folder.brought(written, round.state.kept, round.plan, round.number)
+        except BaseException:
+            writer.discard()
+            raise
+
+    def with_summaries(self, given: RoundInput, round: Round, intake: Intake, watch: Stopwatch) -> RoundInput:
+        """The input with partials of the rows that enter in the round, by query that aggregates them."""
+        if not any(planned_rows.is_summarised for planned_rows in round.plan.rows):
+            return given
+        with watch("rows"):
+            asked = [
+                asked_rows
+                for asked_rows in asked_before(round.state, given, round.plan)
+                if asked_rows.planned.is_summarised
+            ]
+            kept = kept_with(round.state.kept, given.kept, round.plan)
+            with self._naming_damage(kept):
+                made = self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
+            return replace(given, summaries=made)
+
+    def read_log(self, journal: Journal, round: int) -> RoundLog | None:
+        """The log of a round that was interrupted; it tells which tuple files have been lost since."""
+        log = journal.read_log(round)
+        if log is None or self._folder is None or not self._folder.lost:
+            return log
+        kept = dict(log.input.kept)
+        for stream, lost in self._folder.lost.items():
+            kept[stream] = replace(kept.get(stream, BroughtTuples()), lost=lost)
+        log = replace(log, input=replace(log.input, kept=kept))
+        journal.write_log(log)
+        return log
+
+    # ---- after it ---------------------------------------------------------------------------------------------
+
+    def blocks(
+        self, round: Round, given: RoundInput, answers: Answers, intake: Intake, timer: Timer
+    ) -> Iterator[Block]:
+        """Rows that are made of tuples; those of aggregates are made of summaries, and are among `answers`."""
+        asked = [asked_rows for asked_rows, _ in answers.rows if not asked_rows.planned.is_summarised]
+        if not asked:
+            return iter(())
+        kept = kept_with(round.state.kept, given.kept, round.plan)
+        return timer(asked[0].planned.name, lambda: self._made(round.plan, asked, intake, kept))
+
+    def _made(self, plan: Plan, asked: Sequence[AskedRows], intake: Intake, kept: Kept) -> Iterator[Block]:
+        with self._naming_damage(kept):
+            yield from self._jobs.row_blocks(plan, asked, intake.frames, kept)
+
+    def committed(self, state: State) -> None:
+        """Tuples that no later round needs are deleted."""
+        if self._folder is not None:
+            self._folder.keep_only(files_of(state.kept))
+            self._folder.lost = {}
+
+    def pinned(self, state: State) -> AbstractContextManager[None]:
+        """Keeps the tuples of a state to the end of the `with`, whatever rounds are committed meanwhile."""
+        return nullcontext() if self._folder is None else self._folder.pinned(files_of(state.kept))
+
+    def _naming_damage(self, kept: Kept) -> AbstractContextManager[None]:
+        return nullcontext() if self._folder is None else self._folder.naming_damage(kept)
+
+
+def lost_files(given: RoundInput) -> list[str]:
+    """The tuple files that a round has found to be gone."""
+    return sorted(name for brought in given.kept.values() for name in brought.lost)
