@@ -14,6 +14,7 @@ from windloom.aggregates.listed import SMALL_DICTIONARY, Listed
 from windloom.aggregates.ranks import ranks_of
 from windloom.kernels.cells.merge import merge_runs
 from windloom.kernels.families.algebra import LOWEST, AddInt, Columns, MaxInt
+from windloom.weave.cut import Cut, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,11 @@ def valid_of(column: Column) -> AddInt | None:
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
-def valid_where(counts: NDArray[np.int64]) -> AddInt | None:
-    """The same from the number of values in each cell."""
+def valid_in(cut: Cut, read: Read) -> AddInt | None:
+    """The same for cells that are woven: how many values of the argument each of them has."""
+    if cut.counts_all(read, read.argument):
+        return None
+    counts = cut.kept_counts(read, read.argument)
     return None if (counts > 0).all() else AddInt(counts)
 
 

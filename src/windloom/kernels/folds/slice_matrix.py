@@ -106,8 +106,10 @@ _MOST_MARKS = 1 << 20
 
 @compiled
 def _number_slices(starts, first, period, marks, places):  # type: ignore[no-untyped-def]
+    # A multiple of the period, times its reciprocal, is off by less than a half: that is faster than to divide.
+    times = 1.0 / period
     for i in range(len(starts)):
-        places[i] = (starts[i] - first) // period
+        places[i] = np.int32(np.float64(starts[i] - first) * times + 0.5)
         marks[places[i]] = 1
     count = 0
     for i in range(len(marks)):
