@@ -96,6 +96,14 @@ def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
     return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
 
 
+def keep_none(lifted: AnyLifted) -> AnyLifted:
+    """None of the cells."""
+    if isinstance(lifted, Listed):
+        return keep(lifted, np.zeros(len(lifted), np.bool_))
+    none = lifted.map_parts(lambda part: type(part)(*(np.empty(0, column.dtype) for column in part)))
+    return without_unused(none)
+
+
 def without_unused(lifted: Lifted) -> Lifted:
     """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:

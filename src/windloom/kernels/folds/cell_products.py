@@ -17,6 +17,9 @@ from windloom.kernels.folds.slice_matrix import CellSide
 #: The sums of one walk.
 LANES = 4
 
+#: Moving groups whose pairs are walked along together.
+NEAR_GROUPS = 64
+
 #: A group with cells in one of so many slices, or in more, is looked up slice by slice instead of searched.
 _LISTED = 8
 
@@ -40,9 +43,12 @@ def _put_side_by_side(first, second, third, fourth, count, out):  # type: ignore
         out[i, 3] = fourth[i] if count > 3 else 0
 
 
-def in_order_of_moving(pairs: tuple[Positions, Positions], groups: int) -> tuple[Positions, Positions]:
-    """The same pairs of groups, those of one moving group after the other: its cells stay near then."""
-    order, _ = in_order(pairs[1], groups)
+def in_near_order(pairs: tuple[Positions, Positions], groups: int) -> tuple[Positions, Positions]:
+    """The same pairs of groups, those of some moving groups after those of others: their cells stay near then.
+
+    Among these the order stays what it was, by group of the result: the sums that they add to stay near as well.
+    """
+    order, _ = in_order(pairs[1] // NEAR_GROUPS, -(-groups // NEAR_GROUPS))
     return pairs[0][order], pairs[1][order]
 
 
@@ -57,8 +63,8 @@ def add_cell_products(
 ) -> None:
     """`out[entry, lane]` += fixed · moving, for all cells that some window holds together.
 
-    It is fastest if pairs with the same moving group follow each other. Arguments are those of `cell_stretches`;
-    `numbers` are those of the fixed and of the moving side.
+    It is fastest for pairs in near order. Arguments are those of `cell_stretches`; `numbers` are those of the fixed
+    and of the moving side.
     """
     _add_cell_products(
         *pairs,
@@ -77,25 +83,30 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
     moving_lo, moving_hi, moving_slices, moving_first, moving_width, moving_outs, band_lo, band_hi, numbers,
     left, right, out,
 ):  # fmt: skip
-    before = np.empty(moving_width + 1, np.int64)  # of the latest group: its first cell in each slice or behind it
-    listed = np.int64(-1)  # the group that this is about
+    # Of the latest groups: the first cell in each slice or behind it, and which groups these are.
+    before = np.empty((NEAR_GROUPS, moving_width + 1), np.int32)
+    listed = np.full(NEAR_GROUPS, -1, np.int64)
     for pair in range(len(groups_fixed)):
         one, other = np.int64(groups_fixed[pair]), np.int64(groups_moving[pair])
         begin, last = moving_lo[other], moving_hi[other]
         is_listed = (last - begin) * _LISTED >= moving_width
-        if is_listed and listed != other:
-            j = begin
-            for part in range(moving_width + 1):
-                while j < last and moving_slices[j] - moving_first < part:
-                    j += 1
-                before[part] = j
-            listed = other
+        place = other % NEAR_GROUPS
+        if is_listed and listed[place] != other:
+            part = 0
+            for j in range(begin, last):
+                while part <= moving_slices[j] - moving_first:
+                    before[place, part] = j
+                    part += 1
+            while part <= moving_width:
+                before[place, part] = last
+                part += 1
+            listed[place] = other
         base = np.int64(numbers[fixed_outs[one], moving_outs[other]]) * fixed_width
         for i in range(fixed_lo[one], fixed_hi[one]):
             own = np.int64(fixed_slices[i]) - fixed_first
             low, high = band_lo[own], band_hi[own]
             if is_listed:
-                begin, end = before[low], before[high]
+                begin, end = np.int64(before[place, low]), np.int64(before[place, high])
             else:
                 while begin < last and moving_slices[begin] - moving_first < low:
                     begin += 1

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
-from windloom.kernels.folds.cell_products import in_order_of_moving
+from windloom.kernels.folds.cell_products import in_near_order
 from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions, Stretches
 from windloom.kernels.folds.pairs import GroupPairs
 from windloom.kernels.folds.slice_matrix import (
@@ -176,7 +176,7 @@ class Matrix:
         numbers = self._numbers.T.copy() if fixed else self._numbers
         bands = self._bands(first, last)
         whole = wanted.whole.folded(
-            self._by_moving(), (sides[fixed], sides[moving]), bands, numbers, entries, pool, threads
+            self._near_pairs(), (sides[fixed], sides[moving]), bands, numbers, entries, pool, threads
         )
         for pairs in self._pairs.blocks() if active else ():
             both = (pairs[fixed], pairs[moving])
@@ -190,12 +190,12 @@ class Matrix:
                     list(pool.map(partial(_add, stretches), active))
         return Window({**whole, **{term: fold.done() for term, fold in folds.items()}}, shape, first, fixed)
 
-    def _by_moving(self) -> Iterator[tuple[Positions, Positions]]:
-        """Pairs of groups of the fixed and the moving side, block by block in order of the moving one."""
+    def _near_pairs(self) -> Iterator[tuple[Positions, Positions]]:
+        """Pairs of groups of the fixed and the moving side, block by block in near order."""
         for pairs in self._pairs.blocks():
             if self._ordered is None or self._ordered[0] is not pairs:
                 both = pairs[self.fixed], pairs[1 - self.fixed]
-                self._ordered = pairs, in_order_of_moving(both, len(self._bounds[1 - self.fixed]) - 1)
+                self._ordered = pairs, in_near_order(both, len(self._bounds[1 - self.fixed]) - 1)
             yield self._ordered[1]
 
     def _partner(self, side: int) -> Partner:
