@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import AddInt, Family, ship
 from windloom.model.aggregate import Aggregate, Function, Needs
@@ -76,7 +76,7 @@ class Bits(NativeCard):
         values = family.of(~bits if planned.component.kind == "bit_and" else bits)
         out = family.of(cut.zeros(np.int64))
         fold_values(*cut.where(read, read.argument), values, out)
-        return Lifted((family.of(cut.taken(out.value)),), valid_where(cut.taken(cut.counts(read, read.argument))))
+        return Lifted((family.of(cut.taken(out.value)),), valid_in(cut, read))
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return Lifted((self.family(planned).of(np.zeros(count, np.int64)),), AddInt(np.zeros(count, np.int64)))

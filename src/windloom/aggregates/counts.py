@@ -35,7 +35,7 @@ class Counts(NativeCard):
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
-        return Lifted((AddInt(cut.taken(cut.counts(read, read.argument))),))
+        return Lifted((AddInt(cut.kept_counts(read, read.argument)),))
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return Lifted((AddInt(np.zeros(count, np.int64)),))

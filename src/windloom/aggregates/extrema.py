@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where, without_unused
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
@@ -56,7 +56,7 @@ class Extrema(NativeCard):
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
-        column, valid = cut.argument(read), valid_where(cut.taken(cut.counts(read, read.argument)))
+        column, valid = cut.argument(read), valid_in(cut, read)
         largest = np.full(len(cut.grid), LOWEST)
         update = keep_smallest if planned.component.kind == "min" else keep_largest
         update(*cut.where(read, read.argument), column.keys, largest)

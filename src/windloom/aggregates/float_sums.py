@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
 from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat, AddInt, Family
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
@@ -53,7 +53,7 @@ class FloatSums(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         high, low = cut.zeros(np.float64), cut.zeros(np.float64)
         sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
-        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        valid = valid_in(cut, read)
         return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:

@@ -14,6 +14,7 @@ from windloom.aggregates.listed import SMALL_DICTIONARY, Listed
 from windloom.aggregates.ranks import ranks_of
 from windloom.kernels.cells.merge import merge_runs
 from windloom.kernels.families.algebra import LOWEST, AddInt, Columns, MaxInt
+from windloom.weave.cut import Cut, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,14 @@ def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
     return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
 
 
+def keep_none(lifted: AnyLifted) -> AnyLifted:
+    """None of the cells."""
+    if isinstance(lifted, Listed):
+        return keep(lifted, np.zeros(len(lifted), np.bool_))
+    none = lifted.map_parts(lambda part: type(part)(*(np.empty(0, column.dtype) for column in part)))
+    return without_unused(none)
+
+
 def without_unused(lifted: Lifted) -> Lifted:
     """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
@@ -127,8 +136,11 @@ def valid_of(column: Column) -> AddInt | None:
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
-def valid_where(counts: NDArray[np.int64]) -> AddInt | None:
-    """The same from the number of values in each cell."""
+def valid_in(cut: Cut, read: Read) -> AddInt | None:
+    """The same for cells that are woven: how many values of the argument each of them has."""
+    if cut.counts_all(read, read.argument):
+        return None
+    counts = cut.kept_counts(read, read.argument)
     return None if (counts > 0).all() else AddInt(counts)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_where
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import AddInt, Columns, Family
 from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
@@ -36,7 +36,7 @@ class UserAggregates(ValueCard):
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
         out = self._nothing(planned, len(cut.grid))
         update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
-        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        valid = valid_in(cut, read)
         return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
 from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
@@ -89,15 +89,19 @@ class WholeSums(NativeCard):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         where, column = cut.where(read, read.argument), cut.argument(read)
-        parts = [cut.zeros(np.int64) for _ in range(self.parts(planned))]
-        match len(parts):
+        valid, count = valid_in(cut, read), self.parts(planned)
+        if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
+            low = cut.zeros(np.int64)
+            sum_integers(*where, column.integers, low)
+            return Lifted((AddInt(np.zeros(len(cut.kept.cells), np.int64)), AddInt(cut.taken(low))), valid)
+        parts = [cut.zeros(np.int64) for _ in range(count)]
+        match count:
             case 1:
                 sum_integers(*where, column.integers, *parts)
             case 2:
                 sum_halves(*where, column.integers, *parts)
             case _:
                 sum_limbs(*where, column.limbs, *parts)
-        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
         return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:

@@ -173,10 +173,10 @@ def _matrix_terms(plan: Plan, cells: Mapping[int, Cells]) -> dict[str, float]:
         pairs += _met(keys[0] * (4 * most) + slices[0] + apart + 2 * most, keys[1] * (4 * most) + slices[1] + 2 * most)
     groups = len(np.unique(own[0].keys[plan.joins[0].join.groups[0][1]])) if plan.joins[0].join.groups else 1
     per_window = [length / TICKS_PER_SECOND for length in lengths]
-    windows, values = matrix_values(joins, most, (per_window[0], per_window[1]))
+    values = matrix_values(joins, most, (per_window[0], per_window[1]))
     return {
         "matrix_cell": float(sum(map(len, own))),
-        "matrix_pair": pairs,
-        "matrix_value": pairs * values,
-        "matrix_window": windows * groups,
+        "matrix_pair": pairs * values.walks,
+        "matrix_value": pairs * values.others,
+        "matrix_window": values.windows * groups,
     }

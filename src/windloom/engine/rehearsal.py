@@ -58,6 +58,11 @@ _KINDS = {
     "sessions": "SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 1 s] GROUP BY symbol",
     "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
 }
+_JOINED = f"FROM trades {_OF_SLIDES} a JOIN trades {_OF_SLIDES} b ON a.symbol = b.symbol GROUP BY a.symbol"
+_JOINS = {
+    "whole": f"SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v {_JOINED}",
+    "others": f"SELECT a.symbol, sum(a.price * b.volume) AS p, max(b.price) AS high {_JOINED}",
+}
 
 
 def ordinary_queries(spark: SparkSession) -> None:
@@ -111,6 +116,7 @@ def techniques(spark: SparkSession) -> None:
 def folds(spark: SparkSession) -> None:
     """Every kernel that folds sides of joins."""
     fold_examples()
+    _loom(_trades(spark), _JOINS).run(fold="slice_matrix")
 
 
 def sharing(spark: SparkSession) -> None:

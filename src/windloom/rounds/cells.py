@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates import lift
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
-from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, merge
+from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, keep_none, merge
 from windloom.kernels.cells.merge import running_values
 from windloom.kernels.compiling.compiled import compiled
 from windloom.plan.scans import NativeScan
@@ -102,6 +102,11 @@ def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
     """Only some cells; `wanted` has one entry per cell."""
     if wanted.all():
         return cells
+    if not wanted.any():  # at the end of a batch run, for example
+        none = tuple(keep_none(component) for component in cells.lifted)
+        return _sorted_cells(
+            np.empty(0, np.int64), [key.slice(0, 0) for key in cells.keys], np.empty(0, np.int64), none
+        )
     lifted = tuple(keep(component, wanted) for component in cells.lifted)
     numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)

@@ -80,6 +80,12 @@ class Column:
         return _filled(self.column, _WIDTHS.get(self.type, np.int64), np.int64)
 
     @once
+    def span(self) -> tuple[int, int]:
+        """The smallest and the largest of `integers`, undefined ones included; (0, 0) if there are none."""
+        low, high = _span(self.integers) if len(self) else (0, 0)
+        return int(low), int(high)
+
+    @once
     def limbs(self) -> NDArray[np.uint32]:
         """Decimals as four words of 32 bits each, the lowest first; the highest is signed."""
         out = np.empty((len(self), 4), np.uint32)
@@ -154,8 +160,8 @@ class Column:
 
     def _by_offset(self) -> Coded | None:
         values = self.integers
-        low, high = _span(values)
-        span = int(high) - int(low) + 1
+        low, high = self.span
+        span = high - low + 1
         if span > max(SMALL_SPAN, 2 * len(values)) or span > MOST_SPAN:
             return None
         codes = np.empty(len(values), np.int32)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windloom.weave.columns import Column
-from windloom.weave.grid import Grid, Kept
+from windloom.weave.grid import Grid, Kept, take_values
 from windloom.weave.tuples import Bits, Codes, Ints, Tuples
 
 Number = TypeVar("Number", bound=np.generic)
@@ -35,6 +35,7 @@ class Cut:
     grid: Grid
     own: Bits
     kept: Kept
+    _counts: dict[int, Ints] = field(default_factory=dict)
 
     def argument(self, read: Read) -> Column:
         assert read.argument is not None
@@ -49,6 +50,17 @@ class Cut:
         """How many of these tuples each cell of the grid has."""
         return self.tuples.counts(self.grid, self._bits(read), known)
 
+    def kept_counts(self, read: Read, known: int | None) -> Ints:
+        """The same of the kept cells; components that count the same tuples share them."""
+        counts = self.counts(read, known)
+        if id(counts) not in self._counts:  # the tuples hold on to it
+            self._counts[id(counts)] = self.taken(counts)
+        return self._counts[id(counts)]
+
+    def counts_all(self, read: Read, known: int | None) -> bool:
+        """Do all tuples of the set count? Every kept cell has one then."""
+        return self.tuples.chosen(self._bits(read), known) is self.tuples.chosen(self.own)
+
     def in_order(self, read: Read) -> Codes:
         """The tuples that have an argument, in the order of its values."""
         assert read.argument is not None
@@ -60,8 +72,9 @@ class Cut:
 
     def taken(self, values: NDArray[Number]) -> NDArray[Number]:
         """The values of the kept cells, from values of every cell of the grid."""
-        found: NDArray[Number] = values[self.kept.cells]
-        return found
+        out = np.empty(len(self.kept.cells), values.dtype)
+        take_values(values, self.kept.cells, out)
+        return out
 
     def _bits(self, read: Read) -> Bits:
         return self.own if read.filter is None else tuple(sorted({*self.own, read.filter}))

@@ -84,7 +84,9 @@ class Grid:
             group_of,
             row_of,
         )
-        self.slice_of, self.group_of, self.row_of = (column[:count].copy() for column in (slice_of, group_of, row_of))
+        # What is cut off is given back if it is much.
+        kept = (column[:count] for column in (slice_of, group_of, row_of))
+        self.slice_of, self.group_of, self.row_of = (column if 2 * count > tuples else column.copy() for column in kept)
 
     def __len__(self) -> int:
         return len(self.slice_of)
@@ -94,16 +96,13 @@ class Grid:
         """All cells."""
         order, bounds = np.empty(len(self), np.int64), np.empty(self.grouping.count + 1, np.int64)
         _order_by_group(self.group_of, order, bounds)
-        return self._used(order, bounds, np.ones(0, np.int64))
+        return Kept(order, np.append(bounds[:-1][bounds[1:] > bounds[:-1]], bounds[-1]))
 
     def holding(self, counts: Ints) -> Kept:
         """Cells whose count is not zero."""
         every = self.every
-        return self._used(every.cells, every.bounds, counts)
-
-    def _used(self, order: Ints, bounds: Ints, counts: Ints) -> Kept:
-        kept, kept_bounds = np.empty(len(order), np.int64), np.empty(len(bounds), np.int64)
-        cells, groups = _keep(order, bounds, counts, kept, kept_bounds)
+        kept, kept_bounds = np.empty(len(every.cells), np.int64), np.empty(len(every.bounds), np.int64)
+        cells, groups = _keep(every.cells, every.bounds, counts, kept, kept_bounds)
         return Kept(kept[:cells], kept_bounds[: groups + 1])
 
     def keys(self, kept: Kept) -> list[pa.Array]:
@@ -113,8 +112,9 @@ class Grid:
 
     def starts_of(self, kept: Kept) -> Ints:
         """Where the slice of each kept cell begins."""
-        found: Ints = self.starts[self.slice_of[kept.cells]]
-        return found
+        out = np.empty(len(kept.cells), np.int64)
+        _take_starts(self.starts, self.slice_of, kept.cells, out)
+        return out
 
 
 @compiled
@@ -125,21 +125,21 @@ def _multiply(codes, size, others, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of, row_of):  # type: ignore[no-untyped-def]
-    last_slice = np.full(groups, -1, np.int32)
-    last_cell = np.zeros(groups, np.int32)
-    count = 0
+    last = np.full(groups, -1, np.int64)  # the latest slice of each group and its cell, in one word
+    count = np.int64(0)
     for k in range(len(fine)):
         i = np.int64(rows[k]) if len(rows) else k
         part = of_fine[np.uint32(fine[i])]
         group = np.uint32(codes[i]) if len(codes) else np.uint32(0)
-        if last_slice[group] != part:
-            last_slice[group] = part
-            last_cell[group] = count
+        latest = last[group]
+        if latest >> 32 != part:
+            latest = np.int64(part) << 32 | count
+            last[group] = latest
             slice_of[count] = part
             group_of[count] = group
             row_of[count] = i
             count += 1
-        cells[i] = last_cell[group]
+        cells[i] = latest & 0xFFFFFFFF
     return count
 
 
@@ -158,14 +158,27 @@ def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _take_starts(starts, slice_of, cells, out):  # type: ignore[no-untyped-def]
+    for i in range(len(cells)):
+        out[i] = starts[np.uint32(slice_of[np.uint64(cells[i])])]
+
+
+@compiled
+def take_values(values, cells, out):  # type: ignore[no-untyped-def]
+    """The values of some cells; NumPy does the same in twice the time, and holds the interpreter."""
+    for i in range(len(cells)):
+        out[i] = values[np.uint64(cells[i])]
+
+
+@compiled
 def _keep(order, bounds, counts, kept, kept_bounds):  # type: ignore[no-untyped-def]
-    """The cells with a count, and the groups with such a cell; without counts, all cells."""
+    """The cells with a count, and the groups with such a cell."""
     cells = 0
     groups = 0
     for group in range(len(bounds) - 1):
         first = cells
         for j in range(bounds[group], bounds[group + 1]):
-            if not len(counts) or counts[order[j]]:
+            if counts[order[j]]:
                 kept[cells] = order[j]
                 cells += 1
         if cells > first:

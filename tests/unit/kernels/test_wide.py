@@ -16,6 +16,7 @@ from windloom.kernels.folds.wide import (
     add_signed,
     as_floats,
     as_python,
+    from_halves,
     from_limbs,
     multiply,
     narrowed,
@@ -112,3 +113,15 @@ def test_numbers_are_scaled_and_compared_with_a_limit() -> None:
     limit = 10**38
     assert within(wide(limit - 1, limit, 1 - limit, -limit), limit).tolist() == [True, False, True, False]
     assert within(scaled(wide(10**20), 19), limit).tolist() == [False]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.tuples(st.integers(-(2**40), 2**40), st.integers(-(2**50), 2**50)), min_size=1, max_size=4))
+def test_halves_become_numbers_of_64_bits_if_all_of_them_fit(halves: list[tuple[int, int]]) -> None:
+    truth = [(high << 32) + low for high, low in halves]
+    found = from_halves(*(np.array(own, np.int64) for own in zip(*halves, strict=True)))
+    if all(-(2**63) <= number < 2**63 for number in truth):
+        assert found is not None
+        assert found.value.tolist() == truth
+    else:
+        assert found is None

@@ -108,7 +108,7 @@ class GroupPairs:
         return parents[kept], children[kept]
 
 
-def in_order(numbers: Ints, count: int) -> tuple[Ints, Ints]:
+def in_order(numbers: Ints | Positions, count: int) -> tuple[Ints, Ints]:
     """The places of all numbers from 0 to `count` in order of number, and where those of each number begin."""
     bounds = np.zeros(count + 1, np.int64)
     order = np.empty(len(numbers), np.int64)

@@ -146,6 +146,23 @@ def from_limbs(limbs: list[NDArray[np.int64]], weights: list[int]) -> Wide:
 
 
 @compiled
+def _join_halves(high, low, out):  # type: ignore[no-untyped-def]
+    """Returns whether all numbers fit."""
+    beyond = np.int64(0)
+    for i in range(len(out)):
+        head = high[i] + (low[i] >> 32)
+        beyond |= head ^ (head << 32 >> 32)
+        out[i] = (head << 32) | (low[i] & 0xFFFFFFFF)
+    return beyond == 0
+
+
+def from_halves(high: NDArray[np.int64], low: NDArray[np.int64]) -> AddInt | None:
+    """The numbers `high · 2^32 + low` if all of them fit 64 bits; no sum of halves is near to the end of 64 bits."""
+    out = np.empty(len(high), np.int64)
+    return AddInt(out) if _join_halves(high, low, out) else None
+
+
+@compiled
 def _fits(high, low):  # type: ignore[no-untyped-def]
     count = 0
     for i in range(len(high)):

@@ -52,8 +52,8 @@ RUNTIME = (
     "fold_row",  # two rows of sides of a join that match
     "fold_value",  # a value of theirs, multiplied and added up
     "matrix_cell",  # a cell of a side, put in its place for a slice matrix
-    "matrix_pair",  # two cells that some window holds together
-    "matrix_value",  # a value of theirs, multiplied and added up
+    "matrix_pair",  # two cells that some window holds together, with up to four sums of integers
+    "matrix_value",  # any other value of theirs, multiplied and added up
     "matrix_window",  # a value of a group in a window, looked up or combined
 )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from windloom.kernels.families.algebra import ADD_INT
+from windloom.kernels.folds.cell_products import LANES
 from windloom.model.join import Carried, Folded, Join, Summed
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants
@@ -81,23 +83,35 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
     pairs = cells[0] * cells[1] / keys * band
     ends = max(each.ends_per_second for each in joins)
-    windows, values = matrix_values(joins, ends, (slices[0], slices[1]))
+    values = matrix_values(joins, ends, (slices[0], slices[1]))
     return {
         "matrix_cell": sum(count * own.readings for count, own in zip(cells, statistics, strict=True)),
-        "matrix_pair": pairs,
-        "matrix_value": pairs * values,
-        "matrix_window": windows * groups,
+        "matrix_pair": pairs * values.walks,
+        "matrix_value": pairs * values.others,
+        "matrix_window": values.windows * groups,
     }
 
 
-def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float, float]) -> tuple[float, int]:
-    """Values of a group that are looked up or combined at so many ends, and values that are kept for every pair.
+class MatrixValues(NamedTuple):
+    """What joins need of a matrix.
 
-    What cannot be subtracted is combined slice by slice, at every end once for all joins.
+    `windows` are the values of a group that are looked up or combined. Cells are walked along `walks` times: once for
+    several sums of integers, and once for all `others`, each of which then costs something for every pair.
     """
+
+    windows: float
+    walks: int
+    others: int
+
+
+def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float, float]) -> MatrixValues:
+    """What cannot be subtracted is combined slice by slice, at every one of so many ends once for all joins."""
     looked_up = sum(row_values(each.join) for each in joins)
-    combined = len({value for each in joins for value in _combined(each)}) * slices[0] * slices[1]
-    return ends * (looked_up + combined), len({value for each in joins for value in _distinct(each.join)})
+    whole = {value for each in joins for is_whole, value in _values_of(each) if is_whole}
+    others = {value for each in joins for is_whole, value in _values_of(each) if not is_whole}
+    combined = len(others) * slices[0] * slices[1]
+    walks = max(1, ceil(len(whole) / LANES) + bool(others))
+    return MatrixValues(ends * (looked_up + combined), walks, len(others))
 
 
 def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edges: Sequence[float]) -> float:
@@ -114,32 +128,19 @@ def _values(folded: Folded) -> int:
     return 2 if isinstance(folded, Carried) else 4
 
 
-def _distinct(join: Join) -> list[object]:
-    """The values that a matrix holds for a join, such that equal ones of several joins are equal."""
-    found: list[object] = []
-    names = [side.components for side in join.sides]
-    for folded in join.folded:
-        if isinstance(folded, Summed):
-            every = [*folded.products, *([] if folded.counted is None else [folded.counted])]
-            found += [tuple(names[side][factor] for side, factor in enumerate(product.factors)) for product in every]
-        elif isinstance(folded, Carried):
-            found += [(folded.side, names[folded.side][folded.component], number) for number in range(2)]
-    return found
-
-
-def _combined(folded_join: FoldedJoin) -> list[object]:
-    """The values that are not sums of integers."""
+def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
+    """The values that a matrix holds for a join, equal if those of several joins are; is each a sum of integers?"""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
-    found: list[object] = []
+    found: list[tuple[bool, object]] = []
     for folded in folded_join.join.folded:
-        used: list[tuple[tuple[int, int], ...]] = []
+        used: list[tuple[int, ...]] = []
         if isinstance(folded, Carried):
-            used = [((folded.side, folded.component),)]
+            used = [tuple(folded.component if side == folded.side else own for side, own in enumerate(folded.weights))]
         elif isinstance(folded, Summed):
-            used = [tuple(enumerate(product.factors)) for product in folded.products]
+            used = [product.factors for product in folded.products]
         for factors in used:
-            parts = tuple((side, names[side][place]) for side, place in factors)
-            if any(planned[side][component].family is not ADD_INT for side, component in parts):
-                found.append(parts)
+            parts = tuple(names[side][place] for side, place in enumerate(factors))
+            is_whole = all(planned[side][component].family is ADD_INT for side, component in enumerate(parts))
+            found.append((is_whole, parts))
     return found

@@ -94,12 +94,12 @@ class MatrixFamily:
         if not len(asked.ends) or not matrix.groups:
             return
         wanted = tuple(dict.fromkeys([_PAIRS, *(term for member in self._members for term in member.wanted)]))
-        known = self._members[0].terms
+        prepared = matrix.wanting(wanted, self._members[0].terms)
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held = 0
-        with _pool(min(threads, len(wanted))) as pool:
+        with _pool(threads) as pool:
             for part, first, last in list(_portions(asked, matrix.groups, matrix.matches)):
-                window = matrix.values(wanted, known, first, last, pool)
+                window = matrix.values(prepared, first, last, pool, threads)
                 rectangles = window.rectangles(asked, part)
                 parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
                 held += len(part) * matrix.groups * len(wanted)

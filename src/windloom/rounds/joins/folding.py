@@ -58,6 +58,11 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
             return CornerFold(term, terms, *ends, rows)
 
 
+def is_settled(fold: TermFold) -> bool:
+    """Is it known already, whatever matches there are?"""
+    return isinstance(fold, _AnyKnown) and fold.out is None
+
+
 class _WholeProducts:
     """Products of integers, added up in 128 bits; in 64 for as long as these are sure to be enough."""
 

@@ -14,7 +14,7 @@ from windloom.aggregates.planned import PlannedComponent
 from windloom.kernels.families.algebra import ADD_FLOAT, LOWEST, AddFloat, AddInt, Columns, MaxInt
 from windloom.kernels.folds.carried import fill_neutral
 from windloom.kernels.folds.products import normalised
-from windloom.kernels.folds.wide import Wide, from_limbs, narrowed
+from windloom.kernels.folds.wide import Wide, from_halves, from_limbs, narrowed
 from windloom.model.aggregate import COUNT_STAR
 from windloom.rounds.joins.rows import ListedRows
 from windloom.rounds.joins.terms import Extreme, Factors, Known, Term, Terms, Value
@@ -72,6 +72,8 @@ def number_of(combined: Combined, planned: PlannedComponent) -> Number:
     pieces: list[NDArray[np.int64]] = [_own(part.value) for part in combined.parts]
     if len(pieces) == 1:
         return AddInt(pieces[0])
+    if len(pieces) == 2 and (whole := from_halves(*pieces)) is not None:
+        return whole
     # Sums of 64-bit integers are kept in two halves, the higher first, those of decimals in limbs, the lowest first.
     return narrowed(from_limbs(pieces, [32, 0] if len(pieces) == 2 else [0, 32, 64, 96]))
 

@@ -6,10 +6,10 @@ in windows, aggregates and HAVING. A matrix is made for some windows at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Stretches
+from windloom.kernels.folds.cell_products import in_near_order
+from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions, Stretches
 from windloom.kernels.folds.pairs import GroupPairs
 from windloom.kernels.folds.slice_matrix import (
     CellSide,
@@ -33,7 +34,7 @@ from windloom.kernels.folds.wide import Wide, widened
 from windloom.model.join import Join
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.fold import kept_of
-from windloom.rounds.joins.folding import TermFold, fold_of
+from windloom.rounds.joins.folding import TermFold, fold_of, is_settled
 from windloom.rounds.joins.held import Held, HeldValue
 from windloom.rounds.joins.keys import number_keys
 from windloom.rounds.joins.partner import Partner
@@ -41,6 +42,7 @@ from windloom.rounds.joins.relation import Place, Relation
 from windloom.rounds.joins.residual import allowed_pairs, residual_by_types
 from windloom.rounds.joins.rows import FoldTypes
 from windloom.rounds.joins.terms import Term, Terms
+from windloom.rounds.joins.whole_terms import WholeTerms
 
 #: A matrix for one end of windows with more entries is not made.
 MOST_ENTRIES = 1 << 23
@@ -58,6 +60,15 @@ class Asked:
     ends: Ints
     lo: tuple[Ints, Ints]
     hi: tuple[Ints, Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Terms to fold: those of integers that are folded together, and the others."""
+
+    whole: WholeTerms
+    others: Sequence[Term]
+    known: Terms
 
 
 class Matrix:
@@ -85,8 +96,12 @@ class Matrix:
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
         self.fixed = int(self._density(0) > self._density(1))
         self._cursors = tuple((bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds)
-        self._runs = runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
         self._partners = [self._partner(side) for side in (0, 1)]
+        self._ordered: tuple[object, tuple[Positions, Positions]] | None = None
+
+    @cached_property
+    def _runs(self) -> Positions:
+        return runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
 
     def _density(self, side: int) -> float:
         return len(self._slices[side]) / max(1, len(self._bounds[side]) - 1)
@@ -135,12 +150,17 @@ class Matrix:
 
     # ---- some windows -------------------------------------------------------------------------------------------
 
+    def wanting(self, terms: Sequence[Term], known: Terms) -> Wanted:
+        """The terms, prepared to be folded."""
+        whole = WholeTerms(terms, known, self._relations, self.fixed, self.matches)
+        return Wanted(whole, [term for term in terms if term not in whole], known)
+
     def values(
-        self, terms: Sequence[Term], known: Terms, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
+        self, wanted: Wanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Window:
         """Every term over the slices `first : last` of both sides. What is asked for must move forward in time.
 
-        Terms are folded at the same time if there is a pool of threads.
+        If there is a pool of threads, they divide the pairs of groups or the terms.
         """
         for side in (0, 1):
             cells_between(self._bounds[side], self._slices[side], first[side], last[side], *self._cursors[side])
@@ -151,20 +171,32 @@ class Matrix:
         ]
         shape = (self.groups, sides[fixed].width, sides[moving].width)
         entries, (parent, child) = shape[0] * shape[1] * shape[2], self._partners
-        folds = {term: fold_of(term, known, parent, child, entries) for term in terms}
+        folds = {term: fold_of(term, wanted.known, parent, child, entries) for term in wanted.others}
+        active = [fold for fold in folds.values() if not is_settled(fold)]
         numbers = self._numbers.T.copy() if fixed else self._numbers
         bands = self._bands(first, last)
-        for pairs in self._pairs.blocks():
+        whole = wanted.whole.folded(
+            self._near_pairs(), (sides[fixed], sides[moving]), bands, numbers, entries, pool, threads
+        )
+        for pairs in self._pairs.blocks() if active else ():
             both = (pairs[fixed], pairs[moving])
             for stretches in cell_stretches(
                 both, sides[fixed], sides[moving], self._runs, bands, numbers, is_swapped=fixed == 1
             ):
                 if pool is None:
-                    for fold in folds.values():
+                    for fold in active:
                         fold.add(stretches)
                 else:
-                    list(pool.map(partial(_add, stretches), folds.values()))
-        return Window({term: fold.done() for term, fold in folds.items()}, shape, first, fixed)
+                    list(pool.map(partial(_add, stretches), active))
+        return Window({**whole, **{term: fold.done() for term, fold in folds.items()}}, shape, first, fixed)
+
+    def _near_pairs(self) -> Iterator[tuple[Positions, Positions]]:
+        """Pairs of groups of the fixed and the moving side, block by block in near order."""
+        for pairs in self._pairs.blocks():
+            if self._ordered is None or self._ordered[0] is not pairs:
+                both = pairs[self.fixed], pairs[1 - self.fixed]
+                self._ordered = pairs, in_near_order(both, len(self._bounds[1 - self.fixed]) - 1)
+            yield self._ordered[1]
 
     def _partner(self, side: int) -> Partner:
         relation = self._relations[side]

@@ -1,0 +1,125 @@
+"""Terms of a slice matrix that are sums of products of integers in 64 bits: folded together, whatever joins ask."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.families.algebra import AddInt
+from windloom.kernels.folds.cell_products import LANES, Numbers, add_cell_products, side_by_side
+from windloom.kernels.folds.matching import Ints, Positions
+from windloom.kernels.folds.slice_matrix import CellSide
+from windloom.rounds.joins.relation import Relation
+from windloom.rounds.joins.terms import Factors, Term, Terms, restricted
+
+#: Pairs of groups of which each thread gets at least so many.
+PAIRS_PER_THREAD = 1 << 12
+#: An entry of the matrix stays below this.
+_LIMIT = 1 << 62
+_NARROW = 1 << 31
+
+Pairs = tuple[Positions, Positions]
+
+
+class WholeTerms:
+    """Those of `terms` that fit; equal ones, such as counts of columns without NULLs, are one sum.
+
+    An entry adds up at most one pair of cells for each of `matches` pairs of groups, because a group has one cell in a
+    slice. Sums are made `LANES` at a time; `fixed` is the side of which a cell is taken at a time.
+    """
+
+    def __init__(
+        self, terms: Iterable[Term], known: Terms, relations: tuple[Relation, Relation], fixed: int, matches: int
+    ) -> None:
+        columns = _Columns(relations[fixed]), _Columns(relations[1 - fixed])
+        self._sums: dict[Term, tuple[int, int]] = {}
+        for term in terms:
+            if not isinstance(term, Factors) or known.is_float(term.of):
+                continue
+            places = columns[0].place(term), columns[1].place(term)
+            if places[0] is None or places[1] is None:
+                continue
+            if max(1, matches) * columns[0].sizes[places[0]] * columns[1].sizes[places[1]] < _LIMIT:
+                self._sums[term] = places[0], places[1]
+        order = list(dict.fromkeys(self._sums.values()))
+        self._lots = list(_lots(order, columns))
+        self._places = {term: divmod(order.index(found), LANES) for term, found in self._sums.items()}
+
+    def __contains__(self, term: Term) -> bool:
+        return term in self._sums
+
+    def folded(
+        self,
+        blocks: Iterable[Pairs],
+        sides: tuple[CellSide, CellSide],
+        bands: Pairs,
+        groups: NDArray[np.int32],
+        entries: int,
+        pool: Executor | None,
+        threads: int,
+    ) -> dict[Term, AddInt]:
+        """Every term over all entries, from pairs of groups of the fixed and the moving side."""
+        if not self._lots:
+            return {}
+        sums = [np.zeros((entries, LANES), np.int64) for _ in self._lots]
+
+        def add(own: Pairs, into: Sequence[Ints]) -> Sequence[Ints]:
+            for numbers, out in zip(self._lots, into, strict=True):
+                add_cell_products(own, *sides, bands, groups, numbers, out)
+            return into
+
+        for pairs in blocks:
+            count = len(pairs[0])
+            parts = 1 if pool is None else max(1, min(threads, count // PAIRS_PER_THREAD))
+            cuts = [count * part // parts for part in range(parts + 1)]
+            pieces = [(pairs[0][lo:hi], pairs[1][lo:hi]) for lo, hi in itertools.pairwise(cuts)]
+            if pool is None or parts == 1:
+                add(pieces[0], sums)
+                continue
+            # Threads add into sums of their own: pairs of different groups may meet in one entry.
+            others = [[np.zeros_like(out) for out in sums] for _ in pieces[1:]]
+            for made in list(pool.map(add, pieces, [sums, *others]))[1:]:
+                for out, more in zip(sums, made, strict=True):
+                    out += more
+        columns: dict[tuple[int, int], Ints] = {}
+        for lot, lane in self._places.values():
+            if (lot, lane) not in columns:
+                columns[lot, lane] = np.ascontiguousarray(sums[lot][:, lane])
+        return {term: AddInt(columns[place]) for term, place in self._places.items()}
+
+
+def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Numbers, Numbers]]:
+    for first in range(0, len(sums), LANES):
+        own = sums[first : first + LANES]
+        narrow = all(columns[side].sizes[one[side]] < _NARROW for one in own for side in (0, 1))
+        made = [side_by_side([columns[side].kept[one[side]] for one in own], narrow=narrow) for side in (0, 1)]
+        yield made[0], made[1]
+
+
+class _Columns:
+    """The different columns of integers that terms need of a side, and the largest magnitude of each."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self.kept: list[Ints] = []
+        self.sizes: list[int] = []
+
+    def place(self, term: Factors) -> int | None:
+        """None if the numbers need more than 64 bits."""
+        held = self._relation.held(Factors(restricted(term.of, self._relation.sides)))
+        if not isinstance(held, AddInt):
+            return None
+        for place, column in enumerate(self.kept):
+            if held.value is column or np.array_equal(held.value, column):
+                return place
+        self.kept.append(held.value)
+        self.sizes.append(_size(held.value))
+        return len(self.kept) - 1
+
+
+def _size(values: Ints) -> int:
+    return max(-int(values.min()), int(values.max())) if len(values) else 0

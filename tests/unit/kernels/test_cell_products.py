@@ -1,0 +1,63 @@
+"""Products of cells, four sums at a time, against a loop over all pairs of cells."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from windloom.kernels.folds import cell_products
+from windloom.kernels.folds.cell_products import LANES, add_cell_products, in_near_order, side_by_side
+from windloom.kernels.folds.slice_matrix import CellSide
+
+
+def random_side(rng: np.random.Generator, groups: int, slices: int, density: float, outs: int) -> CellSide:
+    """Cells in some of the slices, which count from 3; the matrix has all but the first and the last two of them."""
+    there = [np.flatnonzero(rng.random(slices) < density) + 3 for _ in range(groups)]
+    bounds = np.append(0, np.cumsum([len(own) for own in there])).astype(np.int64)
+    places = np.concatenate(there).astype(np.int32)
+    first, width = 4, slices - 3
+    lo = [bounds[g] + np.searchsorted(own, first) for g, own in enumerate(there)]
+    hi = [bounds[g] + np.searchsorted(own, first + width) for g, own in enumerate(there)]
+    kept = rng.integers(0, outs, groups)
+    return CellSide(np.array(lo, np.int64), np.array(hi, np.int64), places, first, width, kept)
+
+
+@pytest.mark.parametrize("density", [0.03, 0.3, 0.9])
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("lanes", [1, 3, 4])
+def test_every_pair_of_cells_that_a_window_holds_is_added_once(density: float, narrow: bool, lanes: int) -> None:
+    rng = np.random.default_rng(lanes)
+    fixed, moving = random_side(rng, 6, 20, 0.4, 2), random_side(rng, 5, 24, density, 3)
+    largest = 2**31 - 1 if narrow else 2**40
+    columns = [
+        [rng.integers(-largest, largest, len(side.slices)) // (1 if narrow else 2**20) for _ in range(lanes)]
+        for side in (fixed, moving)
+    ]
+    numbers = [side_by_side(own, narrow=narrow) for own in columns]
+    assert numbers[0].shape == (len(fixed.slices), LANES)
+    low = rng.integers(0, moving.width, fixed.width)
+    band = np.sort(low), np.sort(np.minimum(moving.width, low + rng.integers(0, 9, fixed.width)))
+    bands = band[0].astype(np.int32), np.maximum(*band).astype(np.int32)
+    groups = np.arange(6, dtype=np.int32).reshape(2, 3)
+    pairs = rng.integers(0, 6, 40).astype(np.int32), rng.integers(0, 5, 40).astype(np.int32)
+    out = np.zeros((6 * fixed.width * moving.width, LANES), np.int64)
+    truth = np.zeros((6, fixed.width, moving.width, LANES), np.int64)
+    for one, other in zip(*pairs, strict=True):
+        for i in range(fixed.lo[one], fixed.hi[one]):
+            for j in range(moving.lo[other], moving.hi[other]):
+                row, column = fixed.slices[i] - fixed.first, moving.slices[j] - moving.first
+                if bands[0][row] <= column < bands[1][row]:
+                    for lane in range(lanes):
+                        product = int(columns[0][lane][i]) * int(columns[1][lane][j])
+                        truth[groups[fixed.outs[one], moving.outs[other]], row, column, lane] += product
+    with patch.object(cell_products, "NEAR_GROUPS", 2):
+        ordered = in_near_order(pairs, 5)
+    assert (np.diff(ordered[1] // 2) >= 0).all()
+    assert sorted(zip(*ordered, strict=True)) == sorted(zip(*pairs, strict=True))
+    for listed in (pairs, ordered):
+        out[:] = 0
+        add_cell_products(listed, fixed, moving, bands, groups, (numbers[0], numbers[1]), out)
+        assert (out.reshape(truth.shape) == truth).all()
+    assert truth.any()
