@@ -22,7 +22,7 @@ from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
-from windloom.optimizer.adapt.switches import choices_of, recompiling
+from windloom.optimizer.adapt.switches import choices_of, compiled_for, recompiling
 from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
 from windloom.optimizer.known import with_statistics
@@ -105,6 +105,8 @@ class Adapter:
         self._rounds = 0  # of this process
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
+        self._again = False  # and it has compiled that before
+        self._compiled: set[frozenset[tuple[str, str, str]]] = set()  # for all plans that have run since queries changed
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
@@ -119,9 +121,12 @@ class Adapter:
             self.followed = self._taken_over(basins())
             self.forecast, self._compiles = None, False
             self._bests.clear()
+            self._compiled.clear()
         elif before != self._choices:
             self.switches += 1
             self._compiles = recompiling(before, self._choices)
+            self._again = compiled_for(self._choices) in self._compiled
+        self._compiled.add(compiled_for(self._choices))
 
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
@@ -204,9 +209,16 @@ class Adapter:
             return present
         own = next(candidate for candidate in best if candidate.choices == present)
         now, then = (self.correction(candidate.cost, candidate.choices) for candidate in (own, best[0]))
-        recompiles = recompiling(present, best[0].choices)
-        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles)
+        recompiles, again = recompiling(present, best[0].choices), self._has_compiled(chart.basin, best[0].choices)
+        is_worth = pays(
+            now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles, again=again
+        )
         return best[0].choices if is_worth else present
+
+    def _has_compiled(self, basin: Basin, choices: Choices) -> bool:
+        """Has Spark compiled for what is chosen for a basin, and all else as it is?"""
+        others = compiled_for(self._choices) - compiled_for(basin.own(self._choices))
+        return compiled_for(choices) | others in self._compiled
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
@@ -272,10 +284,11 @@ class Adapter:
         Only rounds like others are learned from. The first one for which Spark compiles tells what that costs.
         """
         compiles, self._compiles = self._compiles, False
+        again, self._again = self._again, False
         is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
         if self.forecast is None or not (is_like_others or compiles):
             return
-        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
+        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
         self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
 
     def _learned_from(
@@ -286,12 +299,14 @@ class Adapter:
         seconds: Mapping[str, float],
         state_bytes: int,
         compiles: bool,
+        again: bool,
     ) -> None:
         predicted = self._model_of(plan, seen)
         if compiles:
             excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
-            self.prices = self.prices.after(excess, recompiles=True)
-            return
+            self.prices = self.prices.after(excess, recompiles=True, again=again)
+            if not again:
+                return
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         self.correction, self.measured = self.correction.after(measured), measured
 

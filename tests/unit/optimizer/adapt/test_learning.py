@@ -131,6 +131,14 @@ def test_what_switches_cost_is_learned() -> None:
     assert (prices.of(recompiles=True), prices.of(recompiles=False)) == (2.0, 0.05)
 
 
+def test_to_go_back_to_what_spark_has_compiled_has_a_price_of_its_own() -> None:
+    prices = Prices(1.0, 0.1, 0.4).after(0.0, recompiles=True, again=True)
+    assert (prices.of(recompiles=True, again=True), prices.of(recompiles=True)) == (0.2, 1.0)
+    slow, fast = RoundCost(1.0), RoundCost(0.9)
+    assert pays(slow, fast, Objective(), 3.0, prices, recompiles=True, again=True)
+    assert not pays(slow, fast, Objective(), 3.0, prices, recompiles=True)
+
+
 def test_stays_are_as_long_as_they_were() -> None:
     steady, erratic = Stays(), Stays()
     for _ in range(1000):
