@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from windloom.optimizer.estimate import estimate_trees, idle_sides
 from windloom.optimizer.intake.cost import scan_bytes, scan_cost
 from windloom.optimizer.joins.folds import fold_seconds
 from windloom.optimizer.rows.cost import row_round_seconds
-from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.physical import PartialSet, Plan, Tree
 
 _BYTES = 8.0
 
@@ -47,6 +47,22 @@ class RoundCost:
         """The seconds that depend on what comes, by stage."""
         return {"intake": self.intake, "step": self.step, "answers": self.answers}
 
+    def between(self, ends: Sequence[tuple[RoundCost, float]]) -> RoundCost:
+        """Part of the way to each of these costs, in powers: 0 is here, and 1 is there.
+
+        >>> RoundCost(1.0, held=2.0).between([(RoundCost(4.0, held=8.0), 0.5), (RoundCost(9.0), 0.5)])
+        RoundCost(intake=6.0, step=0.0, answers=0.0, rest=0.0, held=4.0, taken=0.0)
+        """
+        found = {}
+        for name in ("intake", "step", "answers", "held", "taken"):
+            value = getattr(self, name)
+            for cost, part in ends:
+                end = getattr(cost, name)
+                if value > 0 and end > 0:
+                    value *= (end / getattr(self, name)) ** part
+            found[name] = value
+        return replace(self, **found)
+
     def __add__(self, other: RoundCost) -> RoundCost:
         return RoundCost(
             self.intake + other.intake,
@@ -74,14 +90,23 @@ class SetCosts:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], tuple[object, SetCost]] = {}
+        self._known: dict[tuple[object, ...], SetCost] = {}
+        self._trees: dict[int, tuple[object, object]] = {}
 
     def of(self, partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
         """`idle` are sides of joins that are not answered."""
-        key = (partial_set.number, id(partial_set.trees), idle, *partial_set.statistics.amounts)
+        key = (partial_set.number, self._named(partial_set.trees), idle, *partial_set.statistics.amounts)
         found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _set_cost(partial_set, constants, idle)
+        return found
+
+    def _named(self, trees: tuple[Tree, ...]) -> object:
+        """What trees of one set differ in: plans of the same queries have many in common."""
+        found = self._trees.get(id(trees))
         if found is None:  # trees are held as well, so that no others get their id
-            found = self._known[key] = partial_set.trees, _set_cost(partial_set, constants, idle)
+            names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
+            found = self._trees[id(trees)] = trees, names
         return found[1]
 
 

@@ -99,9 +99,7 @@ def _sensitivity(
     return Sensitivity(figure, value, cost, 0.0 if other is None else cost - exponents(other)[""], stages)
 
 
-def _cost(
-    basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts
-) -> RoundCost:
+def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts) -> RoundCost:
     moved = with_figures(estimates, basin, {figure: value})
     return basin.cost(with_statistics(plan, basin.known.with_estimates(moved)), known)
 

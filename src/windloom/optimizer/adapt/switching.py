@@ -2,8 +2,8 @@
 
 Source B takes a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
 round with it takes longer; Spark keeps what it has compiled, so to go back to a plan that has run takes less. All three
-are measured, switch by switch. How long the stream will stay where it is follows from
-how long it has stayed elsewhere. And a plan that is only a little better is not worth having: where two plans cost
+are measured, switch by switch. For how long another plan will stay the best
+one follows from how long others have. And a plan that is only a little better is not worth having: where two plans cost
 about the same, figures that go up and down would make plans go back and forth.
 """
 
@@ -27,7 +27,7 @@ RECOMPILING, AGAIN, PLAIN = 1.0, 0.1, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """How long streams stay in a region of their chart."""
+    """How long a plan stays the best one, whether it was switched to or not; a move makes another one best."""
 
     rounds: int = 0
     moves: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from windloom.optimizer.adapt.correction import Correction, Line, MeasuredRound
 from windloom.optimizer.adapt.figures import Figure, Kind
-from windloom.optimizer.adapt.forecast import FAR, OLD, Forecast
+from windloom.optimizer.adapt.forecast import EARLY, FAR, OLD, Forecast
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.optimizer.adapt.switching import LONGEST_STAY, Prices, Stays, pays
@@ -108,7 +109,16 @@ def test_near_its_point_a_forecast_changes_with_powers_of_figures() -> None:
     assert one.is_near({RATE: 100 * FAR * 0.999})
     assert not one.is_near({RATE: 100 * FAR * 1.001})
     assert not one.is_near({}), "nothing is known"
-    assert not one.holds(None, {RATE: 100.0}, OLD)  # type: ignore[arg-type]
+    late = replace(one, round=OLD)
+    assert late.holds(None, {RATE: 100.0}, 2 * OLD - 1)  # type: ignore[arg-type]
+    assert not late.holds(None, {RATE: 100.0}, 2 * OLD)  # type: ignore[arg-type]
+
+
+def test_a_forecast_that_was_made_early_is_made_again_soon() -> None:
+    early = Forecast(None, RoundCost(2.0), {RATE: 100.0}, {}, round=1)
+    assert early.holds(None, {RATE: 100.0}, EARLY)  # type: ignore[arg-type]
+    assert not early.holds(None, {RATE: 100.0}, 1 + EARLY)  # type: ignore[arg-type]
+    assert not replace(early, round=6).holds(None, {RATE: 100.0}, 12)  # type: ignore[arg-type]
 
 
 # ---- switching ------------------------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.catalogs import STREAM, TYPES, make_query
@@ -33,6 +36,7 @@ def a_query(name: str, length: int, where: str | None = None, groups: tuple[str,
     return make_query(name, TimeWindow(length * SECOND, 10 * SECOND), sums, groups, where)
 
 
+@cache
 def grouped() -> Basin:
     counted = make_query("counted", RowsWindow(100, 10), [Aggregate("count")])
     asked = [a_query("short", 20), a_query("long", 300), a_query("some", 60, "b"), a_query("all", 40, None, ())]
@@ -40,23 +44,23 @@ def grouped() -> Basin:
     return found
 
 
+@cache
 def joined() -> Basin:
     registry = registered({"q": MET}, STREAMS)
-    (found,) = basins_of(
-        registry.streams, registry.queries.values(), registry.types(), PlanOptions(tuples=0), KNOWN
-    )
+    (found,) = basins_of(registry.streams, registry.queries.values(), registry.types(), PlanOptions(tuples=0), KNOWN)
     return found
 
 
 @pytest.mark.parametrize("make", [grouped, joined])
-def test_a_round_takes_what_its_plan_takes_in_the_time_of_a_round(make: object) -> None:
-    basin = make()  # type: ignore[operator]
+def test_a_round_takes_what_its_plan_takes_in_the_time_of_a_round(make: Callable[[], Basin]) -> None:
+    basin = make()
     plan = basin.plan(Estimates())
     cost, whole = basin.cost(plan), estimate_plan(plan, shipped_constants())
     assert cost.seconds == pytest.approx(10.0 * whole.total, rel=1e-9)
     assert cost.intake + cost.step == pytest.approx(10.0 * sum(each.shared for each in whole.sets), rel=1e-9)
 
 
+@settings(deadline=None, max_examples=20)
 @given(moved=st.lists(st.tuples(st.integers(0, 9), st.floats(0.1, 10.0)), min_size=1, max_size=6), joins=st.booleans())
 def test_what_was_predicted_before_changes_no_prediction(moved: list[tuple[int, float]], joins: bool) -> None:
     basin = joined() if joins else grouped()
