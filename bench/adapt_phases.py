@@ -78,7 +78,9 @@ def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[fl
     loom = _asked(spark, _followed(spark, folder))
     if known is not None:
         first = sum(phase.rounds for phase in PHASES[:known])
-        shown = _asked(spark, spark.read.parquet(str(folder / f"p{first:03d}.parquet")))
+        # Of two rounds: within one slice no time passes by which a rate could be told.
+        rounds = [str(folder / f"p{number:03d}.parquet") for number in (first, first + 1)]
+        shown = _asked(spark, spark.read.parquet(*rounds))
         shown.run(placement="driver")  # a run learns what the phase is like
         loom._learned.estimates = shown._learned.estimates
     with tempfile.TemporaryDirectory() as checkpoint:

@@ -288,7 +288,7 @@ class Adapter:
             return
         if _is_stale(chart, estimates):
             followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
-        elif region and chart.has_drifted(region, followed.basin.own(self._choices), estimates):
+        elif region and chart.has_drifted(region, estimates):
             followed.chart = chart.rebased(estimates)
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:

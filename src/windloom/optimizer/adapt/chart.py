@@ -233,15 +233,15 @@ class Chart:
             found.append((pair[0], pair[1]))
         return tuple(found)
 
-    def has_drifted(self, region: Region, choices: Choices, estimates: Estimates) -> bool:
-        """Are costs of a plan in this region other ones, by what is estimated now besides the chart's figures?"""
-        known = next((each for each in self.regions.get(region, ()) if each.choices == choices), None)
-        if known is None:
-            return False
-        plan = self.basin.plan(with_figures(estimates, self.basin, self.centroid(region)), choices)
-        now = self.basin.cost(plan)
-        pairs = ((now.seconds, known.cost.seconds), (now.nbytes, known.cost.nbytes))
-        return any(abs(log(max(new, 1e-12) / max(old, 1e-12))) > DRIFT for new, old in pairs)
+    def has_drifted(self, region: Region, estimates: Estimates) -> bool:
+        """Are costs in this region other ones, by what is estimated now besides the chart's figures?"""
+        here, known = with_figures(estimates, self.basin, self.centroid(region)), SetCosts()
+        for candidate in self.regions.get(region, ()):
+            now, then = self.basin.cost(self.basin.plan(here, candidate.choices), known), candidate.cost
+            pairs = ((now.seconds, then.seconds), (now.nbytes, then.nbytes))
+            if any(abs(log(max(new, 1e-12) / max(old, 1e-12))) > DRIFT for new, old in pairs):
+                return True
+        return False
 
     def rebased(self, estimates: Estimates) -> Chart:
         """The same dimensions, with no region filled yet: all other figures are as they are estimated now."""

@@ -15,13 +15,12 @@ from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, axis_around
+from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.statistics import Ongoing
@@ -249,8 +248,8 @@ def test_the_best_plan_of_a_point_need_not_be_that_of_the_centroid() -> None:
     """With one part per dimension everything lies in one region, and still the plan follows the rate."""
     basin = a_basin([a_query("short", 20)])
     objective = Objective.of({"latency": 0.4, "memory": 0.6})
-    chart = draw_chart(basin, with_figures(Estimates(), basin, {RATE: 300.0}), objective, ChartOptions(1, 1))
-    assert chart.figures == [RATE]
+    along = Dimension(RATE, axis_around(RATE, 300.0, ChartOptions(1, 1)))
+    chart = Chart(basin, (along,), with_figures(Estimates(), basin, {RATE: 300.0}), objective)
     (region,) = {chart.region([rate]) for rate in (5.0, 300.0, 20_000.0)}
     chart.fill(region)
     found = {}
@@ -267,18 +266,18 @@ def test_a_chart_drifts_with_what_is_no_figure_and_is_filled_anew() -> None:
 
     def seen(spread: float) -> Estimates:
         own = SetEstimate(Mean(1.0, 8), Mean(100.0, 8), Mean(50.0, 8), 0.0, spread)
-        identities = {identity: own for identity in basin.identities}
+        identities = dict.fromkeys(basin.identities, own)
         return Estimates({"s": StreamEstimate(Mean(1000.0, 8), Mean(10.0, 8))}, identities)
 
     basin = a_basin([a_query("short", 20)])
     chart = draw_chart(basin, seen(1.0), Objective(), ChartOptions())
     region = chart.region([value_of(figure, basin, chart.base) for figure in chart.figures])
-    assert not chart.has_drifted(region, Choices(), seen(0.2)), "it has not been filled yet"
-    best = chart.fill(region)[0]
-    assert not chart.has_drifted(region, best.choices, seen(1.0))
-    assert not chart.has_drifted(region, best.choices, seen(0.99))
-    assert chart.has_drifted(region, best.choices, seen(0.2))
+    assert not chart.has_drifted(region, seen(0.2)), "it has not been filled yet"
+    chart.fill(region)
+    assert not chart.has_drifted(region, seen(1.0))
+    assert not chart.has_drifted(region, seen(0.99))
+    assert chart.has_drifted(region, seen(0.2))
     anew = chart.rebased(seen(0.2))
     assert (anew.dimensions, anew.regions) == (chart.dimensions, {})
     anew.fill(region)
-    assert not anew.has_drifted(region, anew.regions[region][0].choices, seen(0.2))
+    assert not anew.has_drifted(region, seen(0.2))
