@@ -23,7 +23,7 @@ from windloom import Loom
 from windloom.engine.streaming import Handle
 from windloom.optimizer.adapt.work import AtOnce
 
-#: The lengths of rounds, in seconds, over the hour of a trace: they come by the minute, and at times ten times as often.
+#: The lengths of rounds, in seconds, over the hour of a trace: by the minute, and at times ten times as often.
 #: Then other plans are best, on top of what changes with rates and keys.
 LENGTHS = ([60] * 15 + [6] * 50) * 3
 JOINED_LENGTHS = ([60] * 20 + [6] * 100) * 2

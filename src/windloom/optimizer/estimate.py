@@ -82,6 +82,8 @@ def _tree_seconds(partial_set: PartialSet, constants: Constants, idle: frozenset
 def _own_costs(partial_set: PartialSet, constants: Constants) -> Floats:
     model = set_model(partial_set, constants)
     own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
+    if not any(tree.marks.classes for tree in partial_set.trees):
+        return own
     # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
     return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees]))
