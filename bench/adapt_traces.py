@@ -33,12 +33,12 @@ OBJECTIVE = {"latency": 0.4, "memory": 0.6}
 #: By trace: a slice of one holds about as many packets as a slice of the other.
 SINGLE = {
     "LBL-PKT-4": {
-        "all": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 3 minutes SLIDE 2 seconds]",
-        "served": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 3 minutes SLIDE 10 seconds] WHERE dst = 5",
+        "all": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 10 minutes SLIDE 5 seconds]",
+        "served": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 10 minutes SLIDE 20 seconds] WHERE dst = 5",
     },
     "DEC-PKT-1": {
-        "all": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 3 minutes SLIDE 100 ms]",
-        "served": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 3 minutes SLIDE 500 ms] WHERE dst = 5",
+        "all": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 10 minutes SLIDE 200 ms]",
+        "served": "SELECT count(*) AS n, max(src) AS m FROM packets [RANGE 10 minutes SLIDE 800 ms] WHERE dst = 5",
     },
 }
 JOINED = {
