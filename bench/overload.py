@@ -42,7 +42,7 @@ WITHIN, URGENT, OTHERS = 4, 4, 180
 #: Where event time begins, about, in milliseconds.
 BEGIN = 1_700_000_000_000
 #: No period is shorter, in milliseconds.
-LEAST_PERIOD = 400
+LEAST_PERIOD = 300
 MICROSECONDS = 1_000_000
 
 

@@ -57,6 +57,7 @@ def estimate_answering(
     answers = set_model(partial_set, constants).answer_cost(every, values)
     costs = np.zeros((len(trees), len(partial_set.components)))
     known: dict[object, Work] = {}
+    predicted: dict[object, Floats] = {}
     for index, planned in enumerate(partial_set.components):
         asking = tuple(tuple(query for query in tree if planned.component in query.components) for tree in trees)
         key = tuple(tuple(map(id, tree)) for tree in asking)
@@ -68,6 +69,8 @@ def estimate_answering(
         for name in dict.fromkeys(each[index] for each in techniques):
             has = (names == name) & (work.queries > 0)
             if has.any():
-                cost = technique_cost(constants, cost_name(str(name), planned.family), planned.family, work)
-                costs[has, index] = planned.card.parts(planned) * cost[has]
+                named = cost_name(str(name), planned.family), planned.family.name, planned.family.costs_like
+                if (*named, key) not in predicted:  # and by the same technique
+                    predicted[*named, key] = technique_cost(constants, named[0], planned.family, work)
+                costs[has, index] = planned.card.parts(planned) * predicted[*named, key][has]
     return Answering(answers, costs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,22 +55,35 @@ def estimate_set(
         len(partial_set.group_by),
         partial_set.components,
     )
+    return SetSeconds(
+        scanning.scan, scanning.partials, scanning.merge, tuple(_tree_seconds(partial_set, constants, idle))
+    )
+
+
+def estimate_trees(partial_set: PartialSet, constants: Constants, idle: frozenset[str] = frozenset()) -> float:
+    """Seconds per second that the trees of a set take, whatever it takes to make the cells of the set."""
+    constants = constants.scaled(partial_set.statistics.pace)
+    return sum(tree.total for tree in _tree_seconds(partial_set, constants, idle))
+
+
+def _tree_seconds(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> Iterator[TreeSeconds]:
     members = [[planned.query for planned in tree.queries if planned.name not in idle] for tree in partial_set.trees]
     edges = [tree.edges for tree in partial_set.trees]
     answering = estimate_answering(
         partial_set, members, edges, [tree.techniques for tree in partial_set.trees], constants
     )
-    own = _own_costs(partial_set, constants)
-    trees = tuple(
-        TreeSeconds(float(own[i]), float(answering.answers[i]), tuple(float(each) for each in answering.techniques[i]))
-        for i in range(len(partial_set.trees))
-    )
-    return SetSeconds(scanning.scan, scanning.partials, scanning.merge, trees)
+    own = _own_costs(partial_set, constants).tolist()
+    for seconds, answers, techniques in zip(
+        own, answering.answers.tolist(), answering.techniques.tolist(), strict=True
+    ):
+        yield TreeSeconds(seconds, answers, tuple(techniques))
 
 
 def _own_costs(partial_set: PartialSet, constants: Constants) -> Floats:
     model = set_model(partial_set, constants)
     own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
+    if not any(tree.marks.classes for tree in partial_set.trees):
+        return own
     # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
     return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees]))

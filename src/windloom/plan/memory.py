@@ -7,7 +7,7 @@ measure of what comes.
 
 A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is near. So
 a *leap* is told from noise. If two rounds in a row are both far above, or both far below, what was remembered before
-them, then everything before them is forgotten.
+them, in rate or in length, then everything before them is forgotten.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Memory:
         for name, stream_round in seen.streams.items():
             if stream_round.tuples:
                 held = (stream_round, *streams.get(name, ()))[: self.rounds]
-                if self._leaps([_pace(each) for each in held]):
+                if self._leaps([_pace(each) for each in held]) or self._leaps([_extent(each) for each in held]):
                     held = held[:2]
                     leaping.add(name)
                 streams[name] = held
@@ -249,9 +249,14 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
     return high / groups
 
 
+def _extent(stream_round: StreamRound) -> float:
+    """The seconds in which the tuples of a round lie: in disorder, a round may advance time by next to nothing."""
+    return max(stream_round.seconds, stream_round.span)
+
+
 def _pace(stream_round: StreamRound) -> float:
-    """Tuples per second of the time in which they lie: in disorder, a round may advance time by next to nothing."""
-    seconds = max(stream_round.seconds, stream_round.span)
+    """Tuples per second of the time in which they lie."""
+    seconds = _extent(stream_round)
     return stream_round.tuples / seconds if seconds > 0 else 0.0
 
 

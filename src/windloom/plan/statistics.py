@@ -87,6 +87,20 @@ class Statistics:
         return replace(self, events_per_second=tuples, round_seconds=self.round_seconds * pace, pace=pace)
 
     @property
+    def amounts(self) -> tuple[float, ...]:
+        """Everything that the cost of keeping cells and of answering from them depends on."""
+        return (
+            self.events_per_second,
+            self.groups,
+            self.round_seconds,
+            self.pace,
+            self.regularity,
+            self.spread,
+            self.kept_seconds,
+            self.is_ongoing,
+        )
+
+    @property
     def event_rate(self) -> float:
         """Tuples of the set per second of event time."""
         return self.events_per_second * self.pace

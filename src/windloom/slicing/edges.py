@@ -70,7 +70,7 @@ class EdgeSet:
         """Edges per tick."""
         return union_density(tuple((edge_class.period, edge_class.residue) for edge_class in self.classes))
 
-    @property
+    @cached_property
     def edges_per_second(self) -> float:
         return float(self.density.value) * TICKS_PER_SECOND
 

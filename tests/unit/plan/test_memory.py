@@ -75,6 +75,16 @@ def test_a_burst_and_a_round_in_disorder_are_no_leaps() -> None:
     assert remembered(*steady, *tenths).streams["s"].rate.rounds == 11
 
 
+@pytest.mark.parametrize("length", [60.0, 0.5])
+def test_rounds_may_leap_in_length_while_the_rate_stays(length: float) -> None:
+    usual, after = [a_round(600, 6.0)] * 8, a_round(round(100 * length), length)
+    one, two = (remembered(*usual, *[after] * count).streams["s"] for count in (1, 2))
+    assert one.rate.rounds == 9, "one round may be a backlog"
+    assert two.round is not None
+    assert (two.round.value, two.round.rounds) == (pytest.approx(length), 2)
+    assert two.rate.value == pytest.approx(100)
+
+
 def test_groups_may_leap_while_the_rate_stays() -> None:
     found = remembered(*[a_round(1000, groups=5)] * 6, *[a_round(1000, groups=900)] * 2)
     assert found.streams["s"].rate.rounds == 8

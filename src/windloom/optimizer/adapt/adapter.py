@@ -22,7 +22,7 @@ from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
-from windloom.optimizer.adapt.switches import choices_of, recompiling
+from windloom.optimizer.adapt.switches import choices_of, compiled_for, recompiling
 from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
 from windloom.optimizer.known import with_statistics
@@ -78,6 +78,7 @@ class Followed:
     basin: Basin
     chart: Chart | None = None
     region: Region | None = None
+    best: Choices | None = None  # what was best where it is, whether it was worth a switch or not
 
 
 class Adapter:
@@ -106,6 +107,11 @@ class Adapter:
         self._rounds = 0  # of this process
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
+        self._changed = False  # another plan has become best after the present round
+        self._again = False  # and it has compiled that before
+        self._compiled: set[frozenset[tuple[str, str, str]]] = (
+            set()
+        )  # for all plans that have run since queries changed
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
@@ -120,9 +126,12 @@ class Adapter:
             self.followed = self._taken_over(basins())
             self.forecast, self._compiles = None, False
             self._bests.clear()
+            self._compiled.clear()
         elif before != self._choices:
             self.switches += 1
             self._compiles = recompiling(before, self._choices)
+            self._again = compiled_for(self._choices) in self._compiled
+        self._compiled.add(compiled_for(self._choices))
 
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
@@ -138,11 +147,11 @@ class Adapter:
         self._worker.passed(sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1
-        wanted, moved = Choices(), False
+        wanted, moved, self._changed = Choices(), False, False
         for followed in self.followed:
             choices, has_moved = self._look_up(followed)
             wanted, moved = wanted | choices, moved or has_moved
-        self.stays = self.stays.after(moved=moved)
+        self.stays = self.stays.after(moved=self._changed)
         self.moves, self.predicted = self.moves + moved, self._expect()
         return None if wanted == self._choices else wanted
 
@@ -184,7 +193,7 @@ class Adapter:
             self._worker.submit(("fill", followed.basin.name, region), task, Urgency.NEEDED)
             if not self._has(chart, region, present):
                 return present, moved
-        return self._preferred(chart, region, present), moved
+        return self._preferred(followed, chart, values, present), moved
 
     def values(self, followed: Followed, chart: Chart) -> list[float]:
         """The point at which the next round is expected."""
@@ -198,16 +207,23 @@ class Adapter:
     def _has(chart: Chart, region: Region, present: Choices) -> bool:
         return any(candidate.choices == present for candidate in chart.regions.get(region, ()))
 
-    def _preferred(self, chart: Chart, region: Region, present: Choices) -> Choices:
-        """The best plan of the region, or the present one while a switch does not pay."""
-        best = chart.best(region, self.correction)
+    def _preferred(self, followed: Followed, chart: Chart, values: Sequence[float], present: Choices) -> Choices:
+        """The plan that is best at a point, or the present one while a switch does not pay."""
+        best = chart.best(chart.region(values), self.correction, values)
+        self._changed = self._changed or followed.best not in (None, best[0].choices)
+        followed.best = best[0].choices
         if best[0].choices == present:
             return present
         own = next(candidate for candidate in best if candidate.choices == present)
         now, then = (self.correction(candidate.cost, candidate.choices) for candidate in (own, best[0]))
-        recompiles = recompiling(present, best[0].choices)
-        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles)
+        recompiles, again = recompiling(present, best[0].choices), self._has_compiled(chart.basin, best[0].choices)
+        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles, again=again)
         return best[0].choices if is_worth else present
+
+    def _has_compiled(self, basin: Basin, choices: Choices) -> bool:
+        """Has Spark compiled for what is chosen for a basin, and all else as it is?"""
+        others = compiled_for(self._choices) - compiled_for(basin.own(self._choices))
+        return compiled_for(choices) | others in self._compiled
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
@@ -217,7 +233,7 @@ class Adapter:
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
         chart.fill(region, self.correction, self._worker.pause)
         self._worker.pause()
-        chart.add(region, present)
+        chart.add(region, present, self._worker.pause)
         for near in chart.neighbours(region):
             if near not in chart.regions:
                 task = partial(self._fill_ahead, chart, near)
@@ -262,10 +278,19 @@ class Adapter:
         for followed in self.followed:
             for stage, powers in () if followed.chart is None else followed.chart.exponents.items():
                 exponents.setdefault(stage, {}).update(powers)
-            if followed.chart is not None and _is_stale(followed.chart, estimates):
-                followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
+            self._renew(followed, estimates)
         point = self._point(self._expected)
         self.forecast = Forecast(plan, self._cost(plan, estimates), point, exponents, rounds)
+
+    def _renew(self, followed: Followed, estimates: Estimates) -> None:
+        """A chart holds while all that is no dimension of it stays as it was."""
+        chart, region = followed.chart, followed.region
+        if chart is None:
+            return
+        if _is_stale(chart, estimates):
+            followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
+        elif region and chart.has_drifted(region, estimates):
+            followed.chart = chart.rebased(estimates)
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         """How a round compares with what the model says of it, now that it is known what came.
@@ -273,10 +298,11 @@ class Adapter:
         Only rounds like others are learned from. The first one for which Spark compiles tells what that costs.
         """
         compiles, self._compiles = self._compiles, False
+        again, self._again = self._again, False
         is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
         if self.forecast is None or not (is_like_others or compiles):
             return
-        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
+        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
         self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
 
     def _learned_from(
@@ -287,12 +313,14 @@ class Adapter:
         seconds: Mapping[str, float],
         state_bytes: int,
         compiles: bool,
+        again: bool,
     ) -> None:
         predicted = self._model_of(plan, seen)
         if compiles:
             excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
-            self.prices = self.prices.after(excess, recompiles=True)
-            return
+            self.prices = self.prices.after(excess, recompiles=True, again=again)
+            if not again:
+                return
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         self.correction, self.measured = self.correction.after(measured), measured
 
@@ -338,10 +366,14 @@ class Adapter:
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:
         """The candidates for what a round was, its own plan among them.
 
-        Rounds whose figures (those that the chart has dimensions of) are within about five percent are taken as alike.
+        Rounds whose figures (those that the chart has dimensions of, and how many cells they make of tuples) are within
+        about five percent are taken as alike.
         """
         basin = chart.basin
         values = [shown(figure, basin, seen) for figure in chart.figures]
+        own_sets = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
+        tuples, cells = sum(each.tuples for each in own_sets), sum(each.cells for each in own_sets)
+        values.append(cells / tuples if tuples and cells else None)
         key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())

@@ -14,7 +14,7 @@ from functools import cached_property
 from windloom.model.query import Query
 from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
-from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
+from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts, round_cost
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, Types, make_plan
 from windloom.plan.choices import Choices
@@ -56,9 +56,9 @@ class Basin:
         sources, known = {**self.streams, **self.relations}, self.known.with_estimates(estimates)
         return make_plan(sources, self.queries, self.types, self.options, known, given=given, imagined=True)
 
-    def cost(self, plan: Plan) -> RoundCost:
+    def cost(self, plan: Plan, known: SetCosts | None = None) -> RoundCost:
         """What a plan is predicted to take, with the statistics it carries."""
-        return round_cost(plan, self.known.in_force())
+        return round_cost(plan, self.known.in_force(), known)
 
     def own(self, choices: Choices) -> Choices:
         """The choices of a whole plan that are about this basin."""

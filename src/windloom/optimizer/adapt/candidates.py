@@ -39,10 +39,19 @@ def no_pause() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a plan chooses, and what the model predicts of it at some point."""
+    """What a plan chooses, and what the model predicts of it at some point.
+
+    `ends` are what it predicts of it elsewhere, for every dimension of a chart: where its part begins and ends.
+    """
 
     choices: Choices
     cost: RoundCost
+    ends: tuple[tuple[RoundCost, RoundCost], ...] = ()
+
+    def at(self, places: Sequence[float]) -> Candidate:
+        """The same at another point of the region: a place is −1 where its part begins, and 1 where it ends."""
+        ways = [(pair[place > 0], abs(place)) for pair, place in zip(self.ends, places, strict=False)]
+        return Candidate(self.choices, self.cost.between(ways), self.ends)
 
 
 def candidates_at(

@@ -2,8 +2,10 @@
 
 A chart has a few dimensions, figures that costs are sensitive to; all other figures stay as they were when it was
 drawn. Every dimension is cut into parts, so a region is a tuple of whole numbers: to find the one that estimates lie
-in takes a few divisions. The plan of a region is the best one for its centroid, found when it is first needed (or
-ahead of time), and kept.
+in takes a few divisions. The candidates of a region are those for its centroid, found when it is first needed (or
+ahead of time), and kept. What each costs is also predicted for the ends of the region's parts, and between them taken
+to change with powers of the figures: so the best one of them is looked up for the point itself, however coarse
+the chart.
 
 Parts are *geometric* (each begins at a multiple of where the one before began) because figures vary by orders of
 magnitude and costs with their ratios, or *regular* (of equal length), as in source B. Values beyond the first and the
@@ -13,7 +15,7 @@ last part have regions of their own, so a chart is never too small; `parts` says
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import exp, floor, log
 
@@ -30,6 +32,8 @@ from windloom.optimizer.adapt.candidates import (
 )
 from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
 from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
+from windloom.optimizer.known import LEAST, with_statistics
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 
@@ -37,6 +41,8 @@ from windloom.plan.estimates import Estimates
 MOST_REGIONS = 10_000
 #: The ratio of the two ends of a geometric dimension: for amounts, and for shares of tuples.
 SPAN, SHARE_SPAN = 1e5, 1e3
+#: Regions are filled anew when costs there differ by more than this share from what they were.
+DRIFT = 0.05
 PARTITIONS = ("geometric", "regular")
 
 #: The part of every dimension.
@@ -104,6 +110,19 @@ class Axis:
             place = (value - self.low) / (self.high - self.low)
         return floor(self.parts * place + 1e-9)
 
+    def place(self, value: float) -> float:
+        """Where in its part a value lies: −1 at the beginning, 0 at the centre, 1 at the end.
+
+        >>> [round(Axis(1, 10_000, 4).place(value), 6) for value in (1, 10**0.5, 9.999, 2_000)]
+        [-1.0, 0.0, 0.999913, -0.39794]
+        """
+        part = self.part(value)
+        if self.is_geometric:
+            within = log(max(value, 1e-300) / self.edge(part)) / log(self.edge(part + 1) / self.edge(part))
+        else:
+            within = (value - self.edge(part)) / (self.edge(part + 1) - self.edge(part))
+        return min(1.0, max(-1.0, 2 * within - 1))
+
     def edge(self, part: float) -> float:
         if self.is_geometric:
             return self.low * exp(log(self.high / self.low) * part / self.parts)
@@ -127,6 +146,11 @@ def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
     ratio = exp(log(SPAN) / options.parts)
     low = value / ratio**middle
     return Axis(low, low * SPAN, options.parts)
+
+
+def _possible(figure: Figure, value: float) -> float:
+    """The nearest value that the figure can have."""
+    return max(LEAST, min(value, 1.0) if figure.kind is Kind.SHARE else value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,23 +200,62 @@ class Chart:
         """The candidates of a region, best first; found now if they are not there yet."""
         found = self.regions.get(region)
         if found is None:
-            estimates = self.estimates_at(self.centroid(region))
-            found = self.regions[region] = candidates_at(self.basin, estimates, self.objective, corrected, pause)
+            estimates, known = self.estimates_at(self.centroid(region)), SetCosts()
+            compared = candidates_at(self.basin, estimates, self.objective, corrected, pause)
+            found = self.regions[region] = tuple(
+                replace(candidate, ends=self._ends(region, candidate.choices, known, pause)) for candidate in compared
+            )
         return found
 
-    def add(self, region: Region, choices: Choices) -> Candidate:
+    def add(self, region: Region, choices: Choices, pause: Pause = no_pause) -> Candidate:
         """A plan as another candidate of a region that has been filled: what it would cost there."""
         found = next((candidate for candidate in self.regions[region] if candidate.choices == choices), None)
         if found is None:
             plan = self.basin.plan(self.estimates_at(self.centroid(region)), choices)
-            found = Candidate(choices, self.basin.cost(plan))
+            found = Candidate(choices, self.basin.cost(plan), self._ends(region, choices, SetCosts(), pause))
             self.regions[region] = (*self.regions[region], found)
         return found
 
-    def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
-        """The candidates of a filled region by what is predicted now."""
+    def _ends(
+        self, region: Region, choices: Choices, known: SetCosts, pause: Pause
+    ) -> tuple[tuple[RoundCost, RoundCost], ...]:
+        """What a plan costs where a part of the region begins and ends, dimension by dimension."""
+        centre = self.centroid(region)
+        plan = self.basin.plan(self.estimates_at(centre), choices)
+        found = []
+        for dimension, part in zip(self.dimensions, region, strict=True):
+            pair = []
+            for edge in (dimension.axis.edge(part), dimension.axis.edge(part + 1)):
+                pause()
+                estimates = self.estimates_at({**centre, dimension.figure: _possible(dimension.figure, edge)})
+                shown = with_statistics(plan, self.basin.known.with_estimates(estimates))
+                pair.append(self.basin.cost(shown, known))
+            found.append((pair[0], pair[1]))
+        return tuple(found)
+
+    def has_drifted(self, region: Region, estimates: Estimates) -> bool:
+        """Are costs in this region other ones, by what is estimated now besides the chart's figures?"""
+        here, known = with_figures(estimates, self.basin, self.centroid(region)), SetCosts()
+        for candidate in self.regions.get(region, ()):
+            now, then = self.basin.cost(self.basin.plan(here, candidate.choices), known), candidate.cost
+            pairs = ((now.seconds, then.seconds), (now.nbytes, then.nbytes))
+            if any(abs(log(max(new, 1e-12) / max(old, 1e-12))) > DRIFT for new, old in pairs):
+                return True
+        return False
+
+    def rebased(self, estimates: Estimates) -> Chart:
+        """The same dimensions, with no region filled yet: all other figures are as they are estimated now."""
+        return replace(self, base=estimates, regions={})
+
+    def best(
+        self, region: Region, corrected: Corrected = as_predicted, values: Sequence[float] | None = None
+    ) -> list[Candidate]:
+        """The candidates of a filled region by what is predicted now: of its centroid, or of a point in it."""
         found = self.regions[region]
-        return ranked(found, self.objective, corrected, found[0].choices)
+        if values is None:
+            return ranked(found, self.objective, corrected, found[0].choices)
+        places = [dimension.axis.place(value) for dimension, value in zip(self.dimensions, values, strict=True)]
+        return ranked([candidate.at(places) for candidate in found], self.objective, corrected)
 
     def neighbours(self, region: Region) -> Iterable[Region]:
         """The regions that differ from it by one part in one dimension."""

@@ -15,8 +15,9 @@ from windloom.optimizer.adapt.figures import Figure
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.plan.physical import Plan
 
-#: A forecast holds while no figure has moved by more than this factor, and for this many rounds.
-FAR, OLD = 1.25, 32
+#: A forecast holds while no figure has moved by more than this factor, and for so many rounds. One that was made early
+#: was made with little: it holds for as many rounds as had passed, and at least for two.
+FAR, OLD, EARLY = 1.25, 32, 2
 #: Beyond this factor nothing is extrapolated.
 _FARTHEST = 8.0
 
@@ -51,7 +52,8 @@ class Forecast:
 
     def holds(self, plan: Plan, values: Mapping[Figure, float], round: int) -> bool:
         """Need it not be made anew yet?"""
-        return self.plan is plan and round - self.round < OLD and self.is_near(values)
+        is_old = round - self.round >= min(OLD, max(EARLY, self.round))
+        return self.plan is plan and not is_old and self.is_near(values)
 
     def is_near(self, values: Mapping[Figure, float]) -> bool:
         """Lie all values that it depends on where it was made, or not far from there?"""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from windloom.optimizer.cost.calibrated import columns_of, keeping_cost
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.estimate import estimate_plan
-from windloom.optimizer.intake.cost import scan_bytes
+from windloom.optimizer.estimate import estimate_trees, idle_sides
+from windloom.optimizer.intake.cost import scan_bytes, scan_cost
+from windloom.optimizer.joins.folds import fold_seconds
 from windloom.optimizer.rows.cost import row_round_seconds
-from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.physical import PartialSet, Plan, Tree
 
 _BYTES = 8.0
 
@@ -46,6 +47,22 @@ class RoundCost:
         """The seconds that depend on what comes, by stage."""
         return {"intake": self.intake, "step": self.step, "answers": self.answers}
 
+    def between(self, ends: Sequence[tuple[RoundCost, float]]) -> RoundCost:
+        """Part of the way to each of these costs, in powers: 0 is here, and 1 is there.
+
+        >>> RoundCost(1.0, held=2.0).between([(RoundCost(4.0, held=8.0), 0.5), (RoundCost(9.0), 0.5)])
+        RoundCost(intake=6.0, step=0.0, answers=0.0, rest=0.0, held=4.0, taken=0.0)
+        """
+        found = {}
+        for name in ("intake", "step", "answers", "held", "taken"):
+            value = getattr(self, name)
+            for cost, part in ends:
+                end = getattr(cost, name)
+                if value > 0 and end > 0:
+                    value *= (end / getattr(self, name)) ** part
+            found[name] = value
+        return replace(self, **found)
+
     def __add__(self, other: RoundCost) -> RoundCost:
         return RoundCost(
             self.intake + other.intake,
@@ -57,20 +74,68 @@ class RoundCost:
         )
 
 
-def round_cost(plan: Plan, constants: Constants) -> RoundCost:
-    """The cost that the calibrated model predicts from the statistics that the plan carries."""
-    found = estimate_plan(plan, constants)
-    step = sum(_keeping(partial_set, constants) for partial_set in plan.sets)
-    shared = sum(set_seconds.shared * _length(plan.sets[i]) for i, set_seconds in enumerate(found.sets))
-    answers = sum(
-        tree.total * _length(plan.sets[i]) for i, set_seconds in enumerate(found.sets) for tree in set_seconds.trees
-    )
-    answers += sum(found.folds[join.name] * _length(plan.sets[join.sides[0].set]) for join in plan.joins)
+@dataclass(frozen=True, slots=True)
+class SetCost:
+    """What a set takes in a round once its tuples are there, and the bytes of its cells."""
+
+    step: float
+    answers: float
+    held: float
+
+
+class SetCosts:
+    """The costs of sets that were predicted before.
+
+    Where a plan is predicted again and again, and each time some figure is another, most of its sets are as they were.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], SetCost] = {}
+        self._trees: dict[int, tuple[object, object]] = {}
+
+    def of(self, partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
+        """`idle` are sides of joins that are not answered."""
+        key = (partial_set.number, self._named(partial_set.trees), idle, *partial_set.statistics.amounts)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _set_cost(partial_set, constants, idle)
+        return found
+
+    def _named(self, trees: tuple[Tree, ...]) -> object:
+        """What trees of one set differ in: plans of the same queries have many in common."""
+        found = self._trees.get(id(trees))
+        if found is None:  # trees are held as well, so that no others get their id
+            names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
+            found = self._trees[id(trees)] = trees, names
+        return found[1]
+
+
+def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:
+    """As the calibrated model predicts it, with the statistics that the plan carries.
+
+    `known` are costs of sets that were predicted with the same constants, and remembers those that are predicted now.
+    """
+    known = SetCosts() if known is None else known
+    idle = idle_sides(plan)
+    sets = [known.of(partial_set, constants, idle) for partial_set in plan.sets]
+    step = sum(set_cost.step for set_cost in sets)
+    answers = sum(set_cost.answers for set_cost in sets)
+    folds = fold_seconds(plan.joins, plan.sets, constants)
+    answers += sum(folds[join.name] * _length(plan.sets[join.sides[0].set]) for join in plan.joins)
     answers += sum(row_round_seconds(planned_rows, constants) for planned_rows in plan.rows)
     rest = constants.seconds("job") * (bool(plan.sets) + bool(plan.rows))
-    taken = sum(_taken(plan, number) for number in range(len(plan.scans)))
-    held = sum(_held(partial_set) for partial_set in plan.sets)
-    return RoundCost(shared - step, step, answers, rest, held, taken)
+    scans = [(scan, [plan.sets[fed.number] for fed in scan.feeds]) for scan in plan.scans if scan.feeds]
+    shared = sum(scan_cost(scan, fed, constants).total * _length(fed[0]) for scan, fed in scans)
+    taken = sum(scan_bytes(scan, fed) * fed[0].statistics.round_seconds for scan, fed in scans)
+    return RoundCost(shared - step, step, answers, rest, sum(set_cost.held for set_cost in sets), taken)
+
+
+def _set_cost(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
+    return SetCost(
+        _keeping(partial_set, constants),
+        estimate_trees(partial_set, constants, idle) * _length(partial_set),
+        _held(partial_set),
+    )
 
 
 def _length(partial_set: PartialSet) -> float:
@@ -93,9 +158,3 @@ def _held(partial_set: PartialSet) -> float:
     lists = sum(planned.family.is_list for planned in partial_set.components)
     listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
     return cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
-
-
-def _taken(plan: Plan, number: int) -> float:
-    scan = plan.scans[number]
-    sets = [plan.sets[fed.number] for fed in scan.feeds]
-    return scan_bytes(scan, sets) * sets[0].statistics.round_seconds if sets else 0.0

@@ -18,7 +18,7 @@ from windloom.optimizer.adapt.candidates import Pause, candidates_at, no_pause
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.known import with_statistics
 from windloom.plan.estimates import Estimates
 from windloom.plan.physical import Plan
@@ -59,15 +59,15 @@ def sensitivities(
     """The sensitivities to all figures of a basin, the most important first."""
     found = candidates_at(basin, estimates, objective, pause=pause)
     best, *others = (basin.plan(estimates, candidate.choices) for candidate in found[:2])
-    values, each = values_of(figures_of(basin), basin, estimates), []
+    values, each, known = values_of(figures_of(basin), basin, estimates), [], SetCosts()
     for figure, value in values.items():
         pause()
-        each.append(_sensitivity(basin, estimates, best, None, figure, value))
+        each.append(_sensitivity(basin, estimates, best, None, figure, value, known))
     each.sort(key=_order)
     for other in others:  # compared where it may matter
         for place, sensitivity in enumerate(each[:COMPARED]):
             pause()
-            each[place] = _sensitivity(basin, estimates, best, other, sensitivity.figure, sensitivity.value)
+            each[place] = _sensitivity(basin, estimates, best, other, sensitivity.figure, sensitivity.value, known)
     return sorted(each, key=_order)
 
 
@@ -76,14 +76,20 @@ def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
 
 
 def _sensitivity(
-    basin: Basin, estimates: Estimates, best: Plan, other: Plan | None, figure: Figure, value: float
+    basin: Basin,
+    estimates: Estimates,
+    best: Plan,
+    other: Plan | None,
+    figure: Figure,
+    value: float,
+    known: SetCosts,
 ) -> Sensitivity:
     most = 1.0 if figure.kind is Kind.SHARE else float("inf")
     ends = (value / FACTOR, min(value * FACTOR, most))
     span = log(ends[1] / ends[0])
 
     def exponents(plan: Plan) -> dict[str, float]:
-        low, high = (_cost(basin, estimates, plan, figure, end) for end in ends)
+        low, high = (_cost(basin, estimates, plan, figure, end, known) for end in ends)
         pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
         pairs[""] = (sum(low.stages.values()), sum(high.stages.values()))
         return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
@@ -93,9 +99,9 @@ def _sensitivity(
     return Sensitivity(figure, value, cost, 0.0 if other is None else cost - exponents(other)[""], stages)
 
 
-def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float) -> RoundCost:
+def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts) -> RoundCost:
     moved = with_figures(estimates, basin, {figure: value})
-    return basin.cost(with_statistics(plan, basin.known.with_estimates(moved)))
+    return basin.cost(with_statistics(plan, basin.known.with_estimates(moved)), known)
 
 
 def draw_chart(

@@ -141,6 +141,11 @@ def recompiling(before: Choices, after: Choices) -> bool:
     return any(SWITCHES[name].recompiles for name in changed)
 
 
+def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
+    """What Spark compiles code for: plans that have these options in common run the same code."""
+    return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
+
+
 def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
     asked = {component for planned in partial_set.queries for component in planned.query.components}
     techniques = []

@@ -1,8 +1,9 @@
 """When a switch pays: what it saves until the stream moves on must exceed what it costs.
 
 Source B takes a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
-round with it takes longer. Both are measured, switch by switch. How long the stream will stay where it is follows from
-how long it has stayed elsewhere. And a plan that is only a little better is not worth having: where two plans cost
+round with it takes longer; Spark keeps what it has compiled, so to go back to a plan that has run takes less. All three
+are measured, switch by switch. For how long another plan will stay the best
+one follows from how long others have. And a plan that is only a little better is not worth having: where two plans cost
 about the same, figures that go up and down would make plans go back and forth.
 """
 
@@ -19,13 +20,14 @@ CLEARLY, SLIGHTLY = 0.03, 0.01
 USUAL_STAY, STAYS = 8.0, 2.0
 #: No stay is expected to last longer.
 LONGEST_STAY = 64.0
-#: Seconds that a switch is expected to cost before any was made: if Spark compiles new code, and if not.
-RECOMPILING, PLAIN = 1.0, 0.05
+#: Seconds that a switch is expected to cost before any was made: if Spark compiles new code, if it has compiled it
+#: before, and if it has nothing to compile.
+RECOMPILING, AGAIN, PLAIN = 1.0, 0.1, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """How long streams stay in a region of their chart."""
+    """How long a plan stays the best one, whether it was switched to or not; a move makes another one best."""
 
     rounds: int = 0
     moves: int = 0
@@ -47,22 +49,27 @@ class Stays:
 class Prices:
     """Seconds that switches have cost, on average.
 
-    If Spark has to compile for a switch, its price is how much longer than expected the first round took; otherwise it
-    is the time to make the plan.
+    If Spark compiles for a switch, or has compiled for it before (`again`), its price is how much longer than expected
+    the first round took; otherwise it is the time to make the plan.
     """
 
     recompiling: float = RECOMPILING
     plain: float = PLAIN
+    again: float = AGAIN
 
-    def of(self, *, recompiles: bool) -> float:
-        return self.recompiling if recompiles else self.plain
+    def of(self, *, recompiles: bool, again: bool = False) -> float:
+        if not recompiles:
+            return self.plain
+        return self.again if again else self.recompiling
 
-    def after(self, seconds: float, *, recompiles: bool) -> Prices:
+    def after(self, seconds: float, *, recompiles: bool, again: bool = False) -> Prices:
         """With one more switch, which counts as much as all before."""
         seconds = max(0.0, seconds)
-        if recompiles:
-            return replace(self, recompiling=(self.recompiling + seconds) / 2)
-        return replace(self, plain=(self.plain + seconds) / 2)
+        if not recompiles:
+            return replace(self, plain=(self.plain + seconds) / 2)
+        if again:
+            return replace(self, again=(self.again + seconds) / 2)
+        return replace(self, recompiling=(self.recompiling + seconds) / 2)
 
 
 def pays(
@@ -73,12 +80,16 @@ def pays(
     prices: Prices,
     *,
     recompiles: bool,
+    again: bool = False,
 ) -> bool:
-    """Is another plan worth what a switch costs, if it runs for `stay` rounds?"""
+    """Is another plan worth what a switch costs, if it runs for `stay` rounds?
+
+    `again` says that Spark has compiled for it before.
+    """
     least = Least.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)
     saved = now - then
-    price = prices.of(recompiles=recompiles)
+    price = prices.of(recompiles=recompiles, again=again)
     return (
         saved > (CLEARLY if recompiles else SLIGHTLY) * now
         and saved * stay >= objective.latency * price / least.seconds

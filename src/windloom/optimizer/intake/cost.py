@@ -35,12 +35,8 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     if not sets:  # it only watches for late tuples
         return
+    whole = scan_cost(scan, sets, constants)
     constants = constants.scaled(sets[0].statistics.pace)
-    rate = scanned_rate(sets)
-    if isinstance(scan, NativeScan):
-        whole = native_cost(constants, scan, sets, rate)
-    else:
-        whole = woven_cost(constants, scan, sets, rate)
     alone = [
         scanning_cost(
             constants,
@@ -58,6 +54,14 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
             _part(getattr(whole, name), [getattr(scanning, name) for scanning in alone], position) for name in _PARTS
         )
         yield fed, Scanning(*parts)
+
+
+def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> Scanning:
+    """The cost of a scan for all sets that it feeds together, of which there is one at least."""
+    constants, rate = constants.scaled(sets[0].statistics.pace), scanned_rate(sets)
+    if isinstance(scan, NativeScan):
+        return native_cost(constants, scan, sets, rate)
+    return woven_cost(constants, scan, sets, rate)
 
 
 def scanned_rate(sets: Sequence[PartialSet]) -> float:

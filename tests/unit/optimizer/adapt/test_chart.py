@@ -15,7 +15,7 @@ from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, axis_around
+from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
@@ -223,3 +223,62 @@ def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
     assert list(chart.neighbours(())) == []
     assert value_of(RATE, chart.basin, with_figures(SEEN, chart.basin, {RATE: 1e-9})) > 0
     assert inf > value_of(SHARE, chart.basin, with_figures(SEEN, chart.basin, {SHARE: 0.0})) > 0
+
+
+# ---- between centroids ----------------------------------------------------------------------------------------------
+
+
+def test_between_centroids_costs_are_those_of_the_point() -> None:
+    basin = a_basin()
+    chart = draw_chart(basin, Estimates(), Objective(), ChartOptions(4, 2))
+    now = [value_of(figure, basin, Estimates()) for figure in chart.figures]
+    region = chart.region(now)
+    chart.fill(region)
+    for place in range(len(now)):
+        for shift in (0.02, 0.3, 0.6, 0.98):
+            part = region[place] + shift
+            values = [*now[:place], chart.dimensions[place].axis.edge(part), *now[place + 1 :]]
+            estimates = with_figures(Estimates(), basin, dict(zip(chart.figures, values, strict=True)))
+            for candidate in chart.best(region, values=values):
+                exact = basin.cost(basin.plan(estimates, candidate.choices))
+                assert candidate.cost.seconds == pytest.approx(exact.seconds, rel=0.1)
+                assert candidate.cost.nbytes == pytest.approx(exact.nbytes, rel=0.1)
+
+
+def test_the_best_plan_of_a_point_need_not_be_that_of_the_centroid() -> None:
+    """With one part per dimension everything lies in one region, and still the plan follows the rate."""
+    basin = a_basin([a_query("short", 20)])
+    objective = Objective.of({"latency": 0.4, "memory": 0.6})
+    along = Dimension(RATE, axis_around(RATE, 300.0, ChartOptions(1, 1)))
+    chart = Chart(basin, (along,), with_figures(Estimates(), basin, {RATE: 300.0}), objective)
+    (region,) = {chart.region([rate]) for rate in (5.0, 300.0, 20_000.0)}
+    chart.fill(region)
+    found = {}
+    for rate in (5.0, 20_000.0):
+        estimates = with_figures(chart.base, basin, {RATE: rate})
+        best = candidates_at(basin, estimates, objective)[0].choices
+        assert chart.best(region, values=[rate])[0].choices.options_of("intake") == best.options_of("intake")
+        found[rate] = best.options_of("intake")["s"]
+    assert len(set(found.values())) == 2
+
+
+def test_a_chart_drifts_with_what_is_no_figure_and_is_filled_anew() -> None:
+    """How many cells tuples make is no figure: three tuples of a group in one slice, or each in another one."""
+
+    def seen(spread: float) -> Estimates:
+        own = SetEstimate(Mean(1.0, 8), Mean(100.0, 8), Mean(50.0, 8), 0.0, spread)
+        identities = dict.fromkeys(basin.identities, own)
+        return Estimates({"s": StreamEstimate(Mean(1000.0, 8), Mean(10.0, 8))}, identities)
+
+    basin = a_basin([a_query("short", 20)])
+    chart = draw_chart(basin, seen(1.0), Objective(), ChartOptions())
+    region = chart.region([value_of(figure, basin, chart.base) for figure in chart.figures])
+    assert not chart.has_drifted(region, seen(0.2)), "it has not been filled yet"
+    chart.fill(region)
+    assert not chart.has_drifted(region, seen(1.0))
+    assert not chart.has_drifted(region, seen(0.99))
+    assert chart.has_drifted(region, seen(0.2))
+    anew = chart.rebased(seen(0.2))
+    assert (anew.dimensions, anew.regions) == (chart.dimensions, {})
+    anew.fill(region)
+    assert not anew.has_drifted(region, seen(0.2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from windloom.optimizer.adapt.correction import Correction, Line, MeasuredRound
 from windloom.optimizer.adapt.figures import Figure, Kind
-from windloom.optimizer.adapt.forecast import FAR, OLD, Forecast
+from windloom.optimizer.adapt.forecast import EARLY, FAR, OLD, Forecast
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.optimizer.adapt.switching import LONGEST_STAY, Prices, Stays, pays
@@ -110,7 +111,16 @@ def test_near_its_point_a_forecast_changes_with_powers_of_figures() -> None:
     assert forecast.is_near({RATE: 100 * FAR * 0.999})
     assert not forecast.is_near({RATE: 100 * FAR * 1.001})
     assert not forecast.is_near({}), "nothing is known"
-    assert not forecast.holds(None, {RATE: 100.0}, OLD)  # type: ignore[arg-type]
+    late = replace(forecast, round=OLD)
+    assert late.holds(None, {RATE: 100.0}, 2 * OLD - 1)  # type: ignore[arg-type]
+    assert not late.holds(None, {RATE: 100.0}, 2 * OLD)  # type: ignore[arg-type]
+
+
+def test_a_forecast_that_was_made_early_is_made_again_soon() -> None:
+    early = Forecast(None, RoundCost(2.0), {RATE: 100.0}, {}, round=1)
+    assert early.holds(None, {RATE: 100.0}, EARLY)  # type: ignore[arg-type]
+    assert not early.holds(None, {RATE: 100.0}, 1 + EARLY)  # type: ignore[arg-type]
+    assert not replace(early, round=6).holds(None, {RATE: 100.0}, 12)  # type: ignore[arg-type]
 
 
 # ---- switching ------------------------------------------------------------------------------------------------------
@@ -131,6 +141,14 @@ def test_a_switch_pays_if_it_saves_more_than_it_costs_while_the_stream_stays() -
 def test_what_switches_cost_is_learned() -> None:
     prices = Prices(1.0, 0.1).after(3.0, recompiles=True).after(-1.0, recompiles=False)
     assert (prices.of(recompiles=True), prices.of(recompiles=False)) == (2.0, 0.05)
+
+
+def test_to_go_back_to_what_spark_has_compiled_has_a_price_of_its_own() -> None:
+    prices = Prices(1.0, 0.1, 0.4).after(0.0, recompiles=True, again=True)
+    assert (prices.of(recompiles=True, again=True), prices.of(recompiles=True)) == (0.2, 1.0)
+    slow, fast = RoundCost(1.0), RoundCost(0.9)
+    assert pays(slow, fast, Objective(), 3.0, prices, recompiles=True, again=True)
+    assert not pays(slow, fast, Objective(), 3.0, prices, recompiles=True)
 
 
 def test_stays_are_as_long_as_they_were() -> None:
