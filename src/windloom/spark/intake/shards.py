@@ -157,7 +157,7 @@ def _keeping(plan: Plan, scan: Scan) -> Keeping | None:
     store = plan.store(scan.stream)
     if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
         return None
-    return keeping_of(store, plan.rows)
+    return keeping_of(store, plan.rows, plan.stream(scan.stream))
 
 
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
