@@ -73,16 +73,16 @@ def run_rounds(spark: SparkSession, name: str, links: Links, length: int, slide:
         )
         handle.await_termination()
         own = handle.spark_query.recentProgress
-        seconds = [one["durationMs"]["triggerExecution"] / 1000 for one in own if one["numInputRows"]][-rounds:]
+        seconds = [batch["durationMs"]["triggerExecution"] / 1000 for batch in own if batch["numInputRows"]][-rounds:]
         told = handle.recent_progress[-rounds:]
         rows = pq.read_table(place / "now" / "q", partitioning=None)
     columns = [rows[column].to_pylist() for column in _SHOWN[name]]
-    stages = {stage for one in told for stage in one.seconds}
+    stages = {stage for progress in told for stage in progress.seconds}
     return Rounds(
         fmean(seconds),
-        {stage: fmean(one.seconds.get(stage, 0.0) for one in told) for stage in stages},
-        fmean(one.results for one in told),
-        fmean(next(iter(one.sinks.values())).get("bytes", 0.0) for one in told),
+        {stage: fmean(progress.seconds.get(stage, 0.0) for progress in told) for stage in stages},
+        fmean(progress.results for progress in told),
+        fmean(next(iter(progress.sinks.values())).get("bytes", 0.0) for progress in told),
         len(read) * slide,
         Counter(zip(*columns, strict=True)),
     )

@@ -333,8 +333,8 @@ crash is faster by far; the same price is paid for rounds of ten times as many. 
 milliseconds of its tuple needs the operators of the thesis, and not rounds."""
 
 
-def _ratio(ways: Mapping[str, Mapping[int, Measured]], one: str, other: str, length: int) -> str:
-    return f"{ways[one][length].milliseconds / ways[other][length].milliseconds:.2f}"
+def _ratio(ways: Mapping[str, Mapping[int, Measured]], upper: str, lower: str, length: int) -> str:
+    return f"{ways[upper][length].milliseconds / ways[lower][length].milliseconds:.2f}"
 
 
 def _beside(all_cases: Sequence[Case], found: Found, asked: Sequence[Asked]) -> Table:
@@ -345,8 +345,8 @@ def _beside(all_cases: Sequence[Case], found: Found, asked: Sequence[Asked]) -> 
                 own = by_length[asked[0].length]
                 counted = [own.per_unit(which) for which in (TOUCHED, NEGATIVE, CAME)]
                 rows.append((case.title, name, own.milliseconds, *counted, None))
-        rows += [_round_row(one) for one in asked if one.title == case.title and one.length == asked[0].length]
-    rows += [_round_row(one) for one in asked if one.length != asked[0].length]
+        rows += [_round_row(query) for query in asked if query.title == case.title and query.length == asked[0].length]
+    rows += [_round_row(query) for query in asked if query.length != asked[0].length]
     columns = (
         "query",
         "way",
@@ -359,14 +359,14 @@ def _beside(all_cases: Sequence[Case], found: Found, asked: Sequence[Asked]) -> 
     return Table(columns, rows)
 
 
-def _round_row(one: Asked) -> tuple[Cell, ...]:
-    slide = one.length // _LENGTHS
-    label = "Windloom" + (", groups" if one.text == "grouped" else "")
-    label += "" if one.length == EVEN or one.length < EVEN else f", windows of {one.length:,}"
-    rounds = one.rounds
-    negative = 0 if one.text in ("join", "grouped") else None  # elsewhere they are among the rows
+def _round_row(query: Asked) -> tuple[Cell, ...]:
+    slide = query.length // _LENGTHS
+    label = "Windloom" + (", groups" if query.text == "grouped" else "")
+    label += "" if query.length == EVEN or query.length < EVEN else f", windows of {query.length:,}"
+    rounds = query.rounds
+    negative = 0 if query.text in ("join", "grouped") else None  # elsewhere they are among the rows
     took = 1e6 * rounds.seconds / slide
-    return (one.title, label, took, None, negative, rounds.rows / slide, rounds.written / slide)
+    return (query.title, label, took, None, negative, rounds.rows / slide, rounds.written / slide)
 
 
 def _space(found: Found) -> Table:
@@ -401,15 +401,15 @@ def _data(found: Found) -> Table:
 
 
 def _round_data(asked: Sequence[Asked]) -> Table:
-    stages = sorted({stage for one in asked for stage in one.rounds.stages})
+    stages = sorted({stage for query in asked for stage in query.rounds.stages})
     return Table(
         ("query", "asked", "length", "tuples", "seconds", "rows", "written_bytes", *stages),
         [
             (
-                *(one.title, one.text, one.length, one.rounds.tuples, one.rounds.seconds, one.rounds.rows),
-                *(one.rounds.written, *(one.rounds.stages.get(stage, 0.0) for stage in stages)),
+                *(query.title, query.text, query.length, query.rounds.tuples, query.rounds.seconds, query.rounds.rows),
+                *(query.rounds.written, *(query.rounds.stages.get(stage, 0.0) for stage in stages)),
             )
-            for one in asked
+            for query in asked
         ],
     )
 
@@ -427,12 +427,12 @@ def _findings(found: Found, asked: Sequence[Asked]) -> str:
         f"At windows of {length:,} units {early(bags[length])} of the results of query 3 go before their time with "
         f"bags, {early(exists[length])} with NOT EXISTS. Query 4 is fastest with {least} there.",
     ]
-    longer = [one for one in asked if one.length != asked[0].length]
-    for one in longer:
-        same = next(own for own in asked if own.text == one.text and own.length != one.length)
+    longer = [query for query in asked if query.length != asked[0].length]
+    for query in longer:
+        same = next(own for own in asked if own.text == query.text and own.length != query.length)
         told.append(
-            f"A round of `{one.text}` takes {same.rounds.seconds:.2f} s with {same.rounds.tuples:,} tuples and "
-            f"{one.rounds.seconds:.2f} s with {one.rounds.tuples:,}."
+            f"A round of `{query.text}` takes {same.rounds.seconds:.2f} s with {same.rounds.tuples:,} tuples and "
+            f"{query.rounds.seconds:.2f} s with {query.rounds.tuples:,}."
         )
     return " ".join(told)
 

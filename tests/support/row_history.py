@@ -27,7 +27,7 @@ class RowHistory:
         found: dict[int, Cells] = {}
         for name, tick in since.items():
             stream = self.streams[name]
-            numbers = [one.number for one in plan.sets if one.stream == name]
+            numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
             sets = tuple(replace(plan.sets[number], number=place) for place, number in enumerate(numbers))
             scans = choose_scans([stream], list(sets), "woven", shipped_constants())
             alone = replace(plan, joins=(), rows=(), stores=(), streams=(stream,), sets=sets, scans=scans)

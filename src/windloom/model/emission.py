@@ -17,9 +17,9 @@ class Emits(StrEnum):
     EARLY = "early"  # these, and provisional rows of windows that are open
 
 
-#: Of EMIT CHANGES: what happened to the row of a group.
+#: The column of EMIT CHANGES that says what happened to the row of a group.
 CHANGE = "change"
-#: Of EMIT EARLY: whether a row is provisional, final, or withdrawn; and, of one that is not the last word, as of when.
+#: Columns of EMIT EARLY: whether a row is provisional, final or withdrawn; and as of when, while its window is open.
 REPORT, AS_OF = "report", "as_of"
 #: The columns that a way of emitting adds to the rows of a query.
 ADDED_COLUMNS = {Emits.CHANGES: (CHANGE,), Emits.EARLY: (REPORT, AS_OF)}

@@ -34,7 +34,7 @@ def early_queries(plan: Plan) -> Iterator[Planned]:
 
 
 def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]:
-    """By name of the query, the round that began with one state and moved the streams to where another has them."""
+    """What a round means for each query that reports early, by name, given the states before and after it."""
     return {planned.name: _turn(planned, before, after) for planned in early_queries(plan)}
 
 

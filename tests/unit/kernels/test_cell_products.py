@@ -44,14 +44,14 @@ def test_every_pair_of_cells_that_a_window_holds_is_added_once(density: float, n
     pairs = rng.integers(0, 6, 40).astype(np.int32), rng.integers(0, 5, 40).astype(np.int32)
     out = np.zeros((6 * fixed.width * moving.width, LANES), np.int64)
     truth = np.zeros((6, fixed.width, moving.width, LANES), np.int64)
-    for one, other in zip(*pairs, strict=True):
-        for i in range(fixed.lo[one], fixed.hi[one]):
-            for j in range(moving.lo[other], moving.hi[other]):
+    for group_fixed, group_moving in zip(*pairs, strict=True):
+        for i in range(fixed.lo[group_fixed], fixed.hi[group_fixed]):
+            for j in range(moving.lo[group_moving], moving.hi[group_moving]):
                 row, column = fixed.slices[i] - fixed.first, moving.slices[j] - moving.first
                 if bands[0][row] <= column < bands[1][row]:
                     for lane in range(lanes):
                         product = int(columns[0][lane][i]) * int(columns[1][lane][j])
-                        truth[groups[fixed.outs[one], moving.outs[other]], row, column, lane] += product
+                        truth[groups[fixed.outs[group_fixed], moving.outs[group_moving]], row, column, lane] += product
     with patch.object(cell_products, "NEAR_GROUPS", 2):
         ordered = in_near_order(pairs, 5)
     assert (np.diff(ordered[1] // 2) >= 0).all()

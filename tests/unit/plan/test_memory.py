@@ -78,11 +78,11 @@ def test_a_burst_and_a_round_in_disorder_are_no_leaps() -> None:
 @pytest.mark.parametrize("length", [60.0, 0.5])
 def test_rounds_may_leap_in_length_while_the_rate_stays(length: float) -> None:
     usual, after = [a_round(600, 6.0)] * 8, a_round(round(100 * length), length)
-    one, two = (remembered(*usual, *[after] * count).streams["s"] for count in (1, 2))
-    assert one.rate.rounds == 9, "one round may be a backlog"
-    assert two.round is not None
-    assert (two.round.value, two.round.rounds) == (pytest.approx(length), 2)
-    assert two.rate.value == pytest.approx(100)
+    once, twice = (remembered(*usual, *[after] * count).streams["s"] for count in (1, 2))
+    assert once.rate.rounds == 9, "one round may be a backlog"
+    assert twice.round is not None
+    assert (twice.round.value, twice.round.rounds) == (pytest.approx(length), 2)
+    assert twice.rate.value == pytest.approx(100)
 
 
 def test_groups_may_leap_while_the_rate_stays() -> None:

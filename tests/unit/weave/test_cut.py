@@ -38,8 +38,8 @@ def test_sums_in_halves_are_the_same_whatever_the_values(values: list[int | None
     cut = cut_of(tuples_of(TICKS, pa.array(values, pa.int64())))
     high, low = (part.value for part in woven("sum", cut, Read(0)).parts)
     for tick in range(4):
-        own = [one for one, at in zip(values, TICKS, strict=True) if at == tick and one is not None]
-        assert (high[tick], low[tick]) == (sum(one >> 32 for one in own), sum(one & 0xFFFFFFFF for one in own))
+        own = [value for value, at in zip(values, TICKS, strict=True) if at == tick and value is not None]
+        assert (high[tick], low[tick]) == (sum(value >> 32 for value in own), sum(value & 0xFFFFFFFF for value in own))
 
 
 def test_a_column_without_nulls_is_counted_once_and_has_a_value_in_every_cell() -> None:

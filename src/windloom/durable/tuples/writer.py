@@ -28,7 +28,7 @@ STRETCHES = 8
 _MOST_OPEN = 32
 #: Threads that write: one divides a portion and writes its largest part, so there must be another one.
 _WRITERS = 2
-#: Of ticks as the column of times that they are.
+#: The type of ticks as the column of times that they are.
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 

@@ -131,7 +131,7 @@ class PostgresTable:
         )
 
     def _deletion(self, gone: sql.Composed) -> sql.Composed:
-        """Of the rows whose key a new one of that condition has; a group may be NULL, the rest of the key is not."""
+        """Deletes the rows that have the key of a new row with that condition; in a key, only groups may be NULL."""
         same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
         same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()]
         return sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(

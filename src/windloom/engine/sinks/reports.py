@@ -31,7 +31,7 @@ def replaced(rows: pa.Table, keys: Sequence[str], *, keeps_withdrawn: bool = Fal
 
 
 def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Of rows that have been replaced: the provisional ones, and of every group the final one of its last window."""
+    """The present result: all provisional rows, and the final row of each group in its last window."""
     is_final = pc.equal(rows[REPORT], "final")
     final = rows.filter(is_final)
     if not final.num_rows:
@@ -47,7 +47,7 @@ def _as_of(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each group, the row with the largest value; of equal ones, the last."""
+    """The row of each group that has the largest value, and the last of them if several have it."""
     arrays = [as_array(rows[key]) for key in keys]
     numbers, _ = number_groups(arrays, rows.num_rows)
     found = np.zeros(int(numbers.max()) + 1, np.int64)

@@ -83,15 +83,15 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
     moving_lo, moving_hi, moving_slices, moving_first, moving_width, moving_outs, band_lo, band_hi, numbers,
     left, right, out,
 ):  # fmt: skip
-    # Of the latest groups: the first cell in each slice or behind it, and which groups these are.
+    # For each of the latest groups, the first cell in each slice or behind it; and which groups these are.
     before = np.empty((NEAR_GROUPS, moving_width + 1), np.int32)
     listed = np.full(NEAR_GROUPS, -1, np.int64)
     for pair in range(len(groups_fixed)):
-        one, other = np.int64(groups_fixed[pair]), np.int64(groups_moving[pair])
-        begin, last = moving_lo[other], moving_hi[other]
+        group_fixed, group_moving = np.int64(groups_fixed[pair]), np.int64(groups_moving[pair])
+        begin, last = moving_lo[group_moving], moving_hi[group_moving]
         is_listed = (last - begin) * _LISTED >= moving_width
-        place = other % NEAR_GROUPS
-        if is_listed and listed[place] != other:
+        place = group_moving % NEAR_GROUPS
+        if is_listed and listed[place] != group_moving:
             part = 0
             for j in range(begin, last):
                 while part <= moving_slices[j] - moving_first:
@@ -100,9 +100,9 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
             while part <= moving_width:
                 before[place, part] = last
                 part += 1
-            listed[place] = other
-        base = np.int64(numbers[fixed_outs[one], moving_outs[other]]) * fixed_width
-        for i in range(fixed_lo[one], fixed_hi[one]):
+            listed[place] = group_moving
+        base = np.int64(numbers[fixed_outs[group_fixed], moving_outs[group_moving]]) * fixed_width
+        for i in range(fixed_lo[group_fixed], fixed_hi[group_fixed]):
             own = np.int64(fixed_slices[i]) - fixed_first
             low, high = band_lo[own], band_hi[own]
             if is_listed:

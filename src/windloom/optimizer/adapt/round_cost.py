@@ -111,7 +111,7 @@ class SetCosts:
 
 
 def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:
-    """As the calibrated model predicts it, with the statistics that the plan carries.
+    """The cost that the calibrated model predicts from the statistics that the plan carries.
 
     `known` are costs of sets that were predicted with the same constants, and remembers those that are predicted now.
     """

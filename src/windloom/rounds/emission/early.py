@@ -60,7 +60,7 @@ def early_rows(
 def _turns_of(
     every: pa.Table, turns: Mapping[str, EarlyTurn]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """By row: is its window closed, are its query's open windows reported, and as of when?"""
+    """For each row: whether its window is closed, whether its query reports open windows, and as of when."""
     encoded = as_array(every.column(0)).dictionary_encode()
     own = [turns[name] for name in encoded.dictionary.to_pylist()]
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

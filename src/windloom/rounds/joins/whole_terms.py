@@ -26,7 +26,7 @@ Pairs = tuple[Positions, Positions]
 
 
 class WholeTerms:
-    """Those of `terms` that fit; equal ones, such as counts of columns without NULLs, are one sum.
+    """Sums among `terms` that certainly fit into 64 bits; equal ones, such as counts without NULLs, are made once.
 
     An entry adds up at most one pair of cells for each of `matches` pairs of groups, because a group has one cell in a
     slice. Sums are made `LANES` at a time; `fixed` is the side of which a cell is taken at a time.
@@ -95,8 +95,8 @@ class WholeTerms:
 def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Numbers, Numbers]]:
     for first in range(0, len(sums), LANES):
         own = sums[first : first + LANES]
-        narrow = all(columns[side].sizes[one[side]] < _NARROW for one in own for side in (0, 1))
-        made = [side_by_side([columns[side].kept[one[side]] for one in own], narrow=narrow) for side in (0, 1)]
+        narrow = all(columns[side].sizes[places[side]] < _NARROW for places in own for side in (0, 1))
+        made = [side_by_side([columns[side].kept[places[side]] for places in own], narrow=narrow) for side in (0, 1)]
         yield made[0], made[1]
 
 
