@@ -109,6 +109,10 @@ class Projected:
     guards: tuple[Bits, ...] | None = None
 
 
+#: Finer cells are rolled up if they are this many times fewer than the tuples.
+FEW_CELLS = 8
+
+
 @dataclass(frozen=True, slots=True)
 class WovenSet:
     """How the cells of a set are made from tuples: from those that have the bit of its predicate, grouped by columns.

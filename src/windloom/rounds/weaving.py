@@ -13,7 +13,7 @@ import pyarrow as pa
 from windloom.aggregates.arrow import arrow_type
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import WovenScan, WovenSet
+from windloom.plan.scans import FEW_CELLS, WovenScan, WovenSet
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
 from windloom.rounds.windows.registry import life_of
@@ -23,9 +23,6 @@ from windloom.weave.tuples import Tuples
 
 #: For fewer tuples, threads cost more than they gain.
 FEW_TUPLES = 20_000
-
-#: Finer cells are rolled up if they are this many times fewer than the tuples.
-FEW_CELLS = 8
 
 #: A list counts as this many other components when work is divided among threads.
 _LIST_WORK = 8

@@ -30,10 +30,10 @@ def random_side(rng: np.random.Generator, groups: int, slices: int, density: flo
 def test_every_pair_of_cells_that_a_window_holds_is_added_once(density: float, narrow: bool, lanes: int) -> None:
     rng = np.random.default_rng(lanes)
     fixed, moving = random_side(rng, 6, 20, 0.4, 2), random_side(rng, 5, 24, density, 3)
-    largest = 2**31 - 1 if narrow else 2**40
+    largest = (2**31, 2**20) if narrow else (2**40, 2**15)
     columns = [
-        [rng.integers(-largest, largest, len(side.slices)) // (1 if narrow else 2**20) for _ in range(lanes)]
-        for side in (fixed, moving)
+        [rng.integers(1 - most, most, len(side.slices)) for _ in range(lanes)]
+        for side, most in zip((fixed, moving), largest, strict=True)
     ]
     numbers = [side_by_side(own, narrow=narrow) for own in columns]
     assert numbers[0].shape == (len(fixed.slices), LANES)

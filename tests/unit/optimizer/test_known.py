@@ -16,6 +16,7 @@ from windloom.optimizer.estimate import estimate_plan
 from windloom.optimizer.known import set_statistics, with_statistics
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
+from windloom.plan.scans import WovenScan
 from windloom.plan.statistics import ASSUMED, DEFAULT_GROUPS, GIVEN, Ongoing, Origin
 
 SECOND = 1_000_000
@@ -102,3 +103,22 @@ def test_the_same_plan_is_predicted_with_what_is_known_now() -> None:
     now = with_statistics(plan, Known(estimates=SEEN))
     assert now == plan, "statistics are not part of what a plan does"
     assert {partial_set.statistics.origins.rate.source for partial_set in now.sets} == {"observed"}
+
+
+@pytest.mark.parametrize(("groups", "is_few"), [(3.0, True), (400.0, False)])
+def test_cells_are_rolled_up_from_finer_ones_unless_these_are_known_to_be_many(groups: float, is_few: bool) -> None:
+    finer, coarser = a_query("finer", groups=("k", "b")), a_query("coarser")
+    seen = Estimates(
+        {"s": StreamEstimate(Mean(50.0, 3), Mean(20.0, 3), {}, 1.0)},
+        {
+            SetIdentity.of_query(finer): SetEstimate(Mean(1.0, 3), Mean(groups, 3), Mean(groups, 3)),
+            SetIdentity.of_query(coarser): SetEstimate(Mean(1.0, 3), Mean(2.0, 3), Mean(2.0, 3)),
+        },
+    )
+    for known, is_rolled_up in ((Known(), True), (Known(estimates=seen), is_few)):
+        plan = make_plan({"s": STREAM}, [finer, coarser], TYPES, PlanOptions(intake="woven"), known)
+        (scan,) = plan.scans
+        assert isinstance(scan, WovenScan)
+        of = {plan.sets[fed.number].group_by: fed for fed in scan.feeds}
+        (own,) = [fed for group_by, fed in of.items() if len(group_by) == 1]
+        assert bool(own.via) == is_rolled_up

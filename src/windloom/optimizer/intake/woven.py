@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
@@ -14,7 +16,7 @@ from windloom.model.windows import Window
 from windloom.optimizer.intake.signature import Signed, sign
 from windloom.plan.physical import PartialSet
 from windloom.plan.rows import PlannedRows, Store, strands_over
-from windloom.plan.scans import Kept, Projected, Signature, WovenScan, WovenSet
+from windloom.plan.scans import FEW_CELLS, Kept, Projected, Signature, WovenScan, WovenSet
 from windloom.weave.cut import Read
 from windloom.weave.tuples import TICK, Bits
 
@@ -158,16 +160,31 @@ def _set(partial_set: PartialSet, signed: Signed, filters: Mapping[str, int], co
 
 
 def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
-    """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself."""
+    """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
+
+    Sets that are known to have many cells are not among them: others would wait for them in vain.
+    """
     by_bit: dict[int | None, list[WovenSet]] = {}
     for fed in feeds:
-        by_bit.setdefault(fed.bit, []).append(fed)
-    found = {fed.number: [other.number for other in by_bit[fed.bit] if _can_feed(other, fed, sets)] for fed in feeds}
+        if not _has_many_cells(sets[fed.number]):
+            by_bit.setdefault(fed.bit, []).append(fed)
+    found = {
+        fed.number: [other.number for other in by_bit.get(fed.bit, []) if _can_feed(other, fed, sets)] for fed in feeds
+    }
     made = {number for number, finer in found.items() if not finer}
     return tuple(
         replace(fed, via=tuple(finer_number for finer_number in found[fed.number] if finer_number in made))
         for fed in feeds
     )
+
+
+def _has_many_cells(partial_set: PartialSet) -> bool:
+    """Was it observed that rolling up its cells is no less work than weaving tuples?"""
+    statistics = partial_set.statistics
+    if statistics.origins.groups.source != "observed":
+        return False
+    cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0])
+    return FEW_CELLS * cells > statistics.events_per_second
 
 
 def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:

@@ -18,6 +18,8 @@ from windloom.rounds.joins.terms import Factors, Term, Terms, restricted
 
 #: Pairs of groups of which each thread gets at least so many.
 PAIRS_PER_THREAD = 1 << 12
+#: A matrix with more entries is made by one thread: each would need as much memory.
+MOST_DIVIDED = 1 << 20
 #: An entry of the matrix stays below this.
 _LIMIT = 1 << 62
 _NARROW = 1 << 31
@@ -74,7 +76,8 @@ class WholeTerms:
 
         for pairs in blocks:
             count = len(pairs[0])
-            parts = 1 if pool is None else max(1, min(threads, count // PAIRS_PER_THREAD))
+            is_divided = pool is not None and entries <= MOST_DIVIDED
+            parts = max(1, min(threads, count // PAIRS_PER_THREAD)) if is_divided else 1
             cuts = [count * part // parts for part in range(parts + 1)]
             pieces = [(pairs[0][lo:hi], pairs[1][lo:hi]) for lo, hi in itertools.pairwise(cuts)]
             if pool is None or parts == 1:
