@@ -17,15 +17,18 @@ WITHDRAWN = "withdrawn"
 _EDGES = ("window_start", "window_end")
 
 
-def replaced(rows: pa.Table, keys: Sequence[str], *, keeps_withdrawn: bool = False) -> pa.Table:
+def replaced(
+    rows: pa.Table, keys: Sequence[str], *, is_ordered: bool = True, keeps_withdrawn: bool = False
+) -> pa.Table:
     """The last report of every window and group, in the order of rows; what is withdrawn is left out.
 
-    `keys` are the grouping columns, and `query` where there are rows of several. Rows without `as_of` are the last
-    word, others are replaced by later ones; of equal ones, the last counts.
+    `keys` are the grouping columns, and `query` where there are rows of several. Rows are in the order of rounds or, if
+    that is not known, in that of their `as_of`: those without one are the last word.
     """
     if not rows.num_rows:
         return rows
-    chosen = np.sort(_last(rows, [*_EDGES, *keys], _as_of(rows)))
+    by = np.zeros(rows.num_rows, np.int64) if is_ordered else _as_of(rows)
+    chosen = np.sort(_last(rows, [*_EDGES, *keys], by))
     found = rows.take(pa.array(chosen))
     return found if keeps_withdrawn else found.filter(pc.not_equal(found[REPORT], WITHDRAWN))
 

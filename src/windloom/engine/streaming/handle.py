@@ -247,7 +247,8 @@ class Handle(AnswerViews):
         own = found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
         if shape.emits is not Emits.EARLY:
             return own
-        return replaced(own, [grouping.name for grouping in plan.query(name).query.group_by])
+        groups = [grouping.name for grouping in plan.query(name).query.group_by]
+        return replaced(own, groups, is_ordered=False)  # not every sink gives rows back round by round
 
     def columns(self, name: str) -> list[str]:
         """The columns of a query's rows behind the edges of their windows."""
