@@ -13,9 +13,9 @@ from statistics import fmean
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from bench.measure import cpu_seconds
 from pyspark.sql import SparkSession
 
-from bench.measure import cpu_seconds
 from experiments.pattern_plans import Links
 from windloom import Loom
 

@@ -431,8 +431,8 @@ def _findings(found: Found, asked: Sequence[Asked]) -> str:
     for one in longer:
         same = next(own for own in asked if own.text == one.text and own.length != one.length)
         told.append(
-            f"A round of `{one.text}` takes {same.rounds.processor:.2f} s of the processors with {same.rounds.tuples:,} tuples and "
-            f"{one.rounds.processor:.2f} s with {one.rounds.tuples:,}."
+            f"A round of `{one.text}` takes {same.rounds.processor:.2f} s of the processors with "
+            f"{same.rounds.tuples:,} tuples and {one.rounds.processor:.2f} s with {one.rounds.tuples:,}."
         )
     return " ".join(told)
 
