@@ -13,6 +13,7 @@ from statistics import fmean
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from bench.measure import cpu_seconds
 from pyspark.sql import SparkSession
 
 from experiments.pattern_plans import Links
@@ -45,9 +46,13 @@ _READ = {"join": "ab", "distinct": "a", "grouped": "a", "bags": "ab", "not_exist
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What the rounds after the windows were full took, each: in seconds, rows reported and bytes written."""
+    """What the rounds after the windows were full took, each: in seconds, rows reported and bytes written.
+
+    `processor` is the time of the processors, Spark's JVM included.
+    """
 
     seconds: float
+    processor: float
     stages: Mapping[str, float]
     rows: float
     written: float
@@ -68,8 +73,13 @@ def run_rounds(spark: SparkSession, name: str, links: Links, length: int, slide:
             frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(place / stream))
             loom.stream(stream, frame, time="ts", rate=1)
         loom.query("q", text)
+        spent: list[float] = []
         handle = loom.start(
-            "current", path=str(place / "now"), checkpoint=str(place / "kept"), trigger={"availableNow": True}
+            "current",
+            path=str(place / "now"),
+            checkpoint=str(place / "kept"),
+            trigger={"availableNow": True},
+            progress=lambda _: spent.append(cpu_seconds()),
         )
         handle.await_termination()
         own = handle.spark_query.recentProgress
@@ -80,6 +90,7 @@ def run_rounds(spark: SparkSession, name: str, links: Links, length: int, slide:
     stages = {stage for progress in told for stage in progress.seconds}
     return Rounds(
         fmean(seconds),
+        (spent[-1] - spent[-rounds - 1]) / rounds,
         {stage: fmean(progress.seconds.get(stage, 0.0) for progress in told) for stage in stages},
         fmean(progress.results for progress in told),
         fmean(next(iter(progress.sinks.values())).get("bytes", 0.0) for progress in told),

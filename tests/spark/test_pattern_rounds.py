@@ -11,7 +11,7 @@ from experiments.pattern_plans import Distinct, Joined, Links, Negated, NegatedJ
 from experiments.pattern_rounds import run_rounds
 from pyspark.sql import SparkSession
 
-LENGTH, SLIDE, ROUNDS = 40, 20, 5
+LENGTH, SLIDE, ROUNDS = 40, 20, 4
 
 
 def drawn() -> Links:

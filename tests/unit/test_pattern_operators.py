@@ -11,8 +11,8 @@ from experiments.linked_lists import EARLY, NEGATIVE
 from experiments.pattern_operators import BAGS, DIRECT, NOT_EXISTS, NT, UPA, UPA_BY_END
 from experiments.pattern_plans import Distinct, Joined, Links, Negated, NegatedJoin
 
-UNITS = 90
-SEEDS = range(4)
+UNITS = 80
+SEEDS = range(2)
 LENGTHS = (7, 20, 41)  # of which 7 is looked through in every unit
 
 
