@@ -77,7 +77,8 @@ def run_trace(
         for name in streams:
             path = str(folder / name)
             frame = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
-            loom.stream(name, frame.parquet(path), time="ts")
+            rate = len(streams[name]) / sum(lengths)  # on average, as whoever asks would know it
+            loom.stream(name, frame.parquet(path), time="ts", rate=rate)
         for name, text in queries.items():
             loom.query(name, text)
         with patch("windloom.engine.streaming.start.Beside", AtOnce), judging() as rivals:
