@@ -110,11 +110,18 @@ def cases() -> list[Case]:
         return [Way(name, partial(_joined, way, own, eager)) for name, way, own, eager in ways]
 
     def each(kind: type[Distinct], *ways: tuple[str, int]) -> list[Way]:
-        return [Way(name, lambda links, length, way=way: kind(links, way, length)) for name, way in ways]
+        def made(way: int) -> Callable[[Links, int], Distinct]:
+            return lambda links, length: kind(links, way, length)
+
+        return [Way(name, made(way)) for name, way in ways]
 
     def negations(kind: int) -> list[Way]:
         ways = (("NT", NT), ("UPA", UPA), ("UPA, day known", UPA_BY_END))
-        return [Way(name, lambda links, length, way=way: Negated(links, way, length, kind=kind)) for name, way in ways]
+
+        def made(way: int) -> Callable[[Links, int], Negated]:
+            return lambda links, length: Negated(links, way, length, kind=kind)
+
+        return [Way(name, made(way)) for name, way in ways]
 
     three = (("NT", NT), ("DIRECT", DIRECT), ("UPA", UPA))
     plans = [
@@ -379,7 +386,7 @@ def _space(found: Found) -> Table:
 
 
 def _recorded(on_record: Mapping[str, Mapping[str, Measured]]) -> Table:
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (title, name, own.milliseconds, *(own.per_unit(which) for which in (TOUCHED, NEGATIVE, CAME)))
         for title, ways in on_record.items()
         for name, own in ways.items()
