@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
@@ -70,7 +71,7 @@ class Loom:
             )
         self._spark = spark
         self._registry = Registry(lambda: self.spark)
-        self._plans: dict[PlanOptions, Plan] = {}
+        self._plans: dict[tuple[PlanOptions, bool], Plan] = {}
         self._last: Results | None = None
         self._learned = Learned()
         self._tables: dict[str, WideTable] = {}
@@ -204,13 +205,19 @@ class Loom:
         fold: str = "auto",
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
-        if options not in self._plans:
+        return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
+
+    def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
+        """Without `reads_files`, Spark reads all data."""
+        key = options, reads_files
+        if key not in self._plans:
             self._check_queries()
             types = self._registry.types()
-            sources = self._registry.sources
-            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._learned.known)
-        return self._plans[options]
+            known = self._learned.known
+            if reads_files and known.ongoing is None:
+                known = replace(known, files=frozenset(self._registry.files()))
+            self._plans[key] = make_plan(self._registry.sources, self.queries.values(), types, options, known)
+        return self._plans[key]
 
     def _check_queries(self) -> None:
         if not self.queries:
@@ -321,7 +328,8 @@ class Loom:
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
-        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
+        plan = self._plan(options, reads_files=placement != "executors")
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -329,6 +337,7 @@ class Loom:
             plan,
             frames,
             self._registry.current_versions(),
+            self._registry.files(),
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
