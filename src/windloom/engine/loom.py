@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
@@ -212,11 +211,9 @@ class Loom:
         key = options, reads_files
         if key not in self._plans:
             self._check_queries()
-            types = self._registry.types()
-            known = self._learned.known
-            if reads_files and known.ongoing is None:
-                known = replace(known, files=frozenset(self._registry.files()))
-            self._plans[key] = make_plan(self._registry.sources, self.queries.values(), types, options, known)
+            types, sources = self._registry.types(), self._registry.sources
+            known = self._learned.known_with(self._registry.files() if reads_files else ())
+            self._plans[key] = make_plan(sources, self.queries.values(), types, options, known)
         return self._plans[key]
 
     def _check_queries(self) -> None:
@@ -331,7 +328,6 @@ class Loom:
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         plan = self._plan(options, reads_files=placement != "executors")
         frames = self._registry.frames(plan)
-        planned = perf_counter() - begun
         results = run_batch(
             self.spark,
             plan,
@@ -341,7 +337,7 @@ class Loom:
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
-            planning_seconds=planned,
+            planning_seconds=perf_counter() - begun,
             progress=say,
         )
         results.tables = dict(self._tables)
@@ -472,11 +468,9 @@ class Loom:
         The plan with it and the plan without it are predicted; neither runs.
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
-        name = unused_name(self.queries)
-        query = self._registry.bind(name, text)
+        query = self._registry.bind(unused_name(self.queries), text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
-        types = self._registry.types()
-        sources = self._registry.sources
+        types, sources = self._registry.types(), self._registry.sources
         after = make_plan(sources, [*self.queries.values(), query], types, options, self._learned.known)
         return compare_plans(before, after, query, self._learned.known.in_force())
 

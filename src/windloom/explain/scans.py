@@ -159,8 +159,8 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
         "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
     }
     if isinstance(scan, WovenScan):
-        reader = "Spark" if scan.local is None else "driver"
-        return {**about, "columns": [column.sql for column in scan.columns], "reader": reader}
+        read_by = {} if scan.local is None else {"read_by": "driver"}
+        return {**about, **read_by, "columns": [column.sql for column in scan.columns]}
     return {
         **about,
         "group_by": [part.sql for part in scan.group_by],
