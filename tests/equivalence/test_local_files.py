@@ -22,6 +22,8 @@ from support.trades import settings
 from windloom import Loom, WindloomError
 from windloom.plan.scans import WovenScan
 from windloom.spark.intake import take
+from windloom.spark.intake.files import file_tuples
+from windloom.spark.intake.projection import projected
 from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ _AGGREGATES = [
     "count(*) FILTER (WHERE a <> 0 AND b / a > 1)",
     "bool_or(p)",
 ]
+
+
+COUNTED = "SELECT count(*) AS n, max(a) AS a FROM events [TUMBLE 10 seconds]"
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +143,36 @@ def test_all_aggregates_are_read_without_a_job(spark: SparkSession, files: Path,
     check(loom, frame)
 
 
+def test_projected_tuples_are_those_of_spark(spark: SparkSession, files: Path) -> None:
+    """Bit for bit, hashes and signatures included."""
+    frame = spark.read.parquet(str(files))
+    texts = [f"SELECT s, {aggregate} AS c FROM events [TUMBLE 10 seconds] GROUP BY s" for aggregate in _AGGREGATES]
+    wheres = ["s IN ('a', 'b')", "a <> 0 AND b / a > 1", "x > 1", "NOT (s = 'é' OR p)", "day >= DATE '2024-02-01'"]
+    for where in wheres:
+        guarded = f"SELECT max(b / a) AS c FROM events [TUMBLE 10 seconds] WHERE a > 0 AND ({where})"
+        check_projected(frame, files, guarded, f"{COUNTED} WHERE {where}")
+    check_projected(frame, files, *texts, *(f"{COUNTED} WHERE {where}" for where in wheres))
+
+
+def check_projected(frame: DataFrame, files: Path, *texts: str) -> None:
+    loom = loom_of(frame, *texts)
+    (scan,) = loom.plan(intake="woven").scans
+    assert isinstance(scan, WovenScan)
+    assert scan.local is not None
+    stream = loom.streams["events"]
+    ours = pa.concat_tables(file_tuples(scan, stream, sorted(map(str, files.iterdir()))))
+    theirs = projected(scan, stream, frame).toArrow()
+    assert ours.column_names == theirs.column_names
+    assert tuple_bag(ours) == tuple_bag(theirs)
+
+
+def tuple_bag(table: pa.Table) -> list[str]:
+    """Rows as text, which tells NaN and -0.0 apart, in one order."""
+    plain = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in table.columns]
+    instants = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in plain]
+    return sorted(map(repr, zip(*(column.to_pylist() for column in instants), strict=True)))
+
+
 def test_portions_are_merged(
     spark: SparkSession, files: Path, read: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,9 +183,6 @@ def test_portions_are_merged(
     frame = spark.read.parquet(str(files))
     check(loom_of(frame, "SELECT s, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY s"), frame)
     assert read == [True]
-
-
-COUNTED = "SELECT count(*) AS n, max(a) AS a FROM events [TUMBLE 10 seconds]"
 
 
 def test_times_may_be_whole_numbers_and_unknown(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:
