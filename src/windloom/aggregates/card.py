@@ -82,6 +82,14 @@ class Card(ABC):
         """The SQL that the woven intake projects instead of the argument, which has this type."""
         return argument
 
+    def weaves_arrow(self, kind: DataType) -> bool:
+        """Whether `woven_arrow` gives what `woven_sql` does, of arguments of this type."""
+        return False
+
+    def woven_arrow(self, argument: pa.Array) -> pa.Array:
+        """What `woven_sql` projects, made without Spark from the values of the argument."""
+        raise NotImplementedError
+
     @abstractmethod
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         """Cells made from tuples, equal to what `lift` gives."""

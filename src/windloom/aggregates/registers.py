@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windloom.aggregates.arrow import as_integers
 from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import counted
 from windloom.aggregates.listed import Listed, ListRule
 from windloom.kernels.compiling.memory import new_array
 from windloom.kernels.families.algebra import REGISTERS, Family
 from windloom.kernels.lists.cells import Question, Registered
+from windloom.kernels.lists.xxhash import hash_integers, pack_ranks
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, STANDARD_ERROR
+from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, REGISTER_BITS, STANDARD_ERROR
 from windloom.model.approximate import REGISTERS as COUNT
-from windloom.model.types import DataType
+from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 from windloom.weave.lists import largest_ranks
 
@@ -39,6 +41,14 @@ class Registers(ListCard):
         """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
         packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
         return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
+
+    def weaves_arrow(self, kind: DataType) -> bool:
+        return kind.kind is TypeKind.INTEGER
+
+    def woven_arrow(self, argument: pa.Array) -> pa.Array:
+        values, is_long = as_integers(argument), argument.type == pa.int64()
+        packed = pack_ranks(hash_integers(values, is_long=is_long), REGISTER_BITS, PACKED_RANK_BITS)
+        return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked

@@ -32,6 +32,7 @@ from windloom.spark.intake.driver_jobs import SparkBatchJobs
 from windloom.spark.intake.take import TooLargeError
 from windloom.spark.placement import check_placement, driver_bytes, inputs_are_small
 from windloom.spark.relations.jobs import SparkRelationJobs
+from windloom.spark.sources.local_files import LocalFiles
 
 
 def run_batch(
@@ -39,6 +40,7 @@ def run_batch(
     plan: Plan,
     frames: Mapping[str, DataFrame],
     versions: Mapping[str, Callable[[], DataFrame]],
+    files: Mapping[str, LocalFiles],
     *,
     placement: str,
     shards: int | None,
@@ -53,7 +55,7 @@ def run_batch(
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
-        run = _Run(spark, plan, frames, relations, tables, store, planning_seconds, progress)
+        run = _Run(spark, plan, frames, files, relations, tables, store, planning_seconds, progress)
         if placement != "executors":
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
             try:
@@ -70,6 +72,7 @@ class _Run:
     spark: SparkSession
     plan: Plan
     frames: Mapping[str, DataFrame]
+    files: Mapping[str, LocalFiles]
     relations: Relations
     tables: AnswerTables
     store: ParquetStore | None
@@ -84,9 +87,9 @@ class _Run:
             if self.store is not None:
                 self.progress(f"{rows:,} rows written")
 
-        self.progress("taking in tuples with Spark")
+        self.progress("taking in tuples")
         held = HeldAnswers()
-        jobs = SparkBatchJobs(limit)
+        jobs = SparkBatchJobs(limit, self.files)
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
         ran = self._loop(placement, held, Listeners(stepped, made)).run_whole(self.frames)
         seconds = ran.progress.seconds

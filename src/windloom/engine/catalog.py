@@ -34,6 +34,7 @@ from windloom.spark.frames import (
     is_function,
     joined_frame,
 )
+from windloom.spark.sources.local_files import LocalFiles
 
 
 class Registry:
@@ -47,6 +48,7 @@ class Registry:
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
+        self._files: dict[str, LocalFiles | None] = {}  # what is known of streams that were asked for
         self._types: dict[ExpressionKey, DataType] = {}
         # Aliases and sources, by the name of what several sources are joined into, on which expressions are evaluated.
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -201,6 +203,13 @@ class Registry:
                 )
         self.check_versions(planned_relation.name for planned_relation in plan.relations)
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
+
+    def files(self) -> dict[str, LocalFiles]:
+        """The files of streams that the driver can read itself, by name of the stream."""
+        for name, frame in self._frames.items():
+            if name not in self._files:
+                self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
+        return {name: found for name, found in self._files.items() if found is not None}
 
     def check_versions(self, relations: Iterable[str]) -> None:
         """Refuses relations without data."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from windloom.durable import Checkpoint
 from windloom.durable.checkpoint import LEAST_COMMITS
 from windloom.engine.results import Results
@@ -27,6 +30,10 @@ class Learned:
     @property
     def known(self) -> Known:
         return Known(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
+
+    def known_with(self, files: Iterable[str]) -> Known:
+        """The same, with the names of streams whose files the driver can read itself; a running stream has none."""
+        return self.known if self.ongoing is not None else replace(self.known, files=frozenset(files))
 
     def add(self, results: Results) -> bool:
         """Keeps rates and groups as a run observed them, and the sizes of relations; says whether that is new."""

@@ -70,7 +70,7 @@ class Loom:
             )
         self._spark = spark
         self._registry = Registry(lambda: self.spark)
-        self._plans: dict[PlanOptions, Plan] = {}
+        self._plans: dict[tuple[PlanOptions, bool], Plan] = {}
         self._last: Results | None = None
         self._learned = Learned()
         self._tables: dict[str, WideTable] = {}
@@ -204,13 +204,17 @@ class Loom:
         fold: str = "auto",
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
-        if options not in self._plans:
+        return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
+
+    def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
+        """Without `reads_files`, Spark reads all data."""
+        key = options, reads_files
+        if key not in self._plans:
             self._check_queries()
-            types = self._registry.types()
-            sources = self._registry.sources
-            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._learned.known)
-        return self._plans[options]
+            types, sources = self._registry.types(), self._registry.sources
+            known = self._learned.known_with(self._registry.files() if reads_files else ())
+            self._plans[key] = make_plan(sources, self.queries.values(), types, options, known)
+        return self._plans[key]
 
     def _check_queries(self) -> None:
         if not self.queries:
@@ -321,18 +325,19 @@ class Loom:
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
-        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
+        plan = self._plan(options, reads_files=placement != "executors")
         frames = self._registry.frames(plan)
-        planned = perf_counter() - begun
         results = run_batch(
             self.spark,
             plan,
             frames,
             self._registry.current_versions(),
+            self._registry.files(),
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
-            planning_seconds=planned,
+            planning_seconds=perf_counter() - begun,
             progress=say,
         )
         results.tables = dict(self._tables)
@@ -463,11 +468,9 @@ class Loom:
         The plan with it and the plan without it are predicted; neither runs.
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
-        name = unused_name(self.queries)
-        query = self._registry.bind(name, text)
+        query = self._registry.bind(unused_name(self.queries), text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
-        types = self._registry.types()
-        sources = self._registry.sources
+        types, sources = self._registry.types(), self._registry.sources
         after = make_plan(sources, [*self.queries.values(), query], types, options, self._learned.known)
         return compare_plans(before, after, query, self._learned.known.in_force())
 

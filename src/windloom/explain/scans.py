@@ -50,7 +50,10 @@ def scan_way(scan: Scan) -> str:
 
 def intake_text(scan: Scan) -> str:
     """How tuples become partials, and why in this way."""
-    who = "Spark aggregates" if isinstance(scan, NativeScan) else "Spark projects, kernels aggregate"
+    if isinstance(scan, NativeScan):
+        who = "Spark aggregates"
+    else:
+        who = f"{'Spark projects' if scan.local is None else 'the driver reads the files'}, kernels aggregate"
     way = f"{scan_way(scan)}: {who}"
     return f"{way} ({scan.why})" if scan.why else way
 
@@ -160,7 +163,8 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
         "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
     }
     if isinstance(scan, WovenScan):
-        return {**about, "columns": [column.sql for column in scan.columns]}
+        read_by = {} if scan.local is None else {"read_by": "driver"}
+        return {**about, **read_by, "columns": [column.sql for column in scan.columns]}
     return {
         **about,
         "group_by": [expression.sql for expression in scan.group_by],

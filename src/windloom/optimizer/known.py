@@ -36,13 +36,15 @@ LEAST = 1e-6
 class Known:
     """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round.
 
-    `versions` are those of relations that were last seen.
+    `versions` are those of relations that were last seen. `files` names the streams whose files the driver can read
+    itself.
     """
 
     constants: Constants | None = None
     estimates: Estimates = field(default_factory=Estimates)
     ongoing: Ongoing | None = None
     versions: Mapping[str, Version] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
 
     def in_force(self) -> Constants:
         return self.constants or load_constants()

@@ -137,7 +137,9 @@ def make_plan(
     return Plan(
         read,
         tuple(sets),
-        choose_scans((*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores),
+        choose_scans(
+            (*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores, known.files
+        ),
         tuple(shapes),
         joins,
         options.strategy,

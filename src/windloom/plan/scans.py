@@ -6,12 +6,14 @@ A *native* scan is one `groupBy` of Spark: its partials, by slice, signature and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.types import BIGINT, DataType
 from windloom.model.windows import Window
+from windloom.plan.local import LocalProjection
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 from windloom.weave.cut import Read
@@ -102,11 +104,20 @@ class Projected:
 
     `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
     for others. An expression may fail on tuples that a predicate or a FILTER excludes. None: the SQL is
-    evaluated for every tuple.
+    evaluated for every tuple. `component` is set if its card projects something else than its argument.
     """
 
     sql: str
     guards: tuple[Bits, ...] | None = None
+    component: PlannedComponent | None = field(default=None, compare=False)
+
+    def guarded_sql(self, predicates: Sequence[Expression], sql: str | None = None) -> str:
+        """The SQL, or another one, evaluated where it is asked for; `predicates` are those of the signature."""
+        sql = self.sql if sql is None else sql
+        if self.guards is None:
+            return sql
+        satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in self.guards)
+        return f"CASE WHEN {satisfied} THEN {sql} END"
 
 
 #: Finer cells are rolled up if they are this many times fewer than the tuples.
@@ -151,7 +162,8 @@ class WovenScan:
     `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
     `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
     told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
-    cells, or whichever of the two are smaller. `kept` is set if the stream has a store.
+    cells, or whichever of the two are smaller. `kept` is set if the stream has a store. `local` is set if the driver
+    may read the stream's files and project their tuples itself; Spark does where that is not possible after all.
     """
 
     number: int
@@ -164,6 +176,7 @@ class WovenScan:
     why: str = field(default="", compare=False)  # it was chosen
     log: str = "smaller"
     kept: Kept | None = None
+    local: LocalProjection | None = field(default=None, compare=False)
 
 
 Scan = NativeScan | WovenScan

@@ -46,20 +46,27 @@ class Ranked:
 
 
 class Column:
-    """One column of a block. Tuples without a value have an undefined number, key or rank."""
+    """One column of a block. Tuples without a value have an undefined number, key or rank.
+
+    A column with a dictionary has one for all its chunks.
+    """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        self.type = _plain(column.type)
-        self.column = column if column.type == self.type else column.cast(self.type)
+        self._given = column
+        self.type = _plain(column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
         self.lock = RLock()
 
     def __len__(self) -> int:
-        return len(self.column)
+        return len(self._given)
+
+    @once
+    def column(self) -> pa.ChunkedArray:
+        return self._given if self._given.type == self.type else self._given.cast(self.type)
 
     @once
     def valid(self) -> Mask | None:
         """Which tuples have a value; None if all of them do."""
-        if not self.column.null_count:
+        if not self._given.null_count:
             return None
         return np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in self.column.chunks])
 
@@ -123,6 +130,8 @@ class Column:
     @once
     def coded(self) -> Coded:
         """Codes by which Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
+        if pa.types.is_dictionary(self._given.type) and (given := _given_codes(self._given, self.type)) is not None:
+            return given
         if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
             by_offset = self._by_offset()
             if by_offset is not None:
@@ -201,17 +210,31 @@ def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]
     return out
 
 
+def _given_codes(column: pa.ChunkedArray, kind: pa.DataType) -> Coded | None:
+    """The codes that a column came with, if they are such as we make: strings, each once, and no NULL."""
+    if not len(column) or column.null_count or not pa.types.is_string(kind):
+        return None
+    dictionary = column.chunk(0).dictionary.cast(kind)
+    if dictionary.null_count or len(dictionary.unique()) != len(dictionary):
+        return None
+    return Coded(_filled_codes(column), dictionary)
+
+
 def _encoded(column: pa.ChunkedArray) -> Coded:
     if not column.num_chunks or not len(column):
         return Coded(np.empty(0, np.int32), pa.array([], column.type))
     # Arrow gives all chunks of a column one dictionary.
     encoded = column.dictionary_encode(null_encoding="encode")
-    codes = np.empty(len(column), np.int32)
+    return Coded(_filled_codes(encoded), encoded.chunk(0).dictionary)
+
+
+def _filled_codes(encoded: pa.ChunkedArray) -> Codes:
+    codes = np.empty(len(encoded), np.int32)
     begin = 0
     for chunk in encoded.chunks:
         codes[begin : begin + len(chunk)] = chunk.indices.to_numpy(zero_copy_only=False)
         begin += len(chunk)
-    return Coded(codes, encoded.chunk(0).dictionary)
+    return codes
 
 
 @compiled

@@ -211,3 +211,22 @@ def test_a_column_of_no_tuples_is_empty(name: str) -> None:
         assert column.valid is None
         assert len(column) == len(column.keys) == len(column.coded.codes) == len(column.ranked.order) == 0
         assert len(column.coded.dictionary) == len(column.ranked.dictionary) == 0
+
+
+@pytest.mark.parametrize("values", [["b", "", "ä", "b", "z"], ["b", None, "b"], [None, None]])
+def test_a_column_with_a_dictionary_is_like_one_without(values: list[Any]) -> None:
+    plain = pa.chunked_array([pa.array(values[:2], pa.string()), pa.array(values[2:], pa.string())])
+    with_dictionary, without = Column(plain.dictionary_encode()), Column(plain)
+    assert with_dictionary.type == without.type
+    for column in (with_dictionary, without):
+        coded, ranked = column.coded, column.ranked
+        assert coded.dictionary.take(pa.array(coded.codes)).to_pylist() == values
+        assert ranked.dictionary.to_pylist() == sorted({value for value in values if value is not None})
+    assert with_dictionary.ranked.order.tolist() == without.ranked.order.tolist()
+    assert (with_dictionary.valid is None) == (without.valid is None)
+
+
+def test_a_dictionary_that_has_a_value_twice_is_made_anew() -> None:
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["a", "b", "a"]))
+    coded = Column(pa.chunked_array([twice])).coded
+    assert coded.codes[0] == coded.codes[2] != coded.codes[1]

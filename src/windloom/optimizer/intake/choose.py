@@ -6,7 +6,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windloom.errors import WindloomError, near_names
@@ -14,10 +14,12 @@ from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
+from windloom.optimizer.intake.local import local_projection
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import keeping_of, woven_scan
 from windloom.plan.choices import Choices
+from windloom.plan.local import LocalProjection
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import NativeScan, Scan, WovenScan
@@ -44,11 +46,13 @@ def choose_scans(
     early: Mapping[int, bool] | None = None,
     rows: Sequence[PlannedRows] = (),
     stores: Sequence[Store] = (),
+    files: Collection[str] = (),
 ) -> tuple[Scan, ...]:
     """The scans that feed all sets that can have tuples, and all stores.
 
     `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
     choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
+    `files` names streams whose files the driver can read itself.
     """
     found: list[Scan] = []
     for stream in streams:
@@ -80,7 +84,8 @@ def choose_scans(
                         for partial_set in timed
                         if partial_set.text in told
                     }
-                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
+                reads = stream.name in files
+                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded, reads_files=reads)
             if given is not None:
                 log = given.options_of("log").get(stream.name)
                 scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
@@ -132,6 +137,8 @@ def _timed(
     early: Mapping[int, bool],
     constants: Constants,
     recorded: str | None,
+    *,
+    reads_files: bool,
 ) -> list[Scan]:
     """One scan for all sets or, if some are early and some are late, one for each sort."""
     native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
@@ -144,7 +151,7 @@ def _timed(
     free = [partial_set for partial_set in sets if partial_set.number not in early]
     late = [partial_set for partial_set in sets if early.get(partial_set.number) is False]
     if not native and not late:
-        return [_alike(number, stream, sets, watched, way, constants, recorded)]
+        return [_alike(number, stream, sets, watched, way, constants, recorded, reads_files=reads_files)]
     way = recorded or way
     if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
         raise _not_native(stream, obstacle)
@@ -169,14 +176,19 @@ def _alike(
     way: str,
     constants: Constants,
     recorded: str | None,
+    *,
+    reads_files: bool,
 ) -> Scan:
     """One scan for all sets, in the way that was recorded, or else asked for, or else is predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
+    woven = woven_scan(number, sets, watched)
+    if reads_files and isinstance(local := local_projection(woven, stream), LocalProjection):
+        woven = replace(woven, local=local)
     if obstacle is not None:
-        return woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle)
-    woven, native = woven_scan(number, sets, watched), native_scan(number, sets)
+        return replace(woven, why="asked for" if way == "woven" else obstacle)
+    native = native_scan(number, sets)
     if way != "auto":
         return replace(native if chosen == "native" else woven, why="asked for")
     rate = scanned_rate(sets)

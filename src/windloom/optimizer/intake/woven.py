@@ -128,19 +128,22 @@ class _Columns:
         self._places: dict[str, int] = {}
         self._readers: list[set[Bits]] = []
         self._is_plain: list[bool] = []
+        self._made_by: list[PlannedComponent | None] = []
 
-    def place(self, expression: Expression, bits: tuple[int | None, ...], sql: str | None = None) -> int:
-        """The place of the column; `sql` is projected instead of the expression."""
-        place = self._places.setdefault(expression.sql if sql is None else sql, len(self._places))
+    def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
+        """The place of the column, of which the card of `part` may project something else."""
+        sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
+        place = self._places.setdefault(sql, len(self._places))
         if place == len(self._readers):
             self._readers.append(set())
             self._is_plain.append(expression.column is not None)
+            self._made_by.append(None if sql == expression.sql else part)
         self._readers[place].add(tuple(sorted({bit for bit in bits if bit is not None})))
         return place
 
     def projected(self) -> tuple[Projected, ...]:
-        found = zip(self._places, self._readers, self._is_plain, strict=True)
-        return tuple(Projected(sql, _guards(readers, is_plain)) for sql, readers, is_plain in found)
+        found = zip(self._places, self._readers, self._is_plain, self._made_by, strict=True)
+        return tuple(Projected(sql, _guards(readers, is_plain), part) for sql, readers, is_plain, part in found)
 
 
 def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
@@ -202,9 +205,7 @@ def _read(planned: PlannedComponent, bit: int | None, filters: Mapping[str, int]
     if component.argument is None:
         return Read(filter=condition)
     bits = (bit, condition)
-    argument = columns.place(
-        component.argument, bits, planned.card.woven_sql(component.argument.sql, planned.argument_type)
-    )
+    argument = columns.place(component.argument, bits, planned)
     if component.by is not None:
         return Read(argument, columns.place(component.by, bits), condition)
     return Read(argument, TICK if component.kind in planned.card.by_tick else None, condition)

@@ -58,3 +58,10 @@ def unchanged(node: Node) -> Node:
 def _fits(value: Decimal, kind: DataType) -> bool:
     scaled = Fraction(value) * Fraction(10) ** kind.scale
     return scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= kind.precision
+
+
+def read_by(node: Node) -> set[str]:
+    """The columns that an expression reads."""
+    if node.op == "read":
+        return {node.value}
+    return set().union(*map(read_by, node.operands))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,12 +20,14 @@ from windloom.rounds.rows.near import near_blocks
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import timed_streams
+from windloom.spark.answers.finish import has_usual_meaning
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
 from windloom.spark.placement import driver_bytes
 from windloom.spark.rows.batch import batch_views
 from windloom.spark.rows.job import TupleViews, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
+from windloom.spark.sources.local_files import LocalFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,13 @@ class SparkRowJobs:
 
 @dataclass(frozen=True, slots=True)
 class SparkBatchJobs:
-    """The Spark jobs of a batch run: all tuples are there, none is late. Cells beyond `limit` bytes are too large."""
+    """The Spark jobs of a batch run: all tuples are there, none is late. Cells beyond `limit` bytes are too large.
+
+    `files` are those of streams, by name, that the driver may read without Spark.
+    """
 
     limit: int | None
+    files: Mapping[str, LocalFiles] = field(default_factory=dict)
 
     def take_in(
         self,
@@ -118,7 +124,11 @@ class SparkBatchJobs:
         state: State,
         keeper: TupleKeeper | None = None,
     ) -> TakenIn:
-        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit)
+        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit, files=self._paths)
+
+    def _paths(self, stream: str) -> list[str] | None:
+        found = self.files.get(stream)
+        return found.paths() if found is not None and has_usual_meaning(found.frame.sparkSession) else None
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]

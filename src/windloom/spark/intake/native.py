@@ -21,7 +21,7 @@ from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, Reg
 from windloom.weave.tuples import SIGNATURE_BITS
 
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 def tick_sql(stream: Stream) -> str:
@@ -32,7 +32,7 @@ def tick_sql(stream: Stream) -> str:
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:
             ticks = INTEGER_UNITS[stream.time_unit or "us"]
-            first, last = _FIRST_SECOND * TICKS_PER_SECOND // ticks, _LAST_SECOND * TICKS_PER_SECOND // ticks
+            first, last = FIRST_SECOND * TICKS_PER_SECOND // ticks, LAST_SECOND * TICKS_PER_SECOND // ticks
             # Not BETWEEN: Spark's window() would treat its two copies of one expression as two different windows.
             in_range = f"CAST({column} AS BIGINT) >= {first}L AND CAST({column} AS BIGINT) <= {last}L"
             return f"CASE WHEN {in_range} THEN CAST({column} AS BIGINT) * {ticks}L END"

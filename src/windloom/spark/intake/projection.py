@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 
-from windloom.model.expression import Expression
 from windloom.model.stream import Stream
-from windloom.plan.scans import Projected, WovenScan
+from windloom.plan.scans import WovenScan
 from windloom.spark.intake.native import signature_sql, tick_sql
 from windloom.spark.intake.positions import POSITION
 
@@ -26,16 +23,9 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
         f"{tick} AS tick",
         *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
         *(f"{word} AS s{i}" for i, word in enumerate(words)),
-        *(f"{_column_sql(column, signature.predicates)} AS x{i}" for i, column in enumerate(scan.columns)),
+        *(f"{column.guarded_sql(signature.predicates)} AS x{i}" for i, column in enumerate(scan.columns)),
     )
     if signature.only_signed:
         wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(signature.wanting_bits) if bits]
         found = found.where(" OR ".join(["tick IS NULL", *wanted]))
     return found
-
-
-def _column_sql(projected: Projected, predicates: Sequence[Expression]) -> str:
-    if projected.guards is None:
-        return projected.sql
-    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in projected.guards)
-    return f"CASE WHEN {satisfied} THEN {projected.sql} END"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -17,9 +17,11 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before
+from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
+from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.native import slice_starts, tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
@@ -93,13 +95,14 @@ def take_in(
     skip_untimed: bool = False,
     limit: int | None = None,
     keeper: TupleKeeper | None = None,
+    files: Callable[[str], Sequence[str] | None] = lambda stream: None,
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
     usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
-    tuples of scans that keep them.
+    tuples of scans that keep them. `files` gives those that a stream consists of, where they may be read without Spark.
     """
     timed = list(timed)
     known = {stream.name: stream for stream in (*plan.streams, *timed)}
@@ -119,11 +122,12 @@ def take_in(
             found.clock = Clock(stream)
         frame = _watched(frames, scan.stream, found.clock)
         own = before.get(scan.stream, ON_TIME)
-        for part in _scanned(plan, scan, stream, frame, own, found, keeper):
-            parts.append(part)
-            size += sum(cells.nbytes for cells in part.cells.values())
-            if limit is not None and size > limit:
-                raise TooLargeError(stream.name, size, limit)
+        paths = files(scan.stream) if _may_be_local(scan, found) else None
+        made = None if paths is None else _from_files(plan, scan, stream, paths, own, found, size, limit)
+        if made is None:
+            made = _within(stream, _scanned(plan, scan, stream, frame, own, found, keeper), size, limit)
+        parts += made
+        size += sum(map(_size, made))
         if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
             _refuse_untimed(stream, ticks[base], skip_untimed)
@@ -148,6 +152,45 @@ def take_in(
         tuples,
         counted_events(plan, taken.scanned, ticks),
     )
+
+
+def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None) -> list[Taken]:
+    """The parts, unless their cells become too large with those of `size` bytes that there are already."""
+    made = []
+    for part in parts:
+        made.append(part)
+        size += _size(part)
+        if limit is not None and size > limit:
+            raise TooLargeError(stream.name, size, limit)
+    return made
+
+
+def _size(part: Taken) -> int:
+    return sum(cells.nbytes for cells in part.cells.values())
+
+
+def _may_be_local(scan: Scan, found: _Found) -> bool:
+    """A clock, which tells of tuples that no query wants, is Spark's."""
+    return isinstance(scan, WovenScan) and scan.local is not None and found.clock is None
+
+
+def _from_files(
+    plan: Plan,
+    scan: Scan,
+    stream: Stream,
+    paths: Sequence[str],
+    before: Before,
+    found: _Found,
+    size: int,
+    limit: int | None,
+) -> list[Taken] | None:
+    """What a scan takes in from files without Spark; None if only Spark can read them."""
+    assert isinstance(scan, WovenScan)
+    try:
+        return _within(stream, _woven(plan, scan, file_tuples(scan, stream, paths), before, found), size, limit)
+    except DeclinedError:
+        found.ticks, found.portions, found.table = Ticks(), 0, None
+        return None
 
 
 def _refuse_untimed(stream: Stream, ticks: Ticks, skip_untimed: bool) -> None:
@@ -217,7 +260,19 @@ def _scanned(
             found.ticks += ticks
             yield take_partials(plan, scan, table, before)
         return
-    for table in collected(projected(scan, stream, frame), what, found.fetched):
+    tables = collected(projected(scan, stream, frame), what, found.fetched)
+    yield from _woven(plan, scan, tables, before, found, keeper)
+
+
+def _woven(
+    plan: Plan,
+    scan: WovenScan,
+    tables: Iterable[pa.Table],
+    before: Before,
+    found: _Found,
+    keeper: TupleKeeper | None = None,
+) -> Iterator[Taken]:
+    for table in tables:
         table, ticks = timed_tuples(table)
         found.ticks += ticks
         found.portions += 1

@@ -1,0 +1,29 @@
+"""A projection that needs no Spark: the expressions of a woven scan with their types, for Arrow columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windloom.aggregates.planned import PlannedComponent
+
+if TYPE_CHECKING:  # its package knows the physical plan, which knows scans
+    from windloom.plan.expressions.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class LocalColumn:
+    """One projected column. With `component`, its card makes the column from the value of the expression."""
+
+    node: Node
+    component: PlannedComponent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProjection:
+    """What a woven scan projects; `reads` are the columns of the stream that are needed, the time included."""
+
+    reads: tuple[str, ...]
+    where: Node | None
+    predicates: tuple[Node, ...]
+    columns: tuple[LocalColumn, ...]

@@ -1,0 +1,95 @@
+"""The projection of a woven scan, evaluated on Arrow columns: what Spark would project, or declined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.plan.expressions.node import Node, read_by
+from windloom.plan.local import LocalColumn, LocalProjection
+from windloom.plan.scans import Signature
+from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
+from windloom.rounds.evaluate.values import DeclinedError
+from windloom.weave.tuples import SIGNATURE_BITS
+
+Mask = NDArray[np.bool_]
+
+
+def project_tuples(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
+    """`tick`, `s0…` (the signature), `x0…`: the columns of `spark.intake.projection`, of tuples that are wanted.
+
+    Tuples without a tick are always wanted. Raises DeclinedError if Spark may refuse a tuple.
+    """
+    try:
+        return _projected(local, signature, table, tick)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # an overflow, or a decimal that does not fit
+        raise DeclinedError(str(error)) from None
+
+
+def _projected(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
+    if local.where is not None:
+        kept = pa.array(_holds(local.where, Rows(table)) | _untimed(tick))
+        table, tick = table.filter(kept), tick.filter(kept)
+    rows = Rows(table)
+    words = _words(local.predicates, signature.words, rows)
+    arrays = [tick, *map(pa.array, words), *(_column(column, rows) for column in local.columns)]
+    names = ["tick", *(f"s{i}" for i in range(len(words))), *(f"x{i}" for i in range(len(local.columns)))]
+    found = pa.Table.from_arrays(arrays, names)
+    if not signature.only_signed:
+        return found
+    wanted = _untimed(tick)
+    for word, bits in zip(words, signature.wanting_bits, strict=True):
+        wanted |= (word & bits) != 0
+    return found if wanted.all() else found.filter(pa.array(wanted))
+
+
+def _words(predicates: tuple[Node, ...], count: int, rows: Rows) -> list[NDArray[np.int64]]:
+    words = [np.zeros(rows.table.num_rows, np.int64) for _ in range(count)]
+    for bit, predicate in enumerate(predicates):
+        words[bit // SIGNATURE_BITS] |= _holds(predicate, rows) * np.int64(1 << bit % SIGNATURE_BITS)
+    return words
+
+
+def _holds(node: Node, rows: Rows) -> Mask:
+    """Where a condition is TRUE."""
+    if node.op in ("and", "or") and not may_refuse(node.operands[1]):
+        left, right = (_holds(operand, rows) for operand in node.operands)
+        return left & right if node.op == "and" else left | right
+    if (coded := _only_coded(node, rows)) is not None:
+        # Once per distinct value, not once per tuple.
+        of_values = _holds(node, Rows(pa.table({coded[0]: coded[1].dictionary})))
+        found: Mask = of_values[coded[1].indices.to_numpy()]
+        return found
+    value = evaluate(node, rows)
+    if isinstance(value, pa.Scalar):
+        return np.full(rows.table.num_rows, bool(value.as_py()))
+    mask: Mask = (pc.fill_null(value, False) if value.null_count else value).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _only_coded(node: Node, rows: Rows) -> tuple[str, pa.DictionaryArray] | None:
+    """The column that an expression reads, if it is only one and has a dictionary, and no NULL."""
+    names = read_by(node)
+    if len(names) != 1:
+        return None
+    column = rows.table[next(iter(names))]
+    if not pa.types.is_dictionary(column.type) or column.num_chunks != 1 or column.null_count:
+        return None
+    return next(iter(names)), column.chunk(0)
+
+
+def _untimed(tick: pa.Array) -> Mask:
+    mask: Mask = np.array(tick.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return mask
+
+
+def _column(column: LocalColumn, rows: Rows) -> pa.Array | pa.ChunkedArray:
+    node = column.node
+    if node.op == "read" and column.component is None:
+        return rows.table[node.value]  # as it is, with its dictionary
+    value = evaluate(node, rows)
+    found = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
+    return found if column.component is None else column.component.card.woven_arrow(found)

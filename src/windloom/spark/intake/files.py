@@ -1,0 +1,124 @@
+"""Takes tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
+
+Whatever may differ from what Spark would read is declined, and Spark reads instead: types other than those of the
+frame, columns that some file lacks, dates before 1900, a value that Spark would refuse.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windloom.aggregates.arrow import arrow_type, as_array
+from windloom.model.stream import Stream
+from windloom.model.time import INTEGER_UNITS
+from windloom.model.types import DataType, TypeKind
+from windloom.plan.local import LocalProjection
+from windloom.plan.scans import WovenScan
+from windloom.rounds.evaluate import DeclinedError
+from windloom.rounds.evaluate.tuples import project_tuples
+from windloom.spark.intake.collect import PORTION_BYTES
+from windloom.spark.intake.native import FIRST_SECOND, LAST_SECOND
+
+#: Row groups are read together up to so many rows.
+UNIT_ROWS = 1 << 18
+#: Before 1900, files may hold dates and times of another calendar.
+_FIRST_DAY, _FIRST_MICRO = -25_567, -25_567 * 86_400_000_000
+#: Spark writes it into files with dates of the Julian calendar.
+_JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Consecutive row groups of a file."""
+
+    path: str
+    groups: tuple[int, ...]
+    rows: int
+
+
+def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterator[pa.Table]:
+    """The projected tuples of all files, in portions; raises DeclinedError where Spark must read them."""
+    local = scan.local
+    assert local is not None
+    width = 8 * (1 + scan.signature.words + len(local.columns))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            units = [unit for found in pool.map(lambda path: _units(path, local, stream), paths) for unit in found]
+            if not units:
+                raise DeclinedError("files without tuples")
+            first = 0
+            while first < len(units):
+                last, rows = first, 0
+                while last < len(units) and (last == first or (rows + units[last].rows) * width <= PORTION_BYTES):
+                    rows += units[last].rows
+                    last += 1
+                tables = list(pool.map(lambda unit: _read(unit, scan, local, stream), units[first:last]))
+                yield pa.concat_tables(tables).unify_dictionaries()
+                first = last
+        except (OSError, pa.ArrowException) as error:  # Spark says in its own words what is wrong with a file
+            raise DeclinedError(str(error)) from None
+
+
+def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:
+    metadata = pq.read_metadata(path, memory_map=True)
+    schema = metadata.schema.to_arrow_schema()
+    lowered = [name.lower() for name in schema.names]
+    for name in local.reads:
+        if "." in name or lowered.count(name.lower()) != 1 or name not in schema.names:
+            raise DeclinedError(f"column '{name}' is not found in '{path}'")
+        if not _is_kind(schema.field(name).type, stream.columns[name]):
+            raise DeclinedError(f"column '{name}' of '{path}' is of type {schema.field(name).type}")
+    if any(key in (metadata.metadata or {}) for key in _JULIAN):
+        raise DeclinedError(f"'{path}' may hold dates of the Julian calendar")
+    units: list[_Unit] = []
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= UNIT_ROWS or group == metadata.num_row_groups - 1:
+            units.append(_Unit(path, tuple(groups), rows))
+            groups, rows = [], 0
+    return units
+
+
+def _is_kind(found: pa.DataType, kind: DataType) -> bool:
+    if kind.kind is TypeKind.TIMESTAMP:
+        return bool(pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None)
+    return bool(found == arrow_type(kind))
+
+
+def _read(unit: _Unit, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
+    strings = [name for name in local.reads if stream.columns[name].kind is TypeKind.STRING]
+    file = pq.ParquetFile(unit.path, read_dictionary=strings, memory_map=True)
+    table = file.read_row_groups(list(unit.groups), columns=list(local.reads), use_threads=False)
+    for name in local.reads:
+        _refuse_early(table[name], stream.columns[name])
+    return project_tuples(local, scan.signature, table, _ticks(as_array(table[stream.time]), stream))
+
+
+def _refuse_early(column: pa.ChunkedArray, kind: DataType) -> None:
+    if kind.kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE):
+        first = _FIRST_DAY if kind.kind is TypeKind.DATE else _FIRST_MICRO
+        least = pc.min(column.cast(pa.int32() if kind.kind is TypeKind.DATE else pa.int64())).as_py()
+        if least is not None and least < first:
+            raise DeclinedError("a date before 1900")
+
+
+def _ticks(time: pa.Array, stream: Stream) -> pa.Array:
+    """What `tick_sql` gives."""
+    if stream.columns[stream.time].kind is not TypeKind.INTEGER:
+        return time.view(pa.int64())
+    ticks = INTEGER_UNITS[stream.time_unit or "us"]
+    values = time.cast(pa.int64())
+    first, last = FIRST_SECOND * 1_000_000 // ticks, LAST_SECOND * 1_000_000 // ticks
+    inside = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
+    return pc.multiply(pc.if_else(inside, values, pa.scalar(None, pa.int64())), np.int64(ticks))

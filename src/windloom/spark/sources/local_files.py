@@ -1,0 +1,70 @@
+"""Parquet files of this machine that a frame reads as they are: the driver can read them without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame
+
+_FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+#: Options that do not change what is read.
+_OPTIONS = {"path", "paths"}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The files of a frame that selects columns of Parquet files, and does nothing else."""
+
+    frame: DataFrame
+    location: Any  # Spark's index of the files
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> LocalFiles | None:
+        """None if the frame is anything else, or executors may be on other machines."""
+        try:
+            if not str(frame.sparkSession.sparkContext.master).startswith("local"):
+                return None
+            plan = frame._jdf.queryExecution().analyzed()
+            while _name(plan) == "Project" and _only_selects(plan):
+                plan = plan.child()
+            location = _location(plan)
+        except Exception:  # a remote session does not show its plan
+            return None
+        found = None if location is None else cls(frame, location)
+        return found if found is not None and found.paths() else None
+
+    def paths(self) -> list[str] | None:
+        """The files in Spark's order; None if Spark would not read them now, because it holds the frame itself."""
+        level = self.frame.storageLevel
+        if level.useMemory or level.useDisk:
+            return None
+        jvm: Any = self.frame.sparkSession.sparkContext._jvm
+        # In one call, however many they are; their names are encoded, and hold no blanks.
+        listed = str(jvm.org.apache.hadoop.util.StringUtils.join(" ", self.location.inputFiles()))
+        parts = [urlsplit(address) for address in listed.split(" ") if address]
+        if any(part.scheme != "file" or part.netloc or part.query or part.fragment for part in parts):
+            return None
+        return [unquote(part.path) for part in parts]
+
+
+def _location(plan: Any) -> Any | None:
+    """Where the files are, if the plan is the reading of plain Parquet files."""
+    if _name(plan) != "LogicalRelation" or not plan.catalogTable().isEmpty():
+        return None
+    relation = plan.relation()
+    if _name(relation) != "HadoopFsRelation" or str(relation.fileFormat().getClass().getName()) != _FORMAT:
+        return None
+    options = {str(name).lower() for name in str(relation.options().keys().mkString("\n")).split("\n") if name}
+    is_plain = relation.partitionSchema().length() == 0 and relation.bucketSpec().isEmpty() and options <= _OPTIONS
+    return relation.location() if is_plain else None
+
+
+def _only_selects(project: Any) -> bool:
+    chosen = project.projectList()
+    return all(_name(chosen.apply(i)) == "AttributeReference" for i in range(chosen.length()))
+
+
+def _name(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
