@@ -154,6 +154,16 @@ def test_projected_tuples_are_those_of_spark(spark: SparkSession, files: Path) -
     check_projected(frame, files, *texts, *(f"{COUNTED} WHERE {where}" for where in wheres))
 
 
+def test_times_of_96_bits_are_instants(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    """As Spark itself writes them by default."""
+    whole = pa.concat_tables(map(pq.read_table, sorted(files.iterdir())))
+    pq.write_table(whole, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    frame = spark.read.parquet(str(tmp_path))
+    check_projected(
+        frame, tmp_path, "SELECT ts, max(ts) AS c, count(*) AS n FROM events [TUMBLE 10 seconds] GROUP BY ts"
+    )
+
+
 def check_projected(frame: DataFrame, files: Path, *texts: str) -> None:
     loom = loom_of(frame, *texts)
     (scan,) = loom.plan(intake="woven").scans
