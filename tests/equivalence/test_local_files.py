@@ -186,13 +186,14 @@ def tuple_bag(table: pa.Table) -> list[str]:
 def test_portions_are_merged(
     spark: SparkSession, files: Path, read: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from windloom.spark.intake import files as intake
-
-    monkeypatch.setattr(intake, "PORTION_BYTES", 1 << 12)
-    monkeypatch.setattr(intake, "UNIT_ROWS", 20)
-    frame = spark.read.parquet(str(files))
-    check(loom_of(frame, "SELECT s, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY s"), frame)
-    assert read == [True]
+    monkeypatch.setattr(take, "PORTION_BYTES", 1 << 12)
+    monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
+    monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
+    frame, by = spark.read.parquet(str(files)), ["s", "p", "day", "s, p"]
+    texts = [f"SELECT {one}, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY {one}" for one in by]
+    check(loom_of(frame, texts[0]), frame)  # fewer sets than threads
+    check(loom_of(frame, *texts), frame)
+    assert read == [True, True]
 
 
 def test_times_may_be_whole_numbers_and_unknown(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:

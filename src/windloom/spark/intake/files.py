@@ -45,8 +45,10 @@ class _Unit:
     rows: int
 
 
-def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """The projected tuples of all files, in portions; raises DeclinedError where Spark must read them."""
+def file_tuples(
+    scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
+) -> Iterator[pa.Table]:
+    """The projected tuples of all files, in portions of so many bytes; raises DeclinedError where Spark must read."""
     local = scan.local
     assert local is not None
     width = 8 * (1 + scan.signature.words + len(local.columns))
@@ -58,7 +60,7 @@ def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterat
             first = 0
             while first < len(units):
                 last, rows = first, 0
-                while last < len(units) and (last == first or (rows + units[last].rows) * width <= PORTION_BYTES):
+                while last < len(units) and (last == first or (rows + units[last].rows) * width <= portion):
                     rows += units[last].rows
                     last += 1
                 tables = list(pool.map(lambda unit: _read(unit, scan, local, stream), units[first:last]))
