@@ -186,7 +186,7 @@ def tuple_bag(table: pa.Table) -> list[str]:
 def test_portions_are_merged(
     spark: SparkSession, files: Path, read: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(take, "PORTION_BYTES", 1 << 12)
+    monkeypatch.setattr(take, "LARGE_PORTION_BYTES", 1 << 12)
     monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
     monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
     frame, by = spark.read.parquet(str(files)), ["s", "p", "day", "s, p"]

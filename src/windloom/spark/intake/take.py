@@ -23,7 +23,7 @@ from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
-from windloom.spark.intake.collect import PORTION_BYTES, Fetched, collected
+from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.native import slice_starts, tick_sql
 from windloom.spark.intake.partials import partials_frame
@@ -32,6 +32,8 @@ from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
+#: Portions of files may be larger than those that Spark sends, since nothing else holds them; the fewer, the better.
+LARGE_PORTION_BYTES = 512 << 20
 #: The size of portions of which several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
 
@@ -193,7 +195,7 @@ def _from_files(
     assert isinstance(scan, WovenScan)
     # Threads divide the sets of a portion. If there are fewer sets than threads, they divide portions, smaller ones.
     is_divided = len(scan.feeds) >= (os.cpu_count() or 1)
-    tables = file_tuples(scan, stream, paths, PORTION_BYTES if is_divided else SMALL_PORTION_BYTES)
+    tables = file_tuples(scan, stream, paths, LARGE_PORTION_BYTES if is_divided else SMALL_PORTION_BYTES)
     weave_all = _woven if is_divided else _woven_at_once
     try:
         return _within(stream, weave_all(plan, scan, tables, before, found), size, limit)
