@@ -154,6 +154,16 @@ def test_projected_tuples_are_those_of_spark(spark: SparkSession, files: Path) -
     check_projected(frame, files, *texts, *(f"{COUNTED} WHERE {where}" for where in wheres))
 
 
+def test_times_of_96_bits_are_instants(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    """As Spark itself writes them by default."""
+    whole = pa.concat_tables(map(pq.read_table, sorted(files.iterdir())))
+    pq.write_table(whole, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    frame = spark.read.parquet(str(tmp_path))
+    check_projected(
+        frame, tmp_path, "SELECT ts, max(ts) AS c, count(*) AS n FROM events [TUMBLE 10 seconds] GROUP BY ts"
+    )
+
+
 def check_projected(frame: DataFrame, files: Path, *texts: str) -> None:
     loom = loom_of(frame, *texts)
     (scan,) = loom.plan(intake="woven").scans
@@ -176,13 +186,14 @@ def tuple_bag(table: pa.Table) -> list[str]:
 def test_portions_are_merged(
     spark: SparkSession, files: Path, read: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from windloom.spark.intake import files as intake
-
-    monkeypatch.setattr(intake, "PORTION_BYTES", 1 << 12)
-    monkeypatch.setattr(intake, "UNIT_ROWS", 20)
-    frame = spark.read.parquet(str(files))
-    check(loom_of(frame, "SELECT s, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY s"), frame)
-    assert read == [True]
+    monkeypatch.setattr(take, "LARGE_PORTION_BYTES", 1 << 12)
+    monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
+    monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
+    frame, by = spark.read.parquet(str(files)), ["s", "p", "day", "s, p"]
+    texts = [f"SELECT {one}, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY {one}" for one in by]
+    check(loom_of(frame, texts[0]), frame)  # fewer sets than threads
+    check(loom_of(frame, *texts), frame)
+    assert read == [True, True]
 
 
 def test_times_may_be_whole_numbers_and_unknown(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:

@@ -211,6 +211,10 @@ class Registry:
                 self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
         return {name: found for name, found in self._files.items() if found is not None}
 
+    def file_columns(self) -> dict[str, frozenset[str]]:
+        """The columns of these streams that can be read so."""
+        return {name: found.columns(self.streams[name].columns) for name, found in self.files().items()}
+
     def check_versions(self, relations: Iterable[str]) -> None:
         """Refuses relations without data."""
         for name in relations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
 from windloom.durable import Checkpoint
@@ -31,9 +31,9 @@ class Learned:
     def known(self) -> Known:
         return Known(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
 
-    def known_with(self, files: Iterable[str]) -> Known:
-        """The same, with the names of streams whose files the driver can read itself; a running stream has none."""
-        return self.known if self.ongoing is not None else replace(self.known, files=frozenset(files))
+    def known_with(self, files: Mapping[str, frozenset[str]]) -> Known:
+        """The same, with the columns that the driver can read from files, by stream; a running stream has none."""
+        return self.known if self.ongoing is not None else replace(self.known, files=files)
 
     def add(self, results: Results) -> bool:
         """Keeps rates and groups as a run observed them, and the sizes of relations; says whether that is new."""

@@ -212,7 +212,7 @@ class Loom:
         if key not in self._plans:
             self._check_queries()
             types, sources = self._registry.types(), self._registry.sources
-            known = self._learned.known_with(self._registry.files() if reads_files else ())
+            known = self._learned.known_with(self._registry.file_columns() if reads_files else {})
             self._plans[key] = make_plan(sources, self.queries.values(), types, options, known)
         return self._plans[key]
 

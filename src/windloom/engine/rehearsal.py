@@ -79,7 +79,11 @@ def ordinary_queries(spark: SparkSession) -> None:
 
 
 def lists_of_values(spark: SparkSession) -> None:
+    """From Spark, and from files that the driver reads itself."""
     _loom(_trades(spark), _PICKS).run()
+    with TemporaryDirectory(prefix="windloom-") as folder:
+        _trades(spark).write.parquet(f"{folder}/parquet")
+        _loom(spark.read.parquet(f"{folder}/parquet"), _PICKS).run()
 
 
 def kinds_of_windows(spark: SparkSession) -> None:

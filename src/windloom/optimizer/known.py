@@ -36,15 +36,15 @@ LEAST = 1e-6
 class Known:
     """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round.
 
-    `versions` are those of relations that were last seen. `files` names the streams whose files the driver can read
-    itself.
+    `versions` are those of relations that were last seen. `files` has, by stream, the columns that the driver
+    can read itself, from files.
     """
 
     constants: Constants | None = None
     estimates: Estimates = field(default_factory=Estimates)
     ongoing: Ongoing | None = None
     versions: Mapping[str, Version] = field(default_factory=dict)
-    files: frozenset[str] = frozenset()
+    files: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def in_force(self) -> Constants:
         return self.constants or load_constants()

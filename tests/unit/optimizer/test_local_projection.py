@@ -32,7 +32,7 @@ def plan_of(*texts: str, files: bool = True, intake: str = "auto", stream: str =
     registry.streams[declared.stream.name] = declared.stream
     for number, text in enumerate(texts):
         registry.add_query(f"q{number}", text)
-    known = Known(files=frozenset({"s"} if files else ()))
+    known = Known(files={"s": frozenset(declared.stream.columns) - {"words"}} if files else {})
     return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(intake=intake), known)
 
 

@@ -6,7 +6,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windloom.errors import WindloomError, near_names
@@ -46,13 +46,13 @@ def choose_scans(
     early: Mapping[int, bool] | None = None,
     rows: Sequence[PlannedRows] = (),
     stores: Sequence[Store] = (),
-    files: Collection[str] = (),
+    files: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Scan, ...]:
     """The scans that feed all sets that can have tuples, and all stores.
 
     `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
     choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
-    `files` names streams whose files the driver can read itself.
+    `files` has, by stream, the columns that the driver can read itself.
     """
     found: list[Scan] = []
     for stream in streams:
@@ -84,8 +84,8 @@ def choose_scans(
                         for partial_set in timed
                         if partial_set.text in told
                     }
-                reads = stream.name in files
-                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded, reads_files=reads)
+                columns = (files or {}).get(stream.name, frozenset())
+                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded, columns)
             if given is not None:
                 log = given.options_of("log").get(stream.name)
                 scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
@@ -137,8 +137,7 @@ def _timed(
     early: Mapping[int, bool],
     constants: Constants,
     recorded: str | None,
-    *,
-    reads_files: bool,
+    columns: frozenset[str],
 ) -> list[Scan]:
     """One scan for all sets or, if some are early and some are late, one for each sort."""
     native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
@@ -151,7 +150,7 @@ def _timed(
     free = [partial_set for partial_set in sets if partial_set.number not in early]
     late = [partial_set for partial_set in sets if early.get(partial_set.number) is False]
     if not native and not late:
-        return [_alike(number, stream, sets, watched, way, constants, recorded, reads_files=reads_files)]
+        return [_alike(number, stream, sets, watched, way, constants, recorded, columns)]
     way = recorded or way
     if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
         raise _not_native(stream, obstacle)
@@ -176,15 +175,15 @@ def _alike(
     way: str,
     constants: Constants,
     recorded: str | None,
-    *,
-    reads_files: bool,
+    columns: frozenset[str],
 ) -> Scan:
     """One scan for all sets, in the way that was recorded, or else asked for, or else is predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
     woven = woven_scan(number, sets, watched)
-    if reads_files and isinstance(local := local_projection(woven, stream), LocalProjection):
+    local = local_projection(woven, stream) if columns else ""
+    if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
         woven = replace(woven, local=local)
     if obstacle is not None:
         return replace(woven, why="asked for" if way == "woven" else obstacle)

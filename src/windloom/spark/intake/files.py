@@ -26,6 +26,7 @@ from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.evaluate.tuples import project_tuples
 from windloom.spark.intake.collect import PORTION_BYTES
 from windloom.spark.intake.native import FIRST_SECOND, LAST_SECOND
+from windloom.spark.sources.local_files import readable_columns
 
 #: Row groups are read together up to so many rows.
 UNIT_ROWS = 1 << 18
@@ -44,8 +45,10 @@ class _Unit:
     rows: int
 
 
-def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """The projected tuples of all files, in portions; raises DeclinedError where Spark must read them."""
+def file_tuples(
+    scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
+) -> Iterator[pa.Table]:
+    """The projected tuples of all files, in portions of so many bytes; raises DeclinedError where Spark must read."""
     local = scan.local
     assert local is not None
     width = 8 * (1 + scan.signature.words + len(local.columns))
@@ -57,7 +60,7 @@ def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterat
             first = 0
             while first < len(units):
                 last, rows = first, 0
-                while last < len(units) and (last == first or (rows + units[last].rows) * width <= PORTION_BYTES):
+                while last < len(units) and (last == first or (rows + units[last].rows) * width <= portion):
                     rows += units[last].rows
                     last += 1
                 tables = list(pool.map(lambda unit: _read(unit, scan, local, stream), units[first:last]))
@@ -69,13 +72,10 @@ def file_tuples(scan: WovenScan, stream: Stream, paths: Sequence[str]) -> Iterat
 
 def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:
     metadata = pq.read_metadata(path, memory_map=True)
-    schema = metadata.schema.to_arrow_schema()
-    lowered = [name.lower() for name in schema.names]
+    readable = readable_columns(metadata.schema, stream.columns)
     for name in local.reads:
-        if "." in name or lowered.count(name.lower()) != 1 or name not in schema.names:
-            raise DeclinedError(f"column '{name}' is not found in '{path}'")
-        if not _is_kind(schema.field(name).type, stream.columns[name]):
-            raise DeclinedError(f"column '{name}' of '{path}' is of type {schema.field(name).type}")
+        if name not in readable:
+            raise DeclinedError(f"'{path}' has no column '{name}' of type {stream.columns[name]}")
     if any(key in (metadata.metadata or {}) for key in _JULIAN):
         raise DeclinedError(f"'{path}' may hold dates of the Julian calendar")
     units: list[_Unit] = []
@@ -90,18 +90,15 @@ def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:
     return units
 
 
-def _is_kind(found: pa.DataType, kind: DataType) -> bool:
-    if kind.kind is TypeKind.TIMESTAMP:
-        return bool(pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None)
-    return bool(found == arrow_type(kind))
-
-
 def _read(unit: _Unit, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
     strings = [name for name in local.reads if stream.columns[name].kind is TypeKind.STRING]
-    file = pq.ParquetFile(unit.path, read_dictionary=strings, memory_map=True)
+    file = pq.ParquetFile(unit.path, read_dictionary=strings, memory_map=True, coerce_int96_timestamp_unit="us")
     table = file.read_row_groups(list(unit.groups), columns=list(local.reads), use_threads=False)
-    for name in local.reads:
-        _refuse_early(table[name], stream.columns[name])
+    for place, name in enumerate(table.column_names):
+        kind = stream.columns[name]
+        _refuse_early(table[name], kind)
+        if kind.kind is TypeKind.TIMESTAMP and table[name].type != arrow_type(kind):  # an instant, whatever the zone
+            table = table.set_column(place, name, table[name].cast(arrow_type(kind)))
     return project_tuples(local, scan.signature, table, _ticks(as_array(table[stream.time]), stream))
 
 

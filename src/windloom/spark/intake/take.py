@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -29,6 +32,10 @@ from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
+#: Portions of files may be larger than those that Spark sends, since nothing else holds them; the fewer, the better.
+LARGE_PORTION_BYTES = 512 << 20
+#: The size of portions of which several are woven at the same time.
+SMALL_PORTION_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +193,12 @@ def _from_files(
 ) -> list[Taken] | None:
     """What a scan takes in from files without Spark; None if only Spark can read them."""
     assert isinstance(scan, WovenScan)
+    # Threads divide the sets of a portion. If there are fewer sets than threads, they divide portions, smaller ones.
+    is_divided = len(scan.feeds) >= (os.cpu_count() or 1)
+    tables = file_tuples(scan, stream, paths, LARGE_PORTION_BYTES if is_divided else SMALL_PORTION_BYTES)
+    weave_all = _woven if is_divided else _woven_at_once
     try:
-        return _within(stream, _woven(plan, scan, file_tuples(scan, stream, paths), before, found), size, limit)
+        return _within(stream, weave_all(plan, scan, tables, before, found), size, limit)
     except DeclinedError:
         found.ticks, found.portions, found.table = Ticks(), 0, None
         return None
@@ -280,6 +291,23 @@ def _woven(
         if keeper is not None:
             keeper.take(scan, table)
         yield take_tuples(plan, scan, table, before)
+
+
+def _woven_at_once(
+    plan: Plan, scan: WovenScan, tables: Iterable[pa.Table], before: Before, found: _Found
+) -> Iterator[Taken]:
+    """The same, several portions at a time."""
+    threads = os.cpu_count() or 1
+    waiting: deque[Future[Taken]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for table in tables:
+            table, ticks = timed_tuples(table)
+            found.ticks += ticks
+            waiting.append(pool.submit(take_tuples, plan, scan, table, before))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:

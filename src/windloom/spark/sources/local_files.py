@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.model.types import DataType, TypeKind
 
 _FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 #: Options that do not change what is read.
 _OPTIONS = {"path", "paths"}
+#: For times that others than Spark wrote; it makes Spark convert them to the zone of the session.
+_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class LocalFiles:
     def paths(self) -> list[str] | None:
         """The files in Spark's order; None if Spark would not read them now, because it holds the frame itself."""
         level = self.frame.storageLevel
-        if level.useMemory or level.useDisk:
+        if level.useMemory or level.useDisk or str(self.frame.sparkSession.conf.get(_CONVERSION, "false")) == "true":
             return None
         jvm: Any = self.frame.sparkSession.sparkContext._jvm
         # In one call, however many they are; their names are encoded, and hold no blanks.
@@ -47,6 +55,39 @@ class LocalFiles:
         if any(part.scheme != "file" or part.netloc or part.query or part.fragment for part in parts):
             return None
         return [unquote(part.path) for part in parts]
+
+    def columns(self, kinds: Mapping[str, DataType]) -> frozenset[str]:
+        """The columns that have their type in the first file; the others may differ, and are looked at when read."""
+        try:
+            paths = self.paths()
+            return readable_columns(pq.read_metadata(paths[0]).schema, kinds) if paths else frozenset()
+        except (OSError, pa.ArrowException):
+            return frozenset()
+
+
+def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:
+    """The columns of a file that can be read as these types without converting anything."""
+    found = schema.to_arrow_schema()
+    lowered = [name.lower() for name in found.names]
+    old = {schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type == "INT96"}
+    return frozenset(
+        name
+        for name, kind in kinds.items()
+        if name in found.names
+        and "." not in name
+        and lowered.count(name.lower()) == 1
+        and _is_kind(found.field(name).type, kind, is_old=name in old)
+    )
+
+
+def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
+    """Is it the type in a file? Times of 96 bits are instants, too, and are read as microseconds."""
+    if kind.kind is TypeKind.TIMESTAMP:
+        return bool(is_old or (pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None))
+    try:
+        return bool(not is_old and found == arrow_type(kind))
+    except KeyError:  # a type that only Spark has
+        return False
 
 
 def _location(plan: Any) -> Any | None:

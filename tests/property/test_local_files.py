@@ -1,0 +1,89 @@
+"""Random predicates on files that the driver reads itself, against an evaluator that knows no Windloom; no Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.predicates import COLUMNS, Grammar, evaluate, random_row
+from windloom.aggregates.arrow import arrow_type
+from windloom.engine.catalog import Registry
+from windloom.language import parse_catalog
+from windloom.model import DataType
+from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.plan.scans import WovenScan
+from windloom.spark.intake.files import file_tuples
+
+PREDICATES = 120
+_FIRST = datetime(2024, 1, 1, tzinfo=UTC)
+_STREAM = f"CREATE STREAM events ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())}) TIME ts;"
+_WINDOW = "FROM events [TUMBLE 10 seconds]"
+
+Rows = list[Mapping[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Rows]:
+    """Files of several row groups, some with times of 96 bits, and their tuples in the same order."""
+    rng, folder = random.Random(23), tmp_path_factory.mktemp("events")
+    rows: Rows = []
+    for number in range(3):
+        own = [{"ts": _FIRST + timedelta(seconds=rng.randrange(60)), **random_row(rng.choice)} for _ in range(120)]
+        kinds = {name: arrow_type(DataType.parse(kind)) for name, kind in COLUMNS.items()}
+        table = pa.table({name: pa.array([row[name] for row in own], kind) for name, kind in kinds.items()})
+        old = {"use_deprecated_int96_timestamps": True, "store_schema": False} if number == 0 else {}
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=50, **old)
+        rows += own
+    return sorted(str(path) for path in folder.iterdir()), rows
+
+
+def projected(files: list[str], where: str) -> tuple[WovenScan, pa.Table] | None:
+    """None if only Spark knows the predicate."""
+
+    class NotHereError(Exception):
+        pass
+
+    def no_session() -> None:
+        raise NotHereError
+
+    registry = Registry(no_session)  # type: ignore[arg-type]
+    (declared,) = parse_catalog(_STREAM, source="test").streams
+    stream = registry.streams["events"] = declared.stream
+    registry.add_query("some", f"SELECT s, max(x) AS m {_WINDOW} WHERE {where} GROUP BY s")
+    registry.add_query("all", f"SELECT count(*) AS n {_WINDOW}")
+    try:
+        types = registry.types()
+    except NotHereError:
+        return None
+    known = Known(files={"events": frozenset(COLUMNS)})
+    plan = make_plan(registry.sources, registry.queries.values(), types, PlanOptions(intake="woven"), known)
+    (scan,) = plan.scans
+    assert isinstance(scan, WovenScan)
+    if scan.local is None:
+        return None
+    return scan, pa.concat_tables(file_tuples(scan, stream, files, portion=3_000))
+
+
+def test_signatures_say_which_tuples_satisfy_a_predicate(stored: tuple[list[str], Rows]) -> None:
+    files, rows = stored
+    grammar, compared = Grammar(random.Random(5).choice), 0
+    for _ in range(PREDICATES):
+        where = grammar.predicate(2)
+        found = projected(files, where)
+        if found is None:
+            continue
+        scan, table = found
+        ticks = [round(row["ts"].timestamp() * 1_000_000) for row in rows]
+        assert table["tick"].to_pylist() == ticks
+        assert len(scan.signature.predicates) <= 1
+        if scan.signature.predicates:  # a predicate that is never or always satisfied has no bit
+            expected = [int(evaluate(where, dict(row)) is True) for row in rows]
+            assert table["s0"].to_pylist() == expected, where
+            compared += 1
+    assert compared > PREDICATES // 3
