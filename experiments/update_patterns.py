@@ -28,10 +28,11 @@ SHORT, MIDDLE, LONG = (
     (2_000, 5_000, 10_000, 20_000, 50_000),
     (2_000, 10_000, 20_000, 50_000, 100_000),
 )
-SPANS, LEAST = 3, 1_000
+SPANS, LEAST = 2, 1_000
 #: Rounds of Windloom that are measured, when windows are full.
-ROUNDS = 5
-_LENGTHS = 20  # slides, and lazy expirations, in a window
+ROUNDS = 4
+#: Lazy expirations of a window, and slides of Windloom's.
+_EXPIRATIONS, _SLIDES = 20, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def cases() -> list[Case]:
 
 def measure(way: Way, case: Case, length: int, recorded: Links | None = None) -> Measured:
     """When windows are full: the fastest of some spans, each with whole intervals of expiration."""
-    delta = max(1, length // _LENGTHS)
+    delta = max(1, length // _EXPIRATIONS)
     span = -(-LEAST // delta) * delta if delta < LEAST else 2 * delta
     first = length + delta
     links = case.links(first + SPANS * span) if recorded is None else recorded
@@ -224,8 +225,8 @@ def run(quick: bool) -> Page:
 
 
 def _asked(spark: object, case: Case, name: str, length: int) -> Asked:
-    """Rounds that bring a twentieth of a window; what they show at last is what the operators hold."""
-    slide = length // _LENGTHS
+    """Rounds that bring a tenth of a window; what they show at last is what the operators hold."""
+    slide = length // _SLIDES
     units = length + (ROUNDS + 1) * slide
     links = case.links(units + 1)
     rounds = run_rounds(spark, name, links, length, slide, ROUNDS)  # type: ignore[arg-type]
@@ -295,7 +296,7 @@ every 5 % of a window. Times are milliseconds of processor time per 1,000 units 
 fastest of {spans} spans; what is counted has no noise. `tests/unit/test_pattern_operators.py` compares every way
 with the definition of its query.
 
-Windloom gets the same tuples in rounds of 5 % of a window, with windows that slide by as much, and keeps the present
+Windloom gets the same tuples in rounds of 10 % of a window, with windows that slide by as much, and keeps the present
 result in the sink `current`; {rounds} rounds are measured when windows are full, by the time of the processors,
 Spark's JVM included. After the last one its table has exactly the rows that the operators hold, which is checked."""
 
@@ -360,7 +361,7 @@ def _beside(all_cases: Sequence[Case], found: Found, asked: Sequence[Asked]) -> 
 
 
 def _round_row(one: Asked) -> tuple[Cell, ...]:
-    slide = one.length // _LENGTHS
+    slide = one.length // _SLIDES
     label = "Windloom" + (", groups" if one.text == "grouped" else "")
     label += "" if one.length == EVEN or one.length < EVEN else f", windows of {one.length:,}"
     rounds = one.rounds
