@@ -86,7 +86,7 @@ class SubIndex:
         return np.frombuffer(data, RECORD)
 
     def _write(self, place: int, records: Records) -> None:
-        data = memoryview(np.ascontiguousarray(records).view(np.uint8).reshape(-1))
+        data = memoryview(np.ascontiguousarray(records).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
         begin = place * RECORD.itemsize
         while len(data):
             written = os.pwrite(self.file, data, begin)

@@ -59,13 +59,14 @@ class Results(NamedTuple):
 
 def empty_tuples(links: int, parts: int, capacity: int) -> Tuples:
     nodes = links * capacity
-    return Tuples(empty_lists(links * parts, nodes), *(np.zeros(nodes, np.int64) for _ in range(3)), parts)
+    times, keys, ends = (np.zeros(nodes, np.int64) for _ in range(3))
+    return Tuples(empty_lists(links * parts, nodes), times, keys, ends, parts)
 
 
 def empty_results(parts: int, capacity: int) -> Results:
-    columns = (np.zeros(capacity, np.int64) for _ in range(4))
+    left, right, keys, ends = (np.zeros(capacity, np.int64) for _ in range(4))
     free = np.arange(capacity)[::-1].copy()
-    return Results(empty_lists(parts, capacity), *columns, free, np.array([capacity]))
+    return Results(empty_lists(parts, capacity), left, right, keys, ends, free, np.array([capacity]))
 
 
 @numba.njit(cache=True)

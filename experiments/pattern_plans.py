@@ -267,7 +267,7 @@ class Links:
 
     @property
     def units(self) -> int:
-        return self.value.shape[1]
+        return int(self.value.shape[1])
 
 
 @dataclass

@@ -329,7 +329,7 @@ next: rows that come and go between two ends, which negative tuples are spent on
 costs nothing downstream if nothing is retracted.
 
 **What they cost.** A round has a price of its own, whatever it brings: it is logged, and Spark plans and runs jobs.
-For a thousand tuples per round that is most of the time, and an operator in memory that promises nothing after a
+For a few thousand tuples per round that is most of the time, and an operator in memory that promises nothing after a
 crash is faster by far; the same price is paid for rounds of ten times as many. Whoever needs a row within
 milliseconds of its tuple needs the operators of the thesis, and not rounds."""
 
