@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.current_table import MINUTE, CurrentTable
-from experiments.pages import Figure, Page, Table
+from experiments.pages import Cell, Figure, Page, Table
 from experiments.partitioned_index import RECORD, Layout, PartitionedIndex, Records, drawn
 from windloom.report import Series, line_chart
 
@@ -279,7 +279,7 @@ def _best(found: ByKind, families: Sequence[str]) -> tuple[Kind, Measured]:
 
 def _shapes(shapes: Sequence[Kind], found: ByKind) -> Table:
     base = found[shapes[0]]
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (
             kind.name,
             *(found[kind].seconds(what) / base.seconds(what) for what in ("update", "probe", "scan")),
@@ -292,7 +292,7 @@ def _shapes(shapes: Sequence[Kind], found: ByKind) -> Table:
 
 
 def _overview(found: ByKind, current: Measured, fresh: float) -> Table:
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (
             name,
             *(1000 * measured.seconds(what) for what in ("update", "probe", "scan")),
@@ -309,7 +309,7 @@ def _overview(found: ByKind, current: Measured, fresh: float) -> Table:
 def _uneven(even: ByKind, uneven: ByKind, currents: Sequence[Measured]) -> Table:
     pairs = [(kind.name, even[kind], own) for kind, own in uneven.items()]
     pairs.append((CURRENT, currents[0], currents[1]))
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (
             name,
             1000 * before.seconds("update"),
@@ -346,7 +346,7 @@ def _figures(on_small: ByKind, on_large: ByKind, currents: tuple[Measured, Measu
             if square and (all_kinds or not kind.family.endswith("chr")):
                 families.setdefault(kind.family, []).append((kind.parts, value(measured)))
         series = [Series(family, sorted(points)) for family, points in families.items()]
-        reach = sorted({x for own in series for x, _ in own.points})  # type: ignore[type-var]
+        reach = sorted({x for own in series for x, _ in own.points})
         series.append(Series("current", [(x, value(current)) for x in reach]))
         return line_chart(series, y_label=label, x_label="sub-indices (n)", log_y="probe" in label)
 

@@ -103,6 +103,14 @@ def _joined(way: int, parts: int, eager: bool, links: Links, length: int) -> Pat
     return Joined(links, way, length, parts, eager=eager)
 
 
+def _distinct(way: int, links: Links, length: int) -> PatternQuery:
+    return Distinct(links, way, length)
+
+
+def _negated(way: int, kind: int, links: Links, length: int) -> PatternQuery:
+    return Negated(links, way, length, kind=kind)
+
+
 def cases() -> list[Case]:
     def joins(*parts: int) -> list[Way]:
         ways = [("NT", NT, 10, False), ("DIRECT", DIRECT, 10, False), ("DIRECT, eager", DIRECT, 10, True)]
@@ -110,12 +118,12 @@ def cases() -> list[Case]:
         ways += [(f"UPA({own}), eager", UPA, own, True) for own in parts]
         return [Way(name, partial(_joined, way, own, eager)) for name, way, own, eager in ways]
 
-    def each(kind: type[Distinct], *ways: tuple[str, int]) -> list[Way]:
-        return [Way(name, lambda links, length, way=way: kind(links, way, length)) for name, way in ways]
+    def distinct(*ways: tuple[str, int]) -> list[Way]:
+        return [Way(name, partial(_distinct, way)) for name, way in ways]
 
     def negations(kind: int) -> list[Way]:
         ways = (("NT", NT), ("UPA", UPA), ("UPA, day known", UPA_BY_END))
-        return [Way(name, lambda links, length, way=way: Negated(links, way, length, kind=kind)) for name, way in ways]
+        return [Way(name, partial(_negated, way, kind)) for name, way in ways]
 
     three = (("NT", NT), ("DIRECT", DIRECT), ("UPA", UPA))
     plans = [
@@ -128,8 +136,8 @@ def cases() -> list[Case]:
     return [
         Case("3.8", "Query 1, ftp", drawn(2, share=ftp, chosen=(0, 1)), joins(10), MIDDLE, "join"),
         Case("3.9", "Query 1, telnet", drawn(2, share=telnet, chosen=(0, 1)), joins(10, 50), SHORT, "join"),
-        Case("3.10", "Query 2, sources", drawn(1), each(Distinct, *three), LONG, "distinct"),
-        Case("3.11", "Query 2, pairs of addresses", pairs, each(Distinct, *three), LONG, "distinct"),
+        Case("3.10", "Query 2, sources", drawn(1), distinct(*three), LONG, "distinct"),
+        Case("3.11", "Query 2, pairs of addresses", pairs, distinct(*three), LONG, "distinct"),
         Case("3.14", "Query 3, bags", drawn(2), negations(BAGS), MIDDLE, "bags"),
         Case("3.14", "Query 3, NOT EXISTS", drawn(2), negations(NOT_EXISTS), MIDDLE, "not_exists"),
         Case("3.15", "Query 4", drawn(3, share=third, chosen=(2,)), plans, MIDDLE, "negated_join"),
@@ -371,7 +379,7 @@ def _round_row(one: Asked) -> tuple[Cell, ...]:
 
 
 def _space(found: Found) -> Table:
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (title, length, *(by_length[length].per_unit(KEPT) for by_length in found[title].values()))
         for title in ("Query 2, sources", "Query 2, pairs of addresses")
         for length in next(iter(found[title].values()))
@@ -380,7 +388,7 @@ def _space(found: Found) -> Table:
 
 
 def _recorded(on_record: Mapping[str, Mapping[str, Measured]]) -> Table:
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (title, name, own.milliseconds, *(own.per_unit(which) for which in (TOUCHED, NEGATIVE, CAME)))
         for title, ways in on_record.items()
         for name, own in ways.items()
