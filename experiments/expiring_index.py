@@ -279,7 +279,7 @@ def _best(found: ByKind, families: Sequence[str]) -> tuple[Kind, Measured]:
 
 def _shapes(shapes: Sequence[Kind], found: ByKind) -> Table:
     base = found[shapes[0]]
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[Sequence[Cell]] = [
         (
             kind.name,
             *(found[kind].seconds(what) / base.seconds(what) for what in ("update", "probe", "scan")),
@@ -292,7 +292,7 @@ def _shapes(shapes: Sequence[Kind], found: ByKind) -> Table:
 
 
 def _overview(found: ByKind, current: Measured, fresh: float) -> Table:
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[Sequence[Cell]] = [
         (
             name,
             *(1000 * measured.seconds(what) for what in ("update", "probe", "scan")),
@@ -309,7 +309,7 @@ def _overview(found: ByKind, current: Measured, fresh: float) -> Table:
 def _uneven(even: ByKind, uneven: ByKind, currents: Sequence[Measured]) -> Table:
     pairs = [(kind.name, even[kind], own) for kind, own in uneven.items()]
     pairs.append((CURRENT, currents[0], currents[1]))
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (
             name,
             1000 * before.seconds("update"),
