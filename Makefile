@@ -22,7 +22,7 @@ demo: setup ## see Windloom at work on a small stream
 test: check ## lint, types and import rules, then every test
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
-kill: setup ## kill a stream thirty times, with kill -9, and compare its rows; half an hour
+kill: setup ## kill streams thirty times on each placement, with kill -9, and compare their rows; an hour
 	@WINDLOOM_KILLS=30 $(BIN)/python -m pytest -s tests/spark/test_kill.py $(ARGS)
 
 check: setup ## lint, formatting, types, import rules
