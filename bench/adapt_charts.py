@@ -6,6 +6,7 @@ import statistics
 import tempfile
 from pathlib import Path
 from time import process_time
+from typing import NoReturn
 
 from bench.bids import unlike_queries
 from bench.measure import Outcome
@@ -37,7 +38,7 @@ def basin_of(count: int, mixed: bool) -> Basin:
     return found
 
 
-def _no_session() -> None:
+def _no_session() -> NoReturn:
     raise AssertionError("a chart needs no session")
 
 
