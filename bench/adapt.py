@@ -16,6 +16,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from bench import clocks
+from bench.adapt_charts import drawing
 from bench.adapt_phases import phases_against_best, phases_against_first
 from bench.adapt_traces import fidelity_of_joins, fidelity_of_streams
 from bench.bids import PER_FILE, UnlikeQuery, stored_bids, unlike_queries
@@ -165,6 +166,7 @@ def predicted(repeats: int) -> Outcome:
 
 ADAPT_WORKLOADS: dict[str, Callable[[int], Outcome]] = {
     "adapt_overhead": overhead,
+    "adapt_chart": drawing,
     "adapt_best": phases_against_best,
     "adapt_first": phases_against_first,
     "adapt_fidelity": fidelity_of_streams,

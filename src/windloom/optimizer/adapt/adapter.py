@@ -284,12 +284,17 @@ class Adapter:
 
     def _renew(self, followed: Followed, estimates: Estimates) -> None:
         """A chart holds while all that is no dimension of it stays as it was."""
-        chart, region = followed.chart, followed.region
-        if chart is None:
+        if followed.chart is None:
             return
-        if _is_stale(chart, estimates):
+        if _is_stale(followed.chart, estimates):
             followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
-        elif region and chart.has_drifted(region, estimates):
+        else:
+            task = partial(self._rebase, followed, followed.chart, estimates)
+            self._worker.submit(("drift", followed.basin.name), task, Urgency.AFTERWARDS)
+
+    def _rebase(self, followed: Followed, chart: Chart, estimates: Estimates) -> None:
+        region = followed.region
+        if followed.chart is chart and region and chart.has_drifted(region, estimates, self._worker.pause):
             followed.chart = chart.rebased(estimates)
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:

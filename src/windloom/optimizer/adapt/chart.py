@@ -233,10 +233,11 @@ class Chart:
             found.append((pair[0], pair[1]))
         return tuple(found)
 
-    def has_drifted(self, region: Region, estimates: Estimates) -> bool:
+    def has_drifted(self, region: Region, estimates: Estimates, pause: Pause = no_pause) -> bool:
         """Are costs in this region other ones, by what is estimated now besides the chart's figures?"""
         here, known = with_figures(estimates, self.basin, self.centroid(region)), SetCosts()
         for candidate in self.regions.get(region, ()):
+            pause()
             now, then = self.basin.cost(self.basin.plan(here, candidate.choices), known), candidate.cost
             pairs = ((now.seconds, then.seconds), (now.nbytes, then.nbytes))
             if any(abs(log(max(new, 1e-12) / max(old, 1e-12))) > DRIFT for new, old in pairs):
