@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from support.row_rounds import AGGREGATED, QUERIES, STREAMS, TEXTS, TYPES, RowRo
 from windloom import Loom
 from windloom.durable.tuples import TupleFolder
 from windloom.model import DataType, Query, Stream
-from windloom.spark.intake.driver_jobs import SparkDriverJobs
+from windloom.spark.intake.driver_jobs import SparkDriverJobs, SparkRowJobs
 from windloom.spark.intake.take import TakenIn
 from windloom.spark.rows.session import JobSessions
 from windloom.spark.rows.stored import StoredTuples
@@ -38,11 +39,17 @@ IN_ROUNDS = (
 )  # fmt: skip
 
 
-class FrameJobs(SparkDriverJobs):
-    """Micro-batches are frames by stream already."""
+class FrameJobs:
+    """Micro-batches are frames by stream already, and rows are made from the tuples that are kept."""
+
+    def __init__(self, spark: SparkSession, streams: Mapping[str, Stream], folder: TupleFolder) -> None:
+        self._tuples = SparkDriverJobs(spark, streams, False)
+        self._rows = SparkRowJobs(StoredTuples(folder, streams, JobSessions(spark)))
+        self.take_rows = self._tuples.take_rows
+        self.row_summaries, self.row_blocks = self._rows.row_summaries, self._rows.row_blocks
 
     def take_in(self, plan: Any, frames: Any, batch: Any, state: Any, keeper: Any = None) -> TakenIn:
-        return SparkDriverJobs.take_in(self, plan, frames, None, state, keeper)
+        return self._tuples.take_in(plan, frames, None, state, keeper)
 
 
 def random_rows(rng: random.Random, count: int, now: int, spread: int) -> list[Row]:
@@ -132,9 +139,7 @@ def test_rounds_report_what_the_definition_says(spark: SparkSession, tmp_path: P
     rounds = [{name: random_rows(rng, 7, 12 * number, 16) for name in STREAMS} for number in range(3)]
     asked = RowRounds(rounds, STREAMS)
 
-    def jobs(folder: TupleFolder) -> SparkDriverJobs:
-        return FrameJobs(spark, STREAMS, False, StoredTuples(folder, STREAMS, JobSessions(spark)))
-
+    jobs = partial(FrameJobs, spark, STREAMS)
     with MicroBatches(tmp_path, STREAMS, types=TYPES, jobs=jobs) as life:
         life.change({name: QUERIES[name] for name in IN_ROUNDS})
         for batch in rounds:
@@ -290,9 +295,7 @@ def test_recorded_streams_cut_at_random_with_late_tuples_give_the_rows_of_plain_
         batches[stream] = arrivals(rng, frame.selectExpr("*", f"{tick} AS t").toArrow(), delay)
     registry = registered(texts, streams)
 
-    def jobs(folder: TupleFolder) -> SparkDriverJobs:
-        return FrameJobs(spark, streams, False, StoredTuples(folder, streams, JobSessions(spark)))
-
+    jobs = partial(FrameJobs, spark, streams)
     with MicroBatches(tmp_path, streams, types=registry.types(), jobs=jobs) as life:
         life.change(registry.queries)
         for number in range(ROUNDS):
