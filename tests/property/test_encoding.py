@@ -42,6 +42,12 @@ def test_a_decoded_state_answers_what_the_state_answers(
         assert list(map(repr, rows_of(found, query))) == list(map(repr, rows_of(expected, query)))
 
 
+def test_equal_states_are_equal_bytes_in_whatever_order_their_queries_came() -> None:
+    since = {"a": 1, "b": 2}
+    backwards = dict(reversed(since.items()))
+    assert encode(State({}, {"s": 7}, since=since)) == encode(State({}, {"s": 7}, since=backwards))
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_with_what_would_work(data: st.DataObject) -> None:

@@ -62,21 +62,24 @@ def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
 
 
 def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes into the body of a frame, and blobs by name."""
+    """What goes into the body of a frame, and blobs by name.
+
+    Names are in order: equal states are equal bytes, whatever plans their queries have gone through.
+    """
     sets, cells = write_cells(state.cells)
     positions, blobs = write_positions(state.positions)
     summaries, of_rows = write_summaries(state.summaries)
     body = {
         "sets": sets,
         "positions": positions,
-        "frontiers": dict(state.frontiers),
-        "ahead": [[list(inputs), tick] for inputs, tick in state.ahead.items()],
-        "seen": dict(state.seen),
-        "first": dict(state.first),
-        "since": dict(state.since),
+        "frontiers": dict(sorted(state.frontiers.items())),
+        "ahead": [[list(inputs), tick] for inputs, tick in sorted(state.ahead.items())],
+        "seen": dict(sorted(state.seen.items())),
+        "first": dict(sorted(state.first.items())),
+        "since": dict(sorted(state.since.items())),
         "fresh": sorted(state.fresh),
-        "reported": dict(state.reported),
-        "kept": {name: kept_to_json(kept_tuples) for name, kept_tuples in state.kept.items()},
+        "reported": dict(sorted(state.reported.items())),
+        "kept": {name: kept_to_json(kept_tuples) for name, kept_tuples in sorted(state.kept.items())},
         "summaries": summaries,
         "versions": write_versions(state.versions),
         "history": {str(number): _told(history) for number, history in sorted(state.history.items())},
