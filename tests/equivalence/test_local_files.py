@@ -242,7 +242,7 @@ def test_a_column_that_a_file_lacks_is_null(spark: SparkSession, tmp_path: Path,
     pq.write_table(pa.table({"ts": ts}), tmp_path / "1.parquet")
     frame = spark.read.schema("ts timestamp, a int").parquet(str(tmp_path))
     check(loom_of(frame, COUNTED, "SELECT count(a) AS n FROM events [TUMBLE 10 seconds]"), frame)
-    assert read == [False]
+    assert read == [], "its types are looked at before the plan is made"
 
 
 def test_old_dates_are_spark_s(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:
@@ -268,7 +268,8 @@ def test_what_spark_refuses_it_refuses_in_its_own_words(
         loom_of(frame, asked).run(intake="woven")
     with pytest.raises(WindloomError) as theirs:
         loom_of(frame.where("a IS NULL OR a IS NOT NULL OR x > 0"), asked).run(intake="woven")
-    assert ours.value.detail.split(".")[0] == theirs.value.detail.split(".")[0]
+    # Which of several values is refused depends on which task is first.
+    assert ours.value.detail.split("]")[0] == theirs.value.detail.split("]")[0]
     assert True not in read
 
 
@@ -280,4 +281,4 @@ def test_a_file_that_is_gone_is_spark_s_error(spark: SparkSession, tmp_path: Pat
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(WindloomError):
         loom.run(intake="woven")
-    assert read == [False]
+    assert read == [], "its types are looked at before the plan is made"
