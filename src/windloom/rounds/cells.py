@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,16 +81,24 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
     which = np.concatenate([group_of_cells(kept), group_of_cells(fresh) + kept.groups])
     keys = concat_keys(kept.keys, fresh.keys)
     numbers, distinct = number_groups(keys, kept.groups + fresh.groups)
-    lifted = tuple(concat(a, b) for a, b in zip(kept.lifted, fresh.lifted, strict=True))
+    # One component after the other: values of both exist twice only for the one that is merged.
+    lifted = (concat(a, b) for a, b in zip(kept.lifted, fresh.lifted, strict=True))
     return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
 
 
 def merge_all(parts: Sequence[Cells]) -> Cells:
     """The cells of all parts, merged by halves, so that each cell is moved at most log2(parts) times."""
+    return merge_released(list(parts))
+
+
+def merge_released(parts: list[Cells]) -> Cells:
+    """The same. The list is emptied: a part that nobody else holds is given back as soon as it is merged."""
     if len(parts) == 1:
-        return parts[0]
+        return parts.pop()
     half = len(parts) // 2
-    return merge_cells(merge_all(parts[:half]), merge_all(parts[half:]))
+    later = parts[half:]
+    del parts[half:]
+    return merge_cells(merge_released(parts), merge_released(later))
 
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
@@ -163,7 +171,7 @@ def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDAr
 
 
 def _sorted_cells(
-    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[AnyLifted, ...]
+    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: Iterable[AnyLifted]
 ) -> Cells:
     arranged = arrange(numbers, len(keys[0]) if keys else 1, starts)
     return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(component) for component in lifted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
-from windloom.rounds.cells import Cells, merge_all, read_partials
+from windloom.rounds.cells import Cells, merge_released, read_partials
 from windloom.rounds.feeds import feed_sets
 from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
 from windloom.rounds.weaving import read_tuples, weave
@@ -60,24 +60,26 @@ def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = O
     return Taken(cells, {} if behind is None else {scan.number: behind}, scanned)
 
 
-def take_together(parts: Sequence[Taken]) -> Taken:
-    """What several portions of tuples gave together."""
+def take_together(parts: list[Taken]) -> Taken:
+    """What several portions of tuples gave together. The list is emptied, so that cells are not held twice."""
     if len(parts) == 1:
-        return parts[0]
+        return parts.pop()
     cells: dict[int, list[Cells]] = {}
     behind: dict[int, list[Behind]] = {}
     scanned: dict[int, Scanned] = {}
-    for part in parts:
-        for number, held in part.cells.items():
-            cells.setdefault(number, []).append(held)
+    while parts:
+        part = parts.pop(0)
+        for number in part.cells:
+            cells.setdefault(number, []).append(part.cells[number])
         for number, late in part.behind.items():
             behind.setdefault(number, []).append(late)
         for number, seen in part.scanned.items():
             scanned[number] = scanned.get(number, Scanned()) + seen
+    del part
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         # What has most cells comes first, so that no thread is left with it at the end.
         ordered = sorted(cells, key=lambda number: -sum(map(len, cells[number])))
-        merged = dict(zip(ordered, pool.map(merge_all, (cells[number] for number in ordered)), strict=True))
+        merged = dict(zip(ordered, pool.map(merge_released, (cells[number] for number in ordered)), strict=True))
     return Taken(
         {number: merged[number] for number in cells},
         {number: join_behind(found) for number, found in behind.items()},

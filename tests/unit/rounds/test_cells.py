@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,16 @@ from support.catalogs import STREAM, TYPES, make_query
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
-from windloom.rounds.cells import Cells, coarsen, keep_from, merge_cells, read_partials, running
+from windloom.rounds.cells import (
+    Cells,
+    coarsen,
+    keep_from,
+    merge_all,
+    merge_cells,
+    merge_released,
+    read_partials,
+    running,
+)
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import SLICINGS
 
@@ -85,6 +95,16 @@ def test_merging_with_nothing_changes_nothing() -> None:
     some, none = read_partials(planned(), partials((0, "a", 1, 1))), read_partials(planned(), partials())
     assert merge_cells(some, none) is some
     assert merge_cells(none, some) is some
+
+
+def test_parts_that_are_merged_are_given_back_before_others_are() -> None:
+    parts = [read_partials(planned(), partials((10 * number, "a", 1, number))) for number in range(5)]
+    wanted = seen(merge_all(parts))
+    assert len(parts) == 5, "whoever asks for all of them keeps them"
+    first = weakref.ref(parts[0].starts)
+    assert seen(merge_released(parts)) == wanted == {("a",): [(10 * number, 1, number) for number in range(5)]}
+    assert not parts
+    assert first() is None
 
 
 def test_cells_behind_a_tick_go_and_groups_without_cells_with_them() -> None:

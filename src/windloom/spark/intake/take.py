@@ -135,6 +135,7 @@ def take_in(
             made = _within(stream, _scanned(plan, scan, stream, frame, own, found, keeper), size, limit)
         parts += made
         size += sum(map(_size, made))
+        del made  # cells are given back while they are merged
         if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
             _refuse_untimed(stream, ticks[base], skip_untimed)
