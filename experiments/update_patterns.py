@@ -338,8 +338,8 @@ costs nothing downstream if nothing is retracted.
 
 **What they cost.** A round has a price of its own, whatever it brings: it is logged, and Spark plans and runs jobs.
 For a few thousand tuples per round that is most of the time, and an operator in memory that promises nothing after a
-crash is faster by far; the same price is paid for rounds of ten times as many. Whoever needs a row within
-milliseconds of its tuple needs the operators of the thesis, and not rounds."""
+crash is faster by far; a round of ten times as many tuples takes about twice as long, or no longer. Whoever needs a
+row within milliseconds of its tuple needs the operators of the thesis, and not rounds."""
 
 
 def _ratio(ways: Mapping[str, Mapping[int, Measured]], upper: str, lower: str, length: int) -> str:
