@@ -62,11 +62,12 @@ def test_any_crashes_and_torn_last_files_change_no_answer(
 def tear_last(checkpoint: Path, folder: str, cut: int, before: set[Path]) -> None:
     """Leave the first bytes of what was written last: a log or a begun only while its round is not committed.
 
-    Nor a snapshot that another life has left: two that are kept cannot both be torn by crashes.
+    Nor a snapshot that another life has left, or after which a round was committed: a crash does not tear what was
+    complete before.
     """
     files = sorted((checkpoint / folder).glob("[0-9]*")) if folder else []
     committed = max([-1, *(int(path.stem) for path in (checkpoint / "commits").glob("[0-9]*"))])
-    if folder == "snapshots" and files and files[-1] in before:
+    if folder == "snapshots" and files and (files[-1] in before or int(files[-1].stem) < committed):
         return
     if files and (folder in ("commits", "snapshots") or int(files[-1].stem) > committed):
         files[-1].write_bytes(files[-1].read_bytes()[:cut])
