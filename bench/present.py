@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,16 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.fed_rounds import EDGE, MINUTE, FedRound
 from bench.measure import Outcome, seconds
-from windloom.durable.shards.pieces import Piece
 from windloom.engine.sinks.current import CurrentSink
-from windloom.engine.sinks.sink import TableInfo
 from windloom.engine.sinks.versions import write_rows
 from windloom.language import parse_query
 from windloom.model import DataType, Query, Stream
-from windloom.rounds import Block
 
-MINUTE = 60_000_000
 #: Pairs that a minute brings, and for how many minutes the longest of them stands: 60 times as many are there.
 PAIRS, LONGEST = 100_000, 60
 _COLUMNS = {name: DataType.parse(kind) for name, kind in {"ts": "timestamp", "k": "long", "x": "double"}.items()}
@@ -33,54 +28,22 @@ _TEXT = (
 )
 
 
-@dataclass
-class Minute:
+def round_of(query: Query, number: int, rng: np.random.Generator) -> FedRound:
     """The answers of one round: pairs that enter, each with the end of the first window without it."""
-
-    query: Query
-    number: int
-    rng: np.random.Generator
-    table: pa.Table = field(init=False)
-
-    def __post_init__(self) -> None:
-        end = self.number * MINUTE
-        lives = self.rng.integers(1, LONGEST + 1, PAIRS) * MINUTE
-        edge = pa.timestamp("us", tz="UTC")
-        self.table = pa.table(
-            {
-                "query": pa.repeat(pa.scalar("pairs"), PAIRS),
-                "window_start": pa.array(np.full(PAIRS, end - LONGEST * MINUTE)).cast(edge),
-                "window_end": pa.array(np.full(PAIRS, end)).cast(edge),
-                "k": self.rng.integers(0, 100_000, PAIRS),
-                "x": self.rng.random(PAIRS),
-                "y": self.rng.random(PAIRS),
-                "valid_until": pa.array(end + lives).cast(edge),
-            }
-        )
-
-    @property
-    def tables(self) -> Mapping[str, TableInfo]:
-        return {"pairs": TableInfo({}, {"pairs": ()}, frozenset({"pairs"}), frozenset(), {"pairs": self.query})}
-
-    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
-        return [("pairs", self.table)]
-
-    def until(self, query: str) -> int:
-        return self.number * MINUTE
-
-    def schema(self, query: str) -> pa.Schema:
-        return self.table.drop_columns("query").schema
-
-    def blocks(self) -> Iterator[Block]:
-        return iter(())
-
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        return ()
-
-    @property
-    def wide(self) -> None:
-        return None
+    end = number * MINUTE
+    lives = rng.integers(1, LONGEST + 1, PAIRS) * MINUTE
+    table = pa.table(
+        {
+            "query": pa.repeat(pa.scalar("pairs"), PAIRS),
+            "window_start": pa.array(np.full(PAIRS, end - LONGEST * MINUTE)).cast(EDGE),
+            "window_end": pa.array(np.full(PAIRS, end)).cast(EDGE),
+            "k": rng.integers(0, 100_000, PAIRS),
+            "x": rng.random(PAIRS),
+            "y": rng.random(PAIRS),
+            "valid_until": pa.array(end + lives).cast(EDGE),
+        }
+    )
+    return FedRound(query, number, table)
 
 
 def present(repeats: int) -> Outcome:
@@ -90,7 +53,7 @@ def present(repeats: int) -> Outcome:
         sink = CurrentSink(Path(name) / "present", "bench")
         whole, file = None, Path(name) / "whole.parquet"
         for number in range(LONGEST + 2 * repeats + 10):
-            minute = Minute(query, number, rng)
+            minute = round_of(query, number, rng)
             fresh = minute.table.drop_columns("query")
             whole = fresh if whole is None else pa.concat_tables([whole, fresh])
             whole = whole.filter(pa.array(whole["valid_until"].cast(pa.int64()).to_numpy() > number * MINUTE))

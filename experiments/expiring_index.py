@@ -11,9 +11,10 @@ from statistics import fmean
 from time import process_time
 
 import numpy as np
+from bench.fed_rounds import MINUTE
 from numpy.typing import NDArray
 
-from experiments.current_table import MINUTE, CurrentTable
+from experiments.current_table import CurrentTable
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.partitioned_index import RECORD, Layout, PartitionedIndex, Records, drawn
 from windloom.report import Series, line_chart

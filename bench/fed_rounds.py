@@ -1,0 +1,49 @@
+"""Rounds that bring one table of rows to a sink: what is measured is the sink alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windloom.durable.shards.pieces import Piece
+from windloom.engine.sinks.sink import TableInfo
+from windloom.model import Query
+from windloom.rounds import Block
+
+MINUTE = 60_000_000
+EDGE = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class FedRound:
+    """The answers of round `number`, a minute each, to one row query that is called "pairs"."""
+
+    query: Query
+    number: int
+    table: pa.Table
+
+    @property
+    def tables(self) -> Mapping[str, TableInfo]:
+        return {"pairs": TableInfo({}, {"pairs": ()}, frozenset({"pairs"}), frozenset(), {"pairs": self.query})}
+
+    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+        return [("pairs", self.table)]
+
+    def until(self, query: str) -> int:
+        return self.number * MINUTE
+
+    def schema(self, query: str) -> pa.Schema:
+        return self.table.drop_columns("query").schema
+
+    def blocks(self) -> Iterator[Block]:
+        return iter(())
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        return ()
+
+    @property
+    def wide(self) -> None:
+        return None
