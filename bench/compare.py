@@ -1,8 +1,9 @@
 """`python -m bench.compare REVISION [NAME …]`: an earlier revision and this one, side by side, workload by workload.
 
 The earlier one is checked out and set up under `build/bench`, as a fresh clone would be. Every workload that both have
-is run by both in turn, so that whatever else the machine does falls on both. A figure is a ratio against a baseline of
-its own process wherever a workload has one, and the medians of both are compared.
+is run by both in turn, so that whatever else the machine does falls on both, and the medians of both are compared. A
+figure is a ratio against a baseline of its own process wherever a workload has one. Where that baseline is Windloom
+itself, the ratio tells nothing about speed: it grows when the baseline gets faster. There, seconds are compared.
 """
 
 from __future__ import annotations
@@ -12,12 +13,19 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.measure import Outcome
 
 PLACE = Path("build/bench")
 MOST = 1.05
+#: The seconds of workloads that compare Windloom with itself, from their details.
+SECONDS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+    "predicates": lambda details: details["base_seconds"],
+    "groupings": lambda details: statistics.median(together for together, _ in details["pairs"]),
+}
 
 
 def main() -> int:
@@ -57,10 +65,18 @@ def workloads_of(place: Path) -> list[str]:
 
 def slowdown(name: str, there: Path, here: Path, turns: int, repeats: int) -> float:
     pairs = [(measured(name, there, repeats), measured(name, here, repeats)) for _ in range(turns)]
-    before, after = (statistics.median(outcome.figure for outcome in column) for column in zip(*pairs, strict=True))
-    factor: float = after / before if pairs[0][0].better == "<=" else before / after
+    before, after = (
+        statistics.median(figure(name, outcome) for outcome in column) for column in zip(*pairs, strict=True)
+    )
+    less_is_better = name in SECONDS or pairs[0][0].better == "<="
+    factor: float = after / before if less_is_better else before / after
     print(f"{name:<28} {before:>10.4g} {after:>10.4g} {factor:>10.3f}", flush=True)
     return factor
+
+
+def figure(name: str, outcome: Outcome) -> float:
+    """What is compared of an outcome."""
+    return SECONDS[name](outcome.details) if name in SECONDS else outcome.figure
 
 
 def measured(name: str, place: Path, repeats: int) -> Outcome:

@@ -1,9 +1,13 @@
-"""`python -m bench.kernels`: what it refuses, and what its table says of figures that are given."""
+"""What `python -m bench.kernels` refuses and says of given figures, and what `python -m bench.compare` compares."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from bench import compare
 from bench.kernels.__main__ import bars, bench
+from bench.measure import Outcome
 from click.testing import CliRunner
 
 from windloom.errors import WindloomError
@@ -26,3 +30,24 @@ def test_a_bar_holds_or_is_missed_by_the_share_of_the_reading_loop(share: float,
         "step": {"rows_per_second": 2e7, "ratio_writing": 0.5},
     }
     assert {row["holds"] for row in bars(found) if "share of the loop" in row["what"]} == {holds}
+
+
+@pytest.mark.parametrize(
+    ("name", "better", "details", "slower"),
+    [
+        ("one_key", ">=", [{"our_seconds": 1.0}, {"our_seconds": 9.0}], 0.5),  # figures: 2 against 4, more is better
+        ("round_one_key", "<=", [{}, {}], 2.0),
+        ("predicates", "<=", [{"base_seconds": 2.0}, {"base_seconds": 1.0}], 0.5),
+        ("groupings", "<=", [{"pairs": [(2.0, 9.0)] * 3}, {"pairs": [(3.0, 99.0)] * 3}], 1.5),
+    ],
+)
+def test_revisions_are_compared_by_seconds_where_the_figure_is_relative_to_windloom_itself(
+    monkeypatch: pytest.MonkeyPatch, name: str, better: str, details: list[dict[str, object]], slower: float
+) -> None:
+    there, here = Path("there"), Path("here")
+    told = {
+        there: Outcome(name, 2.0, "ratio", 1.0, better, details=details[0]),
+        here: Outcome(name, 4.0, "ratio", 1.0, better, details=details[1]),
+    }
+    monkeypatch.setattr(compare, "measured", lambda name, place, repeats: told[place])
+    assert compare.slowdown(name, there, here, turns=3, repeats=1) == slower
