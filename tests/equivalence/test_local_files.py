@@ -236,6 +236,23 @@ def test_other_frames_are_spark_s(spark: SparkSession, files: Path, tmp_path: Pa
     assert True not in read
 
 
+def test_what_is_selected_of_a_held_frame_is_spark_s(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:
+    """The files have changed since, and what Spark holds has not."""
+    ts, file = pa.array([_FIRST], pa.timestamp("us", "UTC")), tmp_path / "0.parquet"
+    pq.write_table(pa.table({"ts": ts, "a": pa.array([1], pa.int32()), "b": ts}), file)
+    held = spark.read.parquet(str(tmp_path)).persist()
+    try:
+        held.count()
+        pq.write_table(pa.table({"ts": ts, "a": pa.array([100], pa.int32()), "b": ts}), file)
+        selected = held.select("ts", "a", "b").select("a", "ts")
+        assert loom_of(selected, COUNTED).run(intake="woven").arrow("q0")["a"].to_pylist() == [1]
+        check(loom_of(selected, COUNTED), selected)
+    finally:
+        held.unpersist()
+    check(loom_of(selected, COUNTED), selected)
+    assert read[-1], "Spark no longer holds it"
+
+
 def test_a_column_that_a_file_lacks_is_null(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:
     ts = pa.array([_FIRST, _FIRST + timedelta(seconds=1)], pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"ts": ts, "a": pa.array([1, 2], pa.int32())}), tmp_path / "0.parquet")

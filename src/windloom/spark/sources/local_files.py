@@ -44,11 +44,11 @@ class LocalFiles:
         return found if found is not None and found.paths() else None
 
     def paths(self) -> list[str] | None:
-        """The files in Spark's order; None if Spark would not read them now, because it holds the frame itself."""
-        level = self.frame.storageLevel
-        if level.useMemory or level.useDisk or str(self.frame.sparkSession.conf.get(_CONVERSION, "false")) == "true":
+        """The files in Spark's order; None if Spark would not read them now, because it holds their rows."""
+        session = self.frame.sparkSession
+        if str(session.conf.get(_CONVERSION, "false")) == "true" or _is_held(self.frame):
             return None
-        jvm: Any = self.frame.sparkSession.sparkContext._jvm
+        jvm: Any = session.sparkContext._jvm
         # In one call, however many they are; their names are encoded, and hold no blanks.
         listed = str(jvm.org.apache.hadoop.util.StringUtils.join(" ", self.location.inputFiles()))
         parts = [urlsplit(address) for address in listed.split(" ") if address]
@@ -100,6 +100,17 @@ def _location(plan: Any) -> Any | None:
     options = {str(name).lower() for name in str(relation.options().keys().mkString("\n")).split("\n") if name}
     is_plain = relation.partitionSchema().length() == 0 and relation.bucketSpec().isEmpty() and options <= _OPTIONS
     return relation.location() if is_plain else None
+
+
+def _is_held(frame: DataFrame) -> bool:
+    """Has Spark persisted the frame, or one that it selects from? Then the files may have changed since."""
+    if frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty():
+        return False
+    # Made anew: a frame looks for what is persisted when it is first used, and that may have been long ago.
+    plan = frame.select("*")._jdf.queryExecution().withCachedData()
+    while _name(plan) == "Project":
+        plan = plan.child()
+    return _name(plan) == "InMemoryRelation"
 
 
 def _only_selects(project: Any) -> bool:
