@@ -13,7 +13,7 @@ from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
 from windloom.rounds.evaluate.values import DeclinedError
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 Mask = NDArray[np.bool_]
 
