@@ -11,14 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.predicates import COLUMNS, Grammar, evaluate, random_row
+from support.predicates import COLUMNS, LITERALS, Grammar, evaluate, random_row
 from windloom.aggregates.arrow import arrow_type
 from windloom.engine.catalog import Registry
 from windloom.language import parse_catalog
 from windloom.model import DataType
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
+from windloom.rounds.evaluate import places
 from windloom.spark.intake.files import file_tuples
+from windloom.weave.signatures import SIGNATURE_BITS
 
 PREDICATES = 120
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -43,8 +45,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Rows]:
     return sorted(str(path) for path in folder.iterdir()), rows
 
 
-def projected(files: list[str], where: str) -> tuple[WovenScan, pa.Table] | None:
-    """None if only Spark knows the predicate."""
+def projected(files: list[str], *wheres: str) -> tuple[WovenScan, pa.Table] | None:
+    """None if only Spark knows a predicate."""
 
     class NotHereError(Exception):
         pass
@@ -55,7 +57,8 @@ def projected(files: list[str], where: str) -> tuple[WovenScan, pa.Table] | None
     registry = Registry(no_session)  # type: ignore[arg-type]
     (declared,) = parse_catalog(_STREAM, source="test").streams
     stream = registry.streams["events"] = declared.stream
-    registry.add_query("some", f"SELECT s, max(x) AS m {_WINDOW} WHERE {where} GROUP BY s")
+    for number, where in enumerate(wheres):
+        registry.add_query(f"some{number}", f"SELECT s, max(x) AS m {_WINDOW} WHERE {where} GROUP BY s")
     registry.add_query("all", f"SELECT count(*) AS n {_WINDOW}")
     try:
         types = registry.types()
@@ -87,3 +90,30 @@ def test_signatures_say_which_tuples_satisfy_a_predicate(stored: tuple[list[str]
             assert table["s0"].to_pylist() == expected, where
             compared += 1
     assert compared > PREDICATES // 3
+
+
+@pytest.mark.parametrize("count", [2, 9, 40, 64, 130, 200])
+def test_predicates_that_are_looked_up_hold_for_the_same_tuples(
+    stored: tuple[list[str], Rows], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once: comparisons of a few columns with constants, and among them others, which are evaluated."""
+    monkeypatch.setattr(places, "TUPLES_PER_ENTRY", 0)
+    monkeypatch.setattr(places, "PREDICATES_PER_SUBJECT", 0)
+    files, rows = stored
+    rng = random.Random(count)
+    some, others = (Grammar(rng.choice, columns) for columns in (("a", "b", "x", "f", "x * 2"), tuple(LITERALS)))
+    wheres: list[str] = []
+    while len(wheres) < count:
+        where = (others if rng.random() < 0.1 else some).predicate(2)
+        if projected(files[:1], where) is not None:
+            wheres.append(where)
+    found = projected(files, *wheres)
+    assert found is not None
+    scan, table = found
+    assert scan.local is not None
+    looked_up = sum(len(cluster.bits) for cluster in places.clusters(scan.local.predicates))
+    assert 4 * looked_up >= len(scan.local.predicates)
+    for bit, predicate in enumerate(scan.signature.predicates):
+        expected = [int(evaluate(predicate.sql, dict(row)) is True) for row in rows]
+        word = table[f"s{bit // SIGNATURE_BITS}"].to_numpy()
+        assert ((word >> (bit % SIGNATURE_BITS)) & 1).tolist() == expected, predicate.sql

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from windloom.engine import rehearsal
-from windloom.engine.rehearsal import AREAS, rehearse
+from windloom.engine.rehearsal import AREAS, many_predicates, rehearse
 from windloom.kernels.compiling.loading import load_noted, note_path
+from windloom.rounds.evaluate.places import Table
+from windloom.rounds.signed import SignedCells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +21,23 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("area", [area for _, area in AREAS], ids=lambda area: area.__name__)
 def test_every_area_can_be_rehearsed(spark: SparkSession, area: Callable[[SparkSession], None]) -> None:
     area(spark)
+
+
+def test_many_predicates_are_looked_up_and_rolled_up_from_signatures(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise nothing of that would be compiled at set-up."""
+    called: list[str] = []
+
+    def noted(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given: called.append(name) or method(*given))
+
+    noted(SignedCells, "cells")
+    noted(Table, "sign")
+    many_predicates(spark)
+    assert called.count("cells") >= 8
+    assert "sign" in called
 
 
 def test_the_kernels_of_the_first_area_are_noted_when_all_are_done(

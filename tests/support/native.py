@@ -23,7 +23,7 @@ from windloom.rounds.lateness import before_round
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.slicing import PaneSlice
 from windloom.testing.scalars import scalar
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 Row = Mapping[str, Any]
 

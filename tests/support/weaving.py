@@ -11,7 +11,8 @@ from windloom.aggregates.lifted import AnyLifted
 from windloom.plan.physical import PlannedComponent
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Cut, Read
-from windloom.weave.tuples import Bits, Tuples
+from windloom.weave.signatures import Bits
+from windloom.weave.tuples import Tuples
 
 #: A slice per tick.
 TICKS = EdgeSet.of([EdgeClass(1, 0)])

@@ -10,7 +10,7 @@ from windloom.explain.slices import edge_rate, measure_of, slice_id_text
 from windloom.model.figures import count, share
 from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
+from windloom.plan.scans import Fed, NativeScan, RolledUp, Scan, WovenScan, WovenSet
 
 #: A scan with more predicates, columns or sets shows the first few only.
 _MANY = 12
@@ -54,8 +54,15 @@ def intake_text(scan: Scan) -> str:
         who = "Spark aggregates"
     else:
         who = f"{'Spark projects' if scan.local is None else 'the driver reads the files'}, kernels aggregate"
+        if scan.rolled_up is not None:
+            who += f", {_rolled_up_text(scan, scan.rolled_up)}"
     way = f"{scan_way(scan)}: {who}"
     return f"{way} ({scan.why})" if scan.why else way
+
+
+def _rolled_up_text(scan: WovenScan, rolled: RolledUp) -> str:
+    which = "sets are" if rolled.sets == len(scan.feeds) else f"{rolled.sets} of its sets are"
+    return f"{which} rolled up from signatures, of which {rolled.signatures:,.0f} are expected"
 
 
 def scan_title(plan: Plan, scan: Scan) -> list[str]:
@@ -163,7 +170,9 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
         "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
     }
     if isinstance(scan, WovenScan):
-        read_by = {} if scan.local is None else {"read_by": "driver"}
+        read_by: dict[str, Any] = {} if scan.local is None else {"read_by": "driver"}
+        if scan.rolled_up is not None:
+            read_by["rolled_up"] = {"sets": scan.rolled_up.sets, "signatures": scan.rolled_up.signatures}
         return {**about, **read_by, "columns": [column.sql for column in scan.columns]}
     return {
         **about,

@@ -17,7 +17,7 @@ from windloom.plan.local import LocalProjection
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 from windloom.weave.cut import Read
-from windloom.weave.tuples import SIGNATURE_BITS, Bits
+from windloom.weave.signatures import SIGNATURE_BITS, Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,19 @@ class Projected:
 
 #: Finer cells are rolled up if they are this many times fewer than the tuples.
 FEW_CELLS = 8
+#: At least so many predicates of one grouping are needed for sets to be rolled up from signatures.
+FEWEST_SIGNED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """How many sets are expected to be rolled up from cells by signature, and from how many signatures.
+
+    Kernels decide that anew for the tuples at hand.
+    """
+
+    sets: int
+    signatures: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +190,7 @@ class WovenScan:
     log: str = "smaller"
     kept: Kept | None = None
     local: LocalProjection | None = field(default=None, compare=False)
+    rolled_up: RolledUp | None = field(default=None, compare=False)
 
 
 Scan = NativeScan | WovenScan

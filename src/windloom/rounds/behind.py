@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MIN
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -12,7 +12,7 @@ from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 Mask = NDArray[np.bool_]
 

@@ -12,7 +12,8 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import Plan
 from windloom.plan.scans import Scan
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
+from windloom.weave.tuples import Tuples
 
 Ints = NDArray[np.int64]
 
@@ -37,12 +38,19 @@ class Scanned:
         return Scanned(self.tuples + other.tuples, conditions, max(self.signatures, other.signatures))
 
 
-def scanned_tuples(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: int) -> Scanned:
+def scanned_tuples(plan: Plan, scan: Scan, tuples: Tuples) -> Scanned:
     """What a scan read, from the signatures of its tuples."""
+    words = [tuples.word(number) for number in range(scan.signature.words)]
+    signatures = tuples.known_signatures
+    if signatures is not None:
+        step = -(-len(tuples) // SAMPLE)
+        distinct = int(np.count_nonzero(np.bincount(signatures.codes[::step], minlength=1)))
+        told = scanned_partials(plan, scan, list(signatures.words), signatures.counts)
+        return Scanned(len(tuples), told.conditions, max(1, distinct))
     counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
     for number, word in enumerate(words):
         _count_bits(word, counts[number, : len(scan.signature.predicates) - number * SIGNATURE_BITS])
-    return Scanned(tuples, _named(plan, scan, counts), _distinct(words))
+    return Scanned(len(tuples), _named(plan, scan, counts), _distinct(words))
 
 
 def scanned_partials(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: Ints) -> Scanned:

@@ -54,9 +54,8 @@ def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = O
     """Takes in the tuples of a woven scan, all with a tick."""
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
-    words = [tuples.word(number) for number in range(scan.signature.words)]
-    scanned = {scan.number: scanned_tuples(plan, scan, words, len(tuples))}
     cells = weave(plan, scan, tuples, before.frontier)
+    scanned = {scan.number: scanned_tuples(plan, scan, tuples)}
     return Taken(cells, {} if behind is None else {scan.number: behind}, scanned)
 
 

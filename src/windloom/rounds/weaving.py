@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -16,6 +16,7 @@ from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import FEW_CELLS, WovenScan, WovenSet
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
+from windloom.rounds.signed import SignedCells, bits_of, sign_sets
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Cut
@@ -43,11 +44,17 @@ def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
 
 
 def weave(
-    plan: Plan, scan: WovenScan, tuples: Tuples, closed: int = TICK_MIN, threads: int | None = None
+    plan: Plan,
+    scan: WovenScan,
+    tuples: Tuples,
+    closed: int = TICK_MIN,
+    threads: int | None = None,
+    by_signature: bool | None = None,
 ) -> dict[int, Cells]:
     """The cells of each set of a scan, by its number; a set that no tuple is part of has none.
 
     `closed` is where the sets were closed before the tuples came: some kinds of windows leave late ones out.
+    `by_signature` forces or forbids that sets are rolled up from signatures; None: where that is less work.
     """
     if not len(tuples):
         return {}
@@ -56,15 +63,32 @@ def weave(
     with ThreadPoolExecutor(workers) as pool:
         if workers > 1:
             # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
-            list(pool.map(lambda make: make(), _shared(plan, scan, tuples)))
+            list(pool.map(_call, _shared(plan, scan, tuples)))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
+            signed = _signed(plan, tuples, made, lot, by_signature)
+            makers = [maker for each in dict.fromkeys(signed.values()) for maker in each.makers()]
+            list(map(_call, makers) if workers == 1 else pool.map(_call, makers))
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
-            make = partial(_made, plan, tuples, closed, dict(made))
+            make = partial(_made, plan, tuples, closed, dict(made), signed)
             found = map(make, ordered) if workers == 1 else pool.map(make, ordered)
             made |= dict(zip((fed.number for fed in ordered), found, strict=True))
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
+
+
+def _call(make: Callable[[], object]) -> object:
+    return make()
+
+
+def _signed(
+    plan: Plan, tuples: Tuples, made: Mapping[int, Cells], lot: Sequence[WovenSet], by_signature: bool | None
+) -> dict[int, SignedCells]:
+    """What sets are rolled up from that are not made from the finer cells of others."""
+    if by_signature is False:
+        return {}
+    sets = [(fed, plan.sets[fed.number]) for fed in lot if _finer(tuples, made, fed) is None]
+    return sign_sets(tuples, sets, always=by_signature is True)
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
@@ -83,13 +107,24 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
     ]
 
 
-def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
-    """Made from the finer cells of another set if they are few, otherwise from tuples."""
+def _made(
+    plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], signed: Mapping[int, SignedCells], fed: WovenSet
+) -> Cells:
+    """Made from the finer cells of another set if they are few, or from cells by signature, otherwise from tuples."""
     partial_set = plan.sets[fed.number]
-    finer = min(fed.via, key=lambda number: len(made[number]), default=None)
-    if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):
+    if fed.number in signed:
+        return signed[fed.number].cells(fed, partial_set)
+    if (finer := _finer(tuples, made, fed)) is not None:
         return _rolled_up(made[finer], plan.sets[finer], partial_set)
     return weave_set(life_of(partial_set.window).in_time(partial_set.window, tuples, closed), fed, partial_set)
+
+
+def _finer(tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) -> int | None:
+    """The set from whose cells this one is rolled up."""
+    finer = min(fed.via, key=lambda number: len(made[number]), default=None)
+    if finer is None or FEW_CELLS * len(made[finer]) > tuples.count(bits_of(fed)):
+        return None
+    return finer
 
 
 def _rolled_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cells:
@@ -105,17 +140,13 @@ def _rolled_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cell
 
 
 def _work(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int:
-    return _chosen(tuples, fed) * sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
-
-
-def _chosen(tuples: Tuples, fed: WovenSet) -> int:
-    """How many tuples are part of the set."""
-    return tuples.chosen(() if fed.bit is None else (fed.bit,)).count(len(tuples))
+    components = sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
+    return tuples.count(bits_of(fed)) * components
 
 
 def weave_set(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Cells:
     """The cells of one set, from tuples."""
-    own = () if fed.bit is None else (fed.bit,)
+    own = bits_of(fed)
     grid = life_of(partial_set.window).grid(tuples, fed, partial_set)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))
     cut = Cut(tuples, grid, own, kept)

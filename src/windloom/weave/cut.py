@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Kept, take_values
-from windloom.weave.tuples import Bits, Codes, Ints, Tuples
+from windloom.weave.signatures import Bits
+from windloom.weave.tuples import Codes, Ints, Tuples
 
 Number = TypeVar("Number", bound=np.generic)
 

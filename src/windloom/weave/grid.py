@@ -7,7 +7,7 @@ and memory depend on tuples and groups, never on slices × groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 
 import numpy as np
@@ -47,13 +47,27 @@ def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
         product = np.empty(tuples, np.int64)
         _multiply(codes, size, coded.codes, product)
         count *= size
-        if count <= max(SMALL_PRODUCT, PER_TUPLE * tuples):
+        if is_small(count, tuples):
             codes = product.astype(np.int32)
         else:
             encoded = pa.array(product).dictionary_encode()
             codes = np.array(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
             count = max(1, len(encoded.dictionary))
     return Grouping(tuple(columns), codes, count)
+
+
+def is_small(count: int, tuples: int) -> bool:
+    """Whether so many combinations may be numbered as a product."""
+    return count <= max(SMALL_PRODUCT, PER_TUPLE * tuples)
+
+
+def multiplied(grouping: Grouping, codes: Codes, count: int) -> Grouping:
+    """A grouping divided by further codes below `count`; the product must be small."""
+    if not len(grouping.codes):
+        return Grouping(grouping.columns, codes, count)
+    product = np.empty(len(codes), np.int32)
+    _multiply(grouping.codes, count, codes, product)
+    return Grouping(grouping.columns, product, grouping.count * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +78,61 @@ class Kept:
     bounds: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The cell of every tuple; and of every cell, in order of slices, its slice, its group and one of its tuples."""
+
+    cells: Codes
+    slice_of: Codes
+    group_of: Codes
+    row_of: Codes
+
+
+def number_cells(rows: Codes, of_tuple: Codes, slicing: Slicing, grouping: Grouping, most: int) -> Numbered | None:
+    """Numbers the cells of tuples, which `rows` has in order of their finest slices (empty: they are in that order).
+
+    None if there are more than `most` cells.
+    """
+    tuples = len(of_tuple)
+    room = min(most, tuples)
+    cells = np.empty(tuples, np.int32)
+    slice_of, group_of, row_of = (np.empty(room, np.int32) for _ in range(3))
+    count = _number_cells(
+        rows, of_tuple, slicing.of_fine, grouping.codes, grouping.count, cells, slice_of, group_of, row_of
+    )
+    if count < 0:
+        return None
+    # What is cut off is given back if it is much.
+    kept = (column[:count] for column in (slice_of, group_of, row_of))
+    return Numbered(cells, *(column if 2 * count > room else column.copy() for column in kept))
+
+
 class Grid:
     """`cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell."""
 
-    def __init__(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> None:
+    def __init__(self, slicing: Slicing, grouping: Grouping, numbered: Numbered) -> None:
         self.lock = RLock()
-        self.starts, self.grouping = slicing.starts, grouping
+        self.starts, self.grouping, self.cells = slicing.starts, grouping, numbered.cells
+        self.slice_of, self.group_of, self.row_of = numbered.slice_of, numbered.group_of, numbered.row_of
+
+    @classmethod
+    def of(cls, slices: Slices, slicing: Slicing, grouping: Grouping, most: int | None = None) -> Grid | None:
+        """The grid of all tuples; None if it has more than `most` cells."""
         tuples = len(slices.of_tuple)
-        self.cells = np.empty(tuples, np.int32)
-        slice_of, group_of, row_of = (np.empty(tuples, np.int32) for _ in range(3))
-        count = _number_cells(
-            slices.rows,
-            slices.of_tuple,
-            slicing.of_fine,
-            grouping.codes,
-            grouping.count,
-            self.cells,
-            slice_of,
-            group_of,
-            row_of,
-        )
-        # What is cut off is given back if it is much.
-        kept = (column[:count] for column in (slice_of, group_of, row_of))
-        self.slice_of, self.group_of, self.row_of = (column if 2 * count > tuples else column.copy() for column in kept)
+        numbered = number_cells(slices.rows, slices.of_tuple, slicing, grouping, tuples if most is None else most)
+        return None if numbered is None else cls(slicing, grouping, numbered)
+
+    def coarser(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> Grid:
+        """A grid of fewer edges and groups. Its `cells` has an entry for each cell of this one, not for each tuple.
+
+        Cells are numbered as they would be from tuples: here, too, they come slice by slice.
+        """
+        codes = grouping.codes[self.row_of] if len(grouping.codes) else grouping.codes
+        of_cells = Grouping(grouping.columns, codes, grouping.count)
+        in_order = np.empty(0, np.int32)
+        numbered = number_cells(in_order, slices.of_tuple[self.row_of], slicing, of_cells, len(self))
+        assert numbered is not None
+        return Grid(slicing, grouping, replace(numbered, row_of=self.row_of[numbered.row_of]))
 
     def __len__(self) -> int:
         return len(self.slice_of)
@@ -125,6 +171,7 @@ def _multiply(codes, size, others, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of, row_of):  # type: ignore[no-untyped-def]
+    """Returns how many cells there are; -1 if there is no room for all."""
     last = np.full(groups, -1, np.int64)  # the latest slice of each group and its cell, in one word
     count = np.int64(0)
     for k in range(len(fine)):
@@ -133,6 +180,8 @@ def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of,
         group = np.uint32(codes[i]) if len(codes) else np.uint32(0)
         latest = last[group]
         if latest >> 32 != part:
+            if count == len(slice_of):
+                return -1
             latest = np.int64(part) << 32 | count
             last[group] = latest
             slice_of[count] = part

@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column
-from windloom.weave.grid import Grid, Grouping, group_tuples
+from windloom.weave.grid import Grid, Grouping, group_tuples, is_small, multiplied
 from windloom.weave.sessions import SessionGrid
+from windloom.weave.signatures import (
+    MOST_SIGNATURES,
+    SIGNATURE_BITS,
+    TUPLES_PER_SIGNATURE,
+    Bits,
+    Signatures,
+    number_signatures,
+)
 from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
@@ -23,12 +31,6 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
-
-#: The signature bits that a tuple must have, in ascending order.
-Bits = tuple[int, ...]
-
-#: The number of predicates in one word of a signature: the bits of a bigint without its sign.
-SIGNATURE_BITS = 63
 
 #: Used instead of the position of a column: the event time of the tuple.
 TICK = -1
@@ -99,6 +101,11 @@ class Tuples:
         return self._words[number].integers
 
     @property
+    def has_signature(self) -> bool:
+        """Whether there is a predicate or FILTER at all."""
+        return bool(self._words)
+
+    @property
     def slices(self) -> Slices:
         return self._once("slices", lambda: Slices(self._place.integers, self._edges))
 
@@ -106,9 +113,42 @@ class Tuples:
         """The cells of a grouping (positions of columns) and a slicing."""
 
         def make() -> Grid:
-            return Grid(self.slices, self.slices.slicing(edges), self.grouping(groups))
+            grid = Grid.of(self.slices, self.slices.slicing(edges), self.grouping(groups))
+            assert grid is not None
+            return grid
 
         return self._once((groups, edges), make)
+
+    def signed_grid(self, groups: tuple[int, ...], edges: EdgeSet, most: int) -> Grid | None:
+        """The cells of a grouping and a slicing, divided by signature; None if there are more than `most`."""
+
+        def make() -> list[Grid | None]:
+            signatures, grouping = self.signatures(), self.grouping(groups)
+            if signatures is None or not is_small(grouping.count * len(signatures), len(self)):
+                return [None]
+            divided = multiplied(grouping, signatures.codes, len(signatures))
+            return [Grid.of(self.slices, self.slices.slicing(edges), divided, most)]
+
+        return self._once(("signed", groups, edges), make)[0]
+
+    def signatures(self, most: int | None = None) -> Signatures | None:
+        """The distinct signatures; None if there are too many. What was found first is kept."""
+
+        def make() -> list[Signatures | None]:
+            fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
+            return [number_signatures([self.word(number) for number in range(len(self._words))], fewer)]
+
+        return self._once("signatures", make)[0]
+
+    @property
+    def known_signatures(self) -> Signatures | None:
+        """The distinct signatures, if somebody has asked for them before."""
+        return self.signatures() if "signatures" in self._made else None
+
+    def count(self, bits: Bits) -> int:
+        """How many tuples have all these bits."""
+        known = self.known_signatures
+        return self.chosen(bits).count(len(self)) if known is None else known.count(bits)
 
     def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
         """The cells of a grouping over the tuples with these bits, divided by pauses longer than the gap."""

@@ -11,7 +11,8 @@ import pyarrow as pa
 from support.weaving import TICKS, cut_of, tuples_of
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Read
-from windloom.weave.tuples import SIGNATURE_BITS, TICK, Tuples
+from windloom.weave.signatures import SIGNATURE_BITS
+from windloom.weave.tuples import TICK, Tuples
 
 PREDICATES = 150
 

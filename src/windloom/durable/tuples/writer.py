@@ -20,7 +20,7 @@ from windloom.plan.physical import Plan
 from windloom.plan.rows import Store, kept_ticks
 from windloom.plan.scans import Kept, WovenScan
 from windloom.rounds.rows.kept import TupleFile
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 #: What is kept of a stream is divided into this many stretches of time, which expire one after another.
 STRETCHES = 8

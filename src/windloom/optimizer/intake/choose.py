@@ -13,7 +13,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
+from windloom.optimizer.intake.cost import native_cost, rolled_up, scanned_rate, woven_cost
 from windloom.optimizer.intake.local import local_projection
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
@@ -94,7 +94,13 @@ def choose_scans(
             found.append(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
             )
-    return tuple(found)
+    return tuple(_with_rolled_up(scan, sets, constants) if isinstance(scan, WovenScan) else scan for scan in found)
+
+
+def _with_rolled_up(scan: WovenScan, sets: Sequence[PartialSet], constants: Constants) -> WovenScan:
+    fed = {each.number for each in scan.feeds}
+    own = [partial_set for partial_set in sets if partial_set.number in fed]
+    return replace(scan, rolled_up=rolled_up(scan, own, constants))
 
 
 def _check_kept(stream: Stream, way: str) -> None:

@@ -8,7 +8,6 @@ from math import prod
 
 import numpy as np
 
-from windloom.model.signatures import most_signatures
 from windloom.optimizer.cost.calibrated import (
     Scanning,
     columns_of,
@@ -18,12 +17,15 @@ from windloom.optimizer.cost.calibrated import (
     scanning_cost,
 )
 from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.intake.signatures import signatures_of, update_cost
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
+from windloom.plan.scans import Fed, NativeScan, RolledUp, Scan, WovenScan, WovenSet
 from windloom.slicing.identify import PaneSlice
 
 #: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
+#: Where the driver reads files, a value is placed between the constants of all predicates in the time of so many.
+PREDICATES_PER_COLUMN = 2
 #: Seconds to read a column of a tuple from a Parquet file without Spark, and to project it.
 FILE_COLUMN_SECONDS = 8e-9
 _PARTS = ("scan", "partials", "merge")
@@ -85,7 +87,7 @@ def native_cost(
     a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
     a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
     kept = _kept(scan, sets, events_per_second)
-    partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
+    partials = _partials(scan, sets, kept, signatures_of(scan, sets) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
@@ -105,12 +107,11 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     seconds = constants.seconds
     kept = _kept(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
-    updates = 0.0
+    updates = update_cost(constants, scan, sets, kept).seconds
     for partial_set in sets:
         picked = partial_set.statistics.events_per_second
         lists = sum(planned.family.is_list for planned in partial_set.components)
-        plain = columns_of(tuple(planned for planned in partial_set.components if not planned.family.is_list))
-        updates += picked * (plain * seconds("woven_update") + lists * seconds("woven_list"))
+        updates += picked * lists * seconds("woven_list")
         cells = partial_set.statistics.taken_per_second(np.array([partial_set.edges.edges_per_second]))[0]
         updates += float(min(cells, picked)) * columns_of(partial_set.components) * seconds("woven_cell")
         updates += _keeping(constants, partial_set)
@@ -130,17 +131,8 @@ def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
     kept = _kept(scan, sets, rate)
     if isinstance(scan, WovenScan):
         return kept * _BYTES * (1 + scan.signature.words + len(scan.columns))
-    partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
+    partials = _partials(scan, sets, kept, signatures_of(scan, sets) * groups_of(scan, sets))
     return partials * _BYTES * (1 + len(scan.key_types) + sum(len(planned.fields) for planned in scan.components))
-
-
-def _signatures(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
-    """How many different signatures tuples have."""
-    if not scan.signature.predicates:
-        return 1.0
-    filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
-    most = most_signatures([partial_set.predicate for partial_set in sets if partial_set.predicate]) * 2.0**filters
-    return min(most, max(partial_set.statistics.signatures for partial_set in sets))
 
 
 def _keeping(constants: Constants, partial_set: PartialSet) -> float:
@@ -158,7 +150,18 @@ def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> f
 def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
     signature = scan.signature
     evaluated = len(signature.predicates) + (signature.where is not None and len(sets) > 1)
+    if isinstance(scan, WovenScan) and scan.local is not None:
+        # The driver looks predicates up: it takes time to place the values of a column, not to compare them.
+        columns = {name for predicate in signature.predicates for name in predicate.columns}
+        evaluated = min(evaluated, PREDICATES_PER_COLUMN * len(columns))
     return events_per_second * evaluated * PREDICATE_SECONDS
+
+
+def rolled_up(scan: WovenScan, sets: Sequence[PartialSet], constants: Constants) -> RolledUp | None:
+    """Which of the sets that a scan feeds are predicted to be rolled up from signatures."""
+    if not sets:
+        return None
+    return update_cost(constants, scan, sets, _kept(scan, sets, scanned_rate(sets))).rolled_up
 
 
 def _feeding(constants: Constants, scan: NativeScan, partial_set: PartialSet, partials: float) -> float:

@@ -18,7 +18,8 @@ from windloom.plan.physical import PartialSet
 from windloom.plan.rows import PlannedRows, Store, strands_over
 from windloom.plan.scans import FEW_CELLS, Kept, Projected, Signature, WovenScan, WovenSet
 from windloom.weave.cut import Read
-from windloom.weave.tuples import TICK, Bits
+from windloom.weave.signatures import Bits
+from windloom.weave.tuples import TICK
 
 
 @dataclass(frozen=True, slots=True)

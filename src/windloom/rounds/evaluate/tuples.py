@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +14,9 @@ from windloom.plan.expressions.node import Node, read_by
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
+from windloom.rounds.evaluate.places import Table, clusters, examples, over_examples
 from windloom.rounds.evaluate.values import DeclinedError
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 Mask = NDArray[np.bool_]
 
@@ -47,10 +50,30 @@ def _projected(local: LocalProjection, signature: Signature, table: pa.Table, ti
 
 
 def _words(predicates: tuple[Node, ...], count: int, rows: Rows) -> list[NDArray[np.int64]]:
+    """The signature of every tuple: predicates are looked up in tables where that is possible and pays."""
     words = [np.zeros(rows.table.num_rows, np.int64) for _ in range(count)]
+    looked_up: set[int] = set()
+    for table in _tables(predicates, count):
+        if table.pays(rows.table.num_rows):
+            table.sign(rows, words)
+            looked_up |= set(table.bits)
     for bit, predicate in enumerate(predicates):
-        words[bit // SIGNATURE_BITS] |= _holds(predicate, rows) * np.int64(1 << bit % SIGNATURE_BITS)
+        if bit not in looked_up:
+            words[bit // SIGNATURE_BITS] |= _holds(predicate, rows) * np.int64(1 << bit % SIGNATURE_BITS)
     return words
+
+
+@lru_cache(maxsize=16)
+def _tables(predicates: tuple[Node, ...], count: int) -> tuple[Table, ...]:
+    """Made once for all parts of a stream."""
+    found = []
+    for cluster in clusters(predicates):
+        rows, words = examples(cluster), np.zeros((count, cluster.entries), np.int64)
+        for bit in cluster.bits:
+            holds = _holds(over_examples(predicates[bit], cluster), rows)
+            words[bit // SIGNATURE_BITS] |= holds * np.int64(1 << bit % SIGNATURE_BITS)
+        found.append(Table(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
+    return tuple(found)
 
 
 def _holds(node: Node, rows: Rows) -> Mask:

@@ -18,7 +18,7 @@ from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
 from windloom.model.types import DataType, TypeKind
 from windloom.slicing.edges import EdgeClass
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
-from windloom.weave.tuples import SIGNATURE_BITS
+from windloom.weave.signatures import SIGNATURE_BITS
 
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799

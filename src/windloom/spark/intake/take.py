@@ -194,8 +194,10 @@ def _from_files(
 ) -> list[Taken] | None:
     """What a scan takes in from files without Spark; None if only Spark can read them."""
     assert isinstance(scan, WovenScan)
-    # Threads divide the sets of a portion. If there are fewer sets than threads, they divide portions, smaller ones.
-    is_divided = len(scan.feeds) >= (os.cpu_count() or 1)
+    # Threads divide the sets of a portion. If there are fewer sets than threads, or if tuples are aggregated once for
+    # all sets, they divide portions, smaller ones.
+    is_once = scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds)
+    is_divided = len(scan.feeds) >= (os.cpu_count() or 1) and not is_once
     tables = file_tuples(scan, stream, paths, LARGE_PORTION_BYTES if is_divided else SMALL_PORTION_BYTES)
     weave_all = _woven if is_divided else _woven_at_once
     try:

@@ -1,0 +1,239 @@
+"""Many predicates at once: tuples are placed between the constants of all of them, and a table tells what holds there.
+
+Predicates that only compare a value with constants cannot tell two values apart that lie between the same
+constants. So each predicate is evaluated on one example of every place, and tuples are looked up. A value is
+placed by a binary search, however many predicates compare it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import isnan, prod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import arrow_type, as_array
+from windloom.kernels.compiling.compiled import compiled
+from windloom.model.types import TypeKind
+from windloom.plan.expressions import Node
+from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+#: A table has at most this many entries, and is used for at least this many tuples per entry.
+MOST_ENTRIES = 1 << 14
+TUPLES_PER_ENTRY = 1
+#: Placing a value takes about as long as evaluating this many predicates.
+PREDICATES_PER_SUBJECT = 2
+
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+_LOGIC = ("and", "or", "not")
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is compared with constants, and these in ascending order."""
+
+    node: Node
+    constants: list[Any] = field(default_factory=list)
+
+    @property
+    def places(self) -> int:
+        """Below, at and between the constants; NaN; NULL."""
+        return 2 * len(self.constants) + 3
+
+    def examples(self) -> pa.Array:
+        """A value of each place. Where a place holds no value, no tuple is looked up, and any one will do."""
+        kind = arrow_type(self.node.kind)
+        if not self.constants:
+            return pa.array([0, 0, None], kind)
+        above = [_next(value, kind, up=True) for value in self.constants]
+        found = [_next(self.constants[0], kind, up=False)]
+        for value, following in zip(self.constants, above, strict=True):
+            found += [value, following]
+        nan = float("nan") if pa.types.is_floating(kind) else 0
+        return pa.array([*found, nan, None], kind)
+
+    def place(self, rows: Rows, codes: Codes) -> None:
+        """Appends the place of every tuple, as a digit, to a code."""
+        value = evaluate(self.node, rows)
+        is_floating = pa.types.is_floating(value.type)
+        kind = np.float64 if is_floating else np.int64
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, rows.table.num_rows)
+        column = as_array(value)
+        numbers = np.frombuffer(column.buffers()[1], _width(column.type))[column.offset : column.offset + len(column)]
+        valid = np.empty(0, np.bool_)
+        if column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+        numbers = numbers.astype(kind, copy=False)
+        numbers.flags.writeable = False  # as Arrow's own memory is: kernels are compiled for one of the two
+        _place(numbers, valid, *_search_tree(np.array(self.constants, kind)), len(self.constants), codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Some predicates, by bit, with what they compare; `words` has their bits, a row per word of the signature."""
+
+    subjects: tuple[Subject, ...]
+    bits: tuple[int, ...]
+    words: Ints
+
+    @property
+    def entries(self) -> int:
+        return int(self.words.shape[1])
+
+    def pays(self, tuples: int) -> bool:
+        return tuples >= TUPLES_PER_ENTRY * self.entries
+
+    def sign(self, rows: Rows, words: Sequence[Ints]) -> None:
+        """Adds the bits of every tuple."""
+        codes = np.zeros(rows.table.num_rows, np.int32)
+        for subject in self.subjects:
+            subject.place(rows, codes)
+        for word, own in zip(words, self.words, strict=True):
+            if own.any():
+                _look_up(codes, own, word)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Predicates, by bit, that may share a table: so many combinations of places are few."""
+
+    subjects: dict[Node, Subject]
+    bits: list[int]
+
+    @property
+    def entries(self) -> int:
+        return prod(subject.places for subject in self.subjects.values())
+
+
+def clusters(predicates: Sequence[Node]) -> list[Cluster]:
+    """The predicates that are better looked up than evaluated, in as few tables as their size allows."""
+    compared = {bit: found for bit, node in enumerate(predicates) if (found := _compared(node))}
+    subjects = _subjects(compared.values())
+    made: list[Cluster] = []
+    for bit in sorted(compared, key=lambda each: (-len(compared[each]), each)):
+        own = {node: subjects[node] for node in compared[bit]}
+        for cluster in made:
+            together = Cluster(cluster.subjects | own, [*cluster.bits, bit])
+            if together.entries <= MOST_ENTRIES:
+                cluster.subjects, cluster.bits = together.subjects, together.bits
+                break
+        else:
+            if Cluster(own, [bit]).entries <= MOST_ENTRIES:
+                made.append(Cluster(own, [bit]))
+    return [each for each in made if len(each.bits) >= PREDICATES_PER_SUBJECT * len(each.subjects)]
+
+
+def examples(cluster: Cluster) -> Rows:
+    """A row for each combination of places, in order of their codes; subjects are columns, named by number."""
+    sizes = [subject.places for subject in cluster.subjects.values()]
+    places = np.unravel_index(np.arange(prod(sizes)), sizes)
+    columns = {
+        str(number): subject.examples().take(pa.array(place))
+        for number, (subject, place) in enumerate(zip(cluster.subjects.values(), places, strict=True))
+    }
+    return Rows(pa.table(columns))
+
+
+def over_examples(node: Node, cluster: Cluster) -> Node:
+    """The same predicate of the columns of `examples`."""
+    names = {subject: str(number) for number, subject in enumerate(cluster.subjects)}
+    if node in names:
+        return Node("read", node.kind, value=names[node])
+    return Node(node.op, node.kind, tuple(over_examples(operand, cluster) for operand in node.operands), node.value)
+
+
+def _compared(node: Node) -> dict[Node, set[Any]] | None:
+    """What a predicate compares with which constants, if it does nothing else."""
+    if node.op in _LOGIC:
+        found: dict[Node, set[Any]] = {}
+        for operand in node.operands:
+            own = _compared(operand)
+            if own is None:
+                return None
+            for subject, constants in own.items():
+                found[subject] = found.get(subject, set()) | constants
+        return found
+    if node.op in (*_COMPARISONS, "in", "isnull", "isnan"):
+        subjects = {operand for operand in node.operands if not operand.is_constant}
+        constants = {operand.value for operand in node.operands if operand.is_constant} - {None}
+        if len(subjects) == 1 and all(map(_is_placed, subjects)) and not any(map(isnan, constants)):
+            return {subjects.pop(): constants}
+    return None
+
+
+def _is_placed(node: Node) -> bool:
+    return node.kind.kind in (TypeKind.INTEGER, TypeKind.FLOAT) and not may_refuse(node)
+
+
+def _subjects(compared: Iterable[dict[Node, set[Any]]]) -> dict[Node, Subject]:
+    """Every subject with the constants of all predicates."""
+    constants: dict[Node, set[Any]] = {}
+    for each in compared:
+        for node, own in each.items():
+            kind = arrow_type(node.kind)
+            # As the type has them; -0.0 is 0.0.
+            constants.setdefault(node, set()).update(pa.scalar(value, kind).as_py() + 0 for value in own)
+    return {node: Subject(node, sorted(own)) for node, own in constants.items()}
+
+
+def _width(kind: pa.DataType) -> Any:
+    return np.dtype(kind.to_pandas_dtype())
+
+
+def _next(value: Any, kind: pa.DataType, *, up: bool) -> Any:
+    """The next value of a type; the last one has none, and is returned itself."""
+    width = _width(kind)
+    if pa.types.is_floating(kind):
+        return width.type(np.nextafter(width.type(value), width.type(np.inf if up else -np.inf)))
+    limits = np.iinfo(width)
+    return min(value + 1, limits.max) if up else max(value - 1, limits.min)
+
+
+def _search_tree(constants: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A complete search tree of the constants, its root at 1 and the children of k at 2k and 2k + 1; and its leaves.
+
+    The last constant fills it up. A loop over its levels has no branch that depends on a value.
+    """
+    size = 1 << len(constants).bit_length()
+    filler = constants[-1:] if len(constants) else np.zeros(1, constants.dtype)
+    leaves = np.concatenate([constants, np.repeat(filler, size - len(constants))])
+    tree = np.empty(size, constants.dtype)
+    tree[0] = leaves[0]  # never read
+    for level in range(size.bit_length() - 1):
+        step = size >> level
+        tree[1 << level : 2 << level] = leaves[step // 2 - 1 :: step]
+    return tree, leaves
+
+
+@compiled
+def _place(numbers, valid, tree, leaves, count, codes):  # type: ignore[no-untyped-def]
+    """`codes` = codes · places + the place; `valid` is empty if there is no NULL."""
+    levels = 0
+    while 1 << levels < len(tree):
+        levels += 1
+    for i in range(len(numbers)):
+        number = numbers[i]
+        node = np.uint32(1)
+        for _ in range(levels):
+            node = np.uint32(2) * node + np.uint32(tree[node] < number)
+        leaf = min(node - np.uint32(len(tree)), np.uint32(count))
+        place = np.int64(2) * leaf + np.int64(leaf < count and leaves[leaf] == number)
+        if number != number:
+            place = 2 * count + 1
+        if len(valid) and not valid[i]:
+            place = 2 * count + 2
+        codes[i] = codes[i] * (2 * count + 3) + place
+
+
+@compiled
+def _look_up(codes, table, word):  # type: ignore[no-untyped-def]
+    for i in range(len(codes)):
+        word[i] |= table[np.uint32(codes[i])]

@@ -1,0 +1,189 @@
+"""Sets that differ in predicates, rolled up from cells by signature: tuples are aggregated once for all of them.
+
+All tuples of one signature satisfy the same predicates and FILTERs. Where signatures are few, the cells of a
+grouping, divided by signature, are few as well; the cells of a set are those whose signatures have its bit, merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.aggregates import neutral
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_or_ones, without_unused
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.algebra import AddInt, Columns
+from windloom.plan.physical import PartialSet, PlannedComponent
+from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, WovenSet
+from windloom.rounds.cells import Cells
+from windloom.slicing.edges import EdgeSet
+from windloom.weave.cut import Cut, Read
+from windloom.weave.grid import Grid, Kept
+from windloom.weave.signatures import Bits, Signatures
+from windloom.weave.tuples import Tuples
+from windloom.weave.updates import fold_values
+
+Codes = NDArray[np.int32]
+#: A component without its FILTER, and what it reads: sets that differ in predicates and FILTERs share it.
+Part = tuple[PlannedComponent, Read]
+
+#: What a tuple (or a cell by signature) costs, roughly in nanoseconds: to test a bit and list it, to find its cell, to
+#: update a component.
+_TEST, _NUMBER, _UPDATE = 1.0, 6.0, 2.5
+
+
+class SignedCells:
+    """The tuples of a grouping in cells by slice, group and signature, from which the cells of sets are made."""
+
+    def __init__(self, tuples: Tuples, signatures: Signatures, grid: Grid, parts: Sequence[Part]) -> None:
+        self._tuples, self._signatures, self._grid = tuples, signatures, grid
+        self._signature_of = signatures.codes[grid.row_of]
+        every = np.arange(len(grid), dtype=np.int64)  # in order of slices, as coarser cells are numbered
+        self._cut = Cut(tuples, grid, (), Kept(every, np.array([0, len(grid)])))
+        self._lifted: dict[Part, Lifted] = {}
+        self._parts = parts
+
+    def makers(self) -> list[Callable[[], None]]:
+        """What makes each component, in any order and at the same time; `cells` may be called after all of them."""
+        return [partial(self._make, part) for part in self._parts]
+
+    def _make(self, part: Part) -> None:
+        planned, read = part
+        made = planned.card.weave(planned, self._cut, read)
+        assert isinstance(made, Lifted), "lists are made from tuples"
+        self._lifted[part] = made
+
+    def cells(self, fed: WovenSet, partial_set: PartialSet) -> Cells:
+        """The cells of one set. Components that cannot be rolled up are made from tuples."""
+        own = bits_of(fed)
+        if all(map(_rolls_up, partial_set.components)):
+            slices = self._tuples.slices
+            grouping = self._tuples.grouping(fed.groups)
+            grid = self._grid.coarser(slices, slices.slicing(partial_set.edges), grouping)
+            of_signed = grid.cells
+        else:
+            grid = self._tuples.grid(fed.groups, partial_set.edges)
+            of_signed = grid.cells[self._grid.row_of]
+        counts = np.zeros(len(grid), np.int64)
+        self._fold(of_signed, own, AddInt(self._cut.counts(Read(), None)), AddInt(counts))
+        kept = grid.holding(counts) if own else grid.every
+        cut = Cut(self._tuples, grid, own, kept)
+        lifted = tuple(
+            self._rolled(planned, read, cut, of_signed)
+            if _rolls_up(planned)
+            else planned.card.weave(planned, cut, read)
+            for planned, read in zip(partial_set.components, fed.components, strict=True)
+        )
+        keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
+        return Cells(keys, kept.bounds, grid.starts_of(kept), lifted)
+
+    def _rolled(self, planned: PlannedComponent, read: Read, cut: Cut, of_signed: Codes) -> AnyLifted:
+        found = self._lifted[part_of(planned, read)]
+        nothing = neutral(planned, len(cut.grid))
+        assert isinstance(nothing, Lifted)
+        bits = cut.own if read.filter is None else (*cut.own, read.filter)
+        for values, out in zip(found.parts, nothing.parts, strict=True):
+            self._fold(of_signed, bits, values, out)
+        parts = tuple(type(out)(*map(cut.taken, out)) for out in nothing.parts)
+        if nothing.valid is None or (found.valid is None and read.filter is None):
+            return without_unused(Lifted(parts, None, found.dictionary))
+        self._fold(of_signed, bits, AddInt(valid_or_ones(found)), nothing.valid)
+        valid = cut.taken(nothing.valid.value)
+        return without_unused(Lifted(parts, None if (valid > 0).all() else AddInt(valid), found.dictionary))
+
+    def _fold(self, of_signed: Codes, bits: Bits, values: Columns, out: Columns) -> None:
+        """Combines the cells whose signatures have all these bits into the cells that they are part of."""
+        rows = np.empty(len(self._grid) if bits else 0, np.int32)
+        if bits:
+            rows = rows[: _with_bits(self._signature_of, self._signatures.have(bits), rows)]
+        fold_values(of_signed, rows, not bits, values, out)
+
+
+def bits_of(fed: WovenSet) -> Bits:
+    """The signature bits of a set's tuples."""
+    return () if fed.bit is None else (fed.bit,)
+
+
+def part_of(planned: PlannedComponent, read: Read) -> Part:
+    if read.filter is None:
+        return planned, read
+    return replace(planned, component=replace(planned.component, where=None)), replace(read, filter=None)
+
+
+def _rolls_up(planned: PlannedComponent) -> bool:
+    """Lists would be merged value by value; user-defined aggregates would have to be compiled once more."""
+    return not planned.family.is_list and planned.component.own is None
+
+
+def sign_sets(
+    tuples: Tuples, members: Sequence[tuple[WovenSet, PartialSet]], *, always: bool = False
+) -> dict[int, SignedCells]:
+    """By number of set, what it is rolled up from; sets that are better made from tuples are missing.
+
+    With `always`, whatever can be rolled up is, whether that is less work or not.
+    """
+    by_groups: dict[tuple[int, ...], list[tuple[WovenSet, PartialSet]]] = {}
+    for fed, partial_set in members:
+        window = partial_set.window
+        if window.is_sliced and window.rolls_up and any(map(_rolls_up, partial_set.components)):
+            by_groups.setdefault(fed.groups, []).append((fed, partial_set))
+    found: dict[int, SignedCells] = {}
+    for groups, sets in by_groups.items():
+        if len({fed.bit for fed, _ in sets}) >= (1 if always else FEWEST_SIGNED) and tuples.has_signature:
+            signed = _signed(tuples, groups, sets, always)
+            if signed is not None:
+                found |= {fed.number: signed for fed, _ in sets}
+    return found
+
+
+def _signed(
+    tuples: Tuples, groups: tuple[int, ...], sets: Sequence[tuple[WovenSet, PartialSet]], always: bool
+) -> SignedCells | None:
+    signatures = tuples.signatures(len(tuples) if always else None)
+    if signatures is None:
+        return None
+    parts = list(dict.fromkeys(part_of(planned, read) for planned, read in _plain(sets)))
+    most = len(tuples) if always else _most_cells(tuples, sets, len(parts))
+    if most <= 0:
+        return None
+    edges = EdgeSet.of(each for _, partial_set in sets for each in partial_set.edges.classes)
+    grid = tuples.signed_grid(groups, edges, most)
+    return None if grid is None else SignedCells(tuples, signatures, grid, parts)
+
+
+def _plain(sets: Sequence[tuple[WovenSet, PartialSet]]) -> list[Part]:
+    return [
+        (planned, read)
+        for fed, partial_set in sets
+        for planned, read in zip(partial_set.components, fed.components, strict=True)
+        if _rolls_up(planned)
+    ]
+
+
+def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], parts: int) -> int:
+    """With more cells than this, rolling them up would be no less work than making each set from tuples."""
+    from_tuples = from_a_cell = 0.0
+    for fed, partial_set in sets:
+        updates = _UPDATE * len(_plain([(fed, partial_set)]))
+        chosen = tuples.count(bits_of(fed))
+        from_tuples += chosen * updates
+        from_a_cell += 2 * _TEST + updates * chosen / len(tuples)
+        if fed.bit is not None and all(map(_rolls_up, partial_set.components)):
+            from_tuples += len(tuples) * _TEST
+    saved = from_tuples - len(tuples) * (_NUMBER + parts * _UPDATE)
+    return int(min(saved / from_a_cell, len(tuples) // FEW_CELLS))
+
+
+@compiled
+def _with_bits(signature_of, have, rows):  # type: ignore[no-untyped-def]
+    """Writes the cells whose signature has the bits; returns how many they are."""
+    count = 0
+    for cell in range(len(signature_of)):
+        rows[count] = cell
+        count += have[np.uint32(signature_of[cell])]
+    return count

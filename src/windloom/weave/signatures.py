@@ -1,0 +1,106 @@
+"""The signatures of a block: a number for every distinct one, and which of them have which bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling.compiled import compiled
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+#: The signature bits that a tuple must have, in ascending order.
+Bits = tuple[int, ...]
+
+#: The number of predicates in one word of a signature: the bits of a bigint without its sign.
+SIGNATURE_BITS = 63
+
+#: More signatures than this are not told apart, nor more than one for this many tuples.
+MOST_SIGNATURES = 1 << 15
+TUPLES_PER_SIGNATURE = 64
+
+_FIRST_TABLE = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """`codes` is the number of every tuple's signature, `words` has the distinct ones, `counts` their tuples."""
+
+    codes: Codes
+    words: Ints  # one row per word
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def have(self, bits: Bits) -> Mask:
+        """Which of the distinct signatures have all these bits."""
+        found = np.ones(len(self), np.bool_)
+        for bit in bits:
+            found &= (self.words[bit // SIGNATURE_BITS] >> np.int64(bit % SIGNATURE_BITS)) & 1 == 1
+        return found
+
+    def count(self, bits: Bits) -> int:
+        """How many tuples have all these bits."""
+        return int(self.counts[self.have(bits)].sum())
+
+
+def number_signatures(words: Sequence[Ints], most: int) -> Signatures | None:
+    """Numbers the distinct signatures in order of appearance; None if they are more than `most`."""
+    tuples = len(words[0])
+    codes, found, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
+    for word in words:
+        # The signatures so far, each together with the next word.
+        next_codes, before, own = np.empty(tuples, np.int32), np.zeros(most, np.int32), np.empty(most, np.int64)
+        counts = np.zeros(most, np.int64)
+        count = _number(codes, word, next_codes, before, own, counts)
+        if count < 0:
+            return None
+        found = np.concatenate([found[:, before[:count]], own[None, :count]])
+        codes, counts = next_codes, counts[:count]
+    return Signatures(codes, found, counts)
+
+
+@compiled
+def _number(codes, word, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
+    """Numbers the pairs of a code and a word (`codes` is empty for the first word); -1 if there is no room for all.
+
+    A hash table of numbers, of which at most half is used.
+    """
+    shift = np.uint64(54)
+    table = np.full(_FIRST_TABLE, -1, np.int32)
+    count = 0
+    for i in range(len(word)):
+        value = word[i]
+        code = codes[i] if len(codes) else np.int32(0)
+        mixed = np.uint64(value) ^ np.uint64(code) * np.uint64(0xC2B2AE3D27D4EB4F)
+        place = mixed * np.uint64(0x9E3779B97F4A7C15) >> shift
+        number = table[place]
+        while number >= 0 and (own[number] != value or before[number] != code):
+            place = (place + np.uint64(1)) & np.uint64(len(table) - 1)
+            number = table[place]
+        if number < 0:
+            if count == len(own):
+                return -1
+            number = np.int32(count)
+            own[count] = value
+            before[count] = code
+            count += 1
+            table[place] = number
+            if 2 * count > len(table):
+                shift -= np.uint64(1)
+                table = np.full(2 * len(table), -1, np.int32)
+                for old in range(count):
+                    mixed = np.uint64(own[old]) ^ np.uint64(before[old]) * np.uint64(0xC2B2AE3D27D4EB4F)
+                    place = mixed * np.uint64(0x9E3779B97F4A7C15) >> shift
+                    while table[place] >= 0:
+                        place = (place + np.uint64(1)) & np.uint64(len(table) - 1)
+                    table[place] = old
+        next_codes[i] = number
+        counts[number] += 1
+    return count
