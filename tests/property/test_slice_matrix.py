@@ -70,15 +70,17 @@ def _aggregates(drawing: Drawing) -> list[Any]:
     asked=sharing_joins(),
     rows=rows(),
     entries=st.sampled_from([1, 40, 1 << 18]),
+    banded=st.sampled_from([1, 60, 1 << 20]),
     held=st.sampled_from([1, 50, 1 << 22]),
 )
 def test_joins_of_any_windows_and_aggregates_share_a_matrix(
-    asked: list[Asked], rows: dict[str, list[Row]], entries: int, held: int
+    asked: list[Asked], rows: dict[str, list[Row]], entries: int, banded: int, held: int
 ) -> None:
     registry = registered({f"j{i}": join.cql() for i, join in enumerate(asked)})
     plan = with_folds(planned(registry), "slice_matrix", 0)
     assert [join.fold for join in plan.joins] == ["slice_matrix"] * len(asked)
-    with patch.object(by_matrix, "MATRIX_ENTRIES", entries), patch.object(by_matrix, "HELD_VALUES", held):
+    limits = {"MATRIX_ENTRIES": entries, "BAND_ENTRIES": banded, "HELD_VALUES": held}
+    with patch.multiple(by_matrix, **limits):
         found = answered(plan, rows, registry.queries)
     for name, query in registry.queries.items():
         assert_equal_join(query, rows, found[name])

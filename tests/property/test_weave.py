@@ -29,7 +29,7 @@ from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import NativeScan, WovenScan
-from windloom.rounds import RoundInput, State, step
+from windloom.rounds import RoundInput, State, step, weaving
 from windloom.rounds.lateness import Lateness, before_round
 from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.rounds.weaving import read_tuples, weave
@@ -38,6 +38,16 @@ from windloom.weave.signatures import SIGNATURE_BITS
 
 Row = dict[str, Any]
 GROUPINGS = st.lists(st.sampled_from(["k", "f", "i", "b", "d", "x"]), max_size=3, unique=True).map(tuple)
+
+
+#: Tuples from which on they are sorted before cells are made of them.
+MANY = st.sampled_from([0, weaving.MANY_TUPLES])
+
+
+@contextmanager
+def sorting(many: int) -> Iterator[None]:
+    with patch.multiple(weaving, MANY_TUPLES=many, MANY_GROUPS=0):
+        yield
 
 
 def plan_of(queries: list[Query], intake: str = "woven") -> Plan:
@@ -54,8 +64,10 @@ def passing(query: Query, rows: list[Row]) -> list[Row]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @settings(max_examples=examples(25), deadline=None)
-@given(data=st.data(), rows=ROWS)
-def test_every_function_that_a_card_declares_is_woven(name: str, data: st.DataObject, rows: list[Row]) -> None:
+@given(data=st.data(), rows=ROWS, many=MANY)
+def test_every_function_that_a_card_declares_is_woven(
+    name: str, data: st.DataObject, rows: list[Row], many: int
+) -> None:
     """Rows come in any order of time, so that slices are met again and again."""
     chosen = data.draw(st.lists(st.sampled_from(asked_of(FUNCTIONS[name])), min_size=1, max_size=3, unique=True))
     filters = st.sampled_from([None, Expression.of_column("b")])
@@ -66,7 +78,8 @@ def test_every_function_that_a_card_declares_is_woven(name: str, data: st.DataOb
         make_query(f"q{i}", data.draw(WINDOWS), chosen, data.draw(GROUPINGS), data.draw(wheres)) for i in range(2)
     ]
     plan = plan_of(queries)
-    blocks = answered(plan, taken_of_plan(plan, rows))
+    with sorting(many):
+        blocks = answered(plan, taken_of_plan(plan, rows))
     for query in queries:
         if not FUNCTIONS[name].is_approximate:
             assert_equal_answers(query, passing(query, rows), rows_of(blocks, query))
@@ -120,12 +133,13 @@ def signed_cases(draw: st.DrawFn) -> Signed:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(case=signed_cases())
-def test_woven_and_native_cells_answer_what_the_oracle_answers(case: Signed) -> None:
+@given(case=signed_cases(), many=MANY)
+def test_woven_and_native_cells_answer_what_the_oracle_answers(case: Signed, many: int) -> None:
     for intake, kind in (("woven", WovenScan), ("native", NativeScan)):
         plan = plan_of(case.queries, intake)
         assert [type(scan) for scan in plan.scans] == [kind]
-        blocks = answered(plan, taken_of_plan(plan, case.rows))
+        with sorting(many):
+            blocks = answered(plan, taken_of_plan(plan, case.rows))
         for query in case.queries:
             assert_equal_answers(query, passing(query, case.rows), rows_of(blocks, query))
     assert len(plan_of(case.queries).scans[0].signature.predicates) >= case.bits

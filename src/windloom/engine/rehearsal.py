@@ -30,6 +30,7 @@ from windloom.spark.session.java import JavaHome, find_java
 from windloom.spark.session.local import end_session, local_session
 from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import zipf_workload
+from windloom.weave.moved import moved, places_by_code
 
 #: Writing the archive takes a JVM some ten seconds.
 _EXIT_SECONDS = 300.0
@@ -62,6 +63,7 @@ _BOUNDS = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
 _JOINED = f"FROM trades {_OF_SLIDES} a JOIN trades {_OF_SLIDES} b ON a.symbol = b.symbol GROUP BY a.symbol"
 _JOINS = {
     "whole": f"SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v {_JOINED}",
+    "large": f"SELECT a.symbol, sum(a.volume * 10000000000) AS v {_JOINED}",
     "others": f"SELECT a.symbol, sum(a.price * b.volume) AS p, max(b.price) AS high {_JOINED}",
 }
 
@@ -123,6 +125,14 @@ def rounds_of_streams(spark: SparkSession) -> None:
         handle.await_termination()
 
 
+def tuples_in_order(spark: SparkSession) -> None:
+    """Only many tuples are sorted."""
+    for rows in (np.empty(0, np.int32), np.arange(2, dtype=np.int32)):
+        places = places_by_code(rows, np.arange(2, dtype=np.int32), 2)
+        for kind in (np.int64, np.int32, np.float64, np.bool_):
+            moved(np.zeros(2, kind), places)
+
+
 def techniques(spark: SparkSession) -> None:
     """The techniques that the cost model may choose, on every family of fixed size."""
     constants = load_constants()
@@ -158,6 +168,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
     ("picks and lists of values", lists_of_values),
     ("many predicates", many_predicates),
     ("kinds of windows", kinds_of_windows),
+    ("tuples in order", tuples_in_order),
     ("techniques", techniques),
     ("folds of joins", folds),
     ("sharing", sharing),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,10 @@ from windloom.weave.tuples import Tuples
 
 #: For fewer tuples, threads cost more than they gain.
 FEW_TUPLES = 20_000
+
+#: Fewer tuples, and cells of fewer groups, stay in the caches whatever their order is.
+MANY_TUPLES = 1 << 17
+MANY_GROUPS = 1 << 12
 
 #: A list counts as this many other components when work is divided among threads.
 _LIST_WORK = 8
@@ -63,7 +68,8 @@ def weave(
     with ThreadPoolExecutor(workers) as pool:
         if workers > 1:
             # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
-            list(pool.map(_call, _shared(plan, scan, tuples)))
+            for makers in (_shared(plan, scan, tuples), _moved(plan, scan, tuples)):
+                list(pool.map(_call, makers))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
@@ -107,6 +113,39 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
     ]
 
 
+def _moved(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
+    """Makers of columns in the order in which sets need them."""
+    found: dict[tuple[int, int, str], Callable[[], object]] = {}
+    for fed in scan.feeds:
+        column = _sorted_by(tuples, fed, plan.sets[fed.number])
+        if column is None:
+            continue
+        own = tuples.by(column)
+        for position in fed.groups:
+            found[column, position, "coded"] = partial(getattr, own.column(position), "coded")
+        for position in {read.argument for read in fed.components if read.argument is not None}:
+            if pa.types.is_integer(own.column(position).type):
+                found[column, position, "integers"] = partial(getattr, own.column(position), "integers")
+    return list(found.values())
+
+
+def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | None:
+    """The column by which tuples are sorted before the cells of a set are made of them; None if they stay as they are.
+
+    If there are nearly as many cells as tuples, whatever is done with cells would go to and fro in memory otherwise.
+    """
+    many = tuples.count(bits_of(fed))
+    if many < MANY_TUPLES or 2 * many < len(tuples) or not fed.groups or not partial_set.window.is_sliced:
+        return None
+    if any(planned.family.is_list for planned in partial_set.components):  # these are made from tuples in other orders
+        return None
+    sizes = [len(tuples.column(position).coded.dictionary) for position in fed.groups]
+    slices = len(tuples.slices.slicing(partial_set.edges).starts)
+    if prod(sizes) < MANY_GROUPS or prod(sizes) * slices < len(tuples) // 2:
+        return None
+    return fed.groups[int(np.argmax(sizes))]
+
+
 def _made(
     plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], signed: Mapping[int, SignedCells], fed: WovenSet
 ) -> Cells:
@@ -146,6 +185,9 @@ def _work(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int:
 
 def weave_set(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Cells:
     """The cells of one set, from tuples."""
+    column = _sorted_by(tuples, fed, partial_set)
+    if column is not None:
+        tuples = tuples.by(column)
     own = bits_of(fed)
     grid = life_of(partial_set.window).grid(tuples, fed, partial_set)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))

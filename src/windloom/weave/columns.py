@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.weave.moved import moved
 from windloom.weave.once import once
 
 Ints = NDArray[np.int64]
@@ -176,6 +177,54 @@ class Column:
         codes = np.empty(len(values), np.int32)
         _subtract(values, low, codes)
         return Coded(codes, pa.array(np.arange(low, high + 1, dtype=np.int64)).cast(self.type))
+
+
+class MovedColumn(Column):
+    """A column of the same tuples in another order, made from what is known of the first; `places` are the new ones."""
+
+    def __init__(self, column: Column, places: Codes) -> None:
+        self._from, self._places, self.type = column, places, column.type
+        self.lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @once
+    def column(self) -> pa.ChunkedArray:
+        rows = moved(np.arange(len(self), dtype=np.int32), self._places)
+        return self._from.column.take(pa.array(rows))
+
+    @once
+    def valid(self) -> Mask | None:
+        return None if self._from.valid is None else moved(self._from.valid, self._places)
+
+    @once
+    def floats(self) -> NDArray[np.float64]:
+        return moved(self._from.floats, self._places)
+
+    @once
+    def integers(self) -> Ints:
+        return moved(self._from.integers, self._places)
+
+    @once
+    def limbs(self) -> NDArray[np.uint32]:
+        return moved(self._from.limbs, self._places)
+
+    @once
+    def span(self) -> tuple[int, int]:
+        return self._from.span
+
+    @once
+    def keys(self) -> Ints:
+        return moved(self._from.keys, self._places)
+
+    @once
+    def equal_keys(self) -> Ints:
+        return moved(self._from.equal_keys, self._places)
+
+    @once
+    def coded(self) -> Coded:
+        return Coded(moved(self._from.coded.codes, self._places), self._from.coded.dictionary)
 
 
 _WIDTHS: dict[pa.DataType, type[np.generic]] = {

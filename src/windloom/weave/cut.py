@@ -73,6 +73,8 @@ class Cut:
 
     def taken(self, values: NDArray[Number]) -> NDArray[Number]:
         """The values of the kept cells, from values of every cell of the grid."""
+        if self.kept.is_all:
+            return values
         out = np.empty(len(self.kept.cells), values.dtype)
         take_values(values, self.kept.cells, out)
         return out

@@ -38,18 +38,23 @@ class Grouping:
 
 
 def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
-    """Numbers the combinations of the columns' values."""
+    """Numbers the combinations of the columns' values: those of the column with most values are side by side.
+
+    Joins match groups by such a column more often than by one with few values.
+    """
     if not columns:
         return Grouping((), np.empty(0, np.int32), 1)
-    codes, count = columns[0].codes, max(1, len(columns[0].dictionary))
-    for coded in columns[1:]:
+    first, *rest = sorted(columns, key=lambda coded: -len(coded.dictionary))
+    codes, count = first.codes, max(1, len(first.dictionary))
+    for coded in rest:
         size = max(1, len(coded.dictionary))
-        product = np.empty(tuples, np.int64)
-        _multiply(codes, size, coded.codes, product)
         count *= size
         if is_small(count, tuples):
-            codes = product.astype(np.int32)
+            codes, before = np.empty(tuples, np.int32), codes
+            _multiply(before, size, coded.codes, codes)
         else:
+            product = np.empty(tuples, np.int64)
+            _multiply(codes, size, coded.codes, product)
             encoded = pa.array(product).dictionary_encode()
             codes = np.array(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
             count = max(1, len(encoded.dictionary))
@@ -72,10 +77,14 @@ def multiplied(grouping: Grouping, codes: Codes, count: int) -> Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The non-empty cells of a grid, in order of group and slice: their numbers, and the bounds of the groups."""
+    """The non-empty cells of a grid, in order of group and slice: their numbers, and the bounds of the groups.
+
+    `is_all` if these are all numbers in ascending order.
+    """
 
     cells: Ints
     bounds: Ints
+    is_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +150,8 @@ class Grid:
     def every(self) -> Kept:
         """All cells."""
         order, bounds = np.empty(len(self), np.int64), np.empty(self.grouping.count + 1, np.int64)
-        _order_by_group(self.group_of, order, bounds)
-        return Kept(order, np.append(bounds[:-1][bounds[1:] > bounds[:-1]], bounds[-1]))
+        is_all = bool(_order_by_group(self.group_of, order, bounds))
+        return Kept(order, np.append(bounds[:-1][bounds[1:] > bounds[:-1]], bounds[-1]), is_all)
 
     def holding(self, counts: Ints) -> Kept:
         """Cells whose count is not zero."""
@@ -194,16 +203,26 @@ def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of,
 
 @compiled
 def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
-    """A stable counting sort of cells, which come in order of their slices."""
+    """A stable counting sort of cells, which come in order of their slices; tells whether they were in order before."""
     bounds[:] = 0
+    latest = 0
+    is_ordered = True
     for cell in range(len(group_of)):
-        bounds[group_of[cell] + 1] += 1
+        group = group_of[cell]
+        bounds[group + 1] += 1
+        is_ordered &= group >= latest
+        latest = group
     for group in range(len(bounds) - 1):
         bounds[group + 1] += bounds[group]
+    if is_ordered:
+        for cell in range(len(group_of)):
+            order[cell] = cell
+        return True
     place = bounds[:-1].copy()
     for cell in range(len(group_of)):
         order[place[group_of[cell]]] = cell
         place[group_of[cell]] += 1
+    return False
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
+from windloom.weave.moved import moved
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -44,6 +46,13 @@ class Slices:
             is_new[1:] = starts[1:] != starts[:-1]
             self._slicings[edges] = Slicing((np.cumsum(is_new) - 1).astype(np.int32), starts[is_new])
         return self._slicings[edges]
+
+    def moved(self, places: Codes) -> Slices:
+        """The slices of the same tuples in another order, in which those of every group come in order of slice."""
+        found = copy(self)
+        found.__dict__.pop("rows", None)
+        found.of_tuple, found.is_ordered = moved(self.of_tuple, places), True
+        return found
 
     @cached_property
     def rows(self) -> Codes:

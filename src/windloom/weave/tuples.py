@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
-from windloom.weave.columns import Column
+from windloom.weave.columns import Column, MovedColumn
 from windloom.weave.grid import Grid, Grouping, group_tuples, is_small, multiplied
+from windloom.weave.moved import places_by_code
 from windloom.weave.sessions import SessionGrid
 from windloom.weave.signatures import (
     MOST_SIGNATURES,
@@ -86,6 +87,23 @@ class Tuples:
             return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
 
         return self._once(("since", tick), make)
+
+    def by(self, position: int) -> Tuples:
+        """The same tuples in order of a column's values, and for each value in order of their slices.
+
+        They are for groupings that have the column: all tuples of a cell and of its neighbours are near each other.
+        """
+
+        def make() -> Tuples:
+            coded = self.column(position).coded
+            places = places_by_code(self.slices.rows, coded.codes, len(coded.dictionary))
+            columns = {id(column): MovedColumn(column, places) for column in self._every}
+            words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
+            found = Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
+            found._made["slices"] = self.slices.moved(places)
+            return found
+
+        return self._once(("by", position), make)
 
     def __len__(self) -> int:
         return len(self.tick)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.kernels.families.algebra import AddFloat, AddInt
+from windloom.kernels.folds.cell_products import Band
 from windloom.kernels.folds.slice_matrix import CellSide
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
@@ -81,9 +82,10 @@ def test_terms_of_integers_that_fit_are_folded_together_and_equal_ones_once() ->
         rng = np.random.default_rng(3)
         sides = side(rng), side(rng)
         pairs = tuple(rng.integers(0, CELLS, 90).astype(np.int32) for _ in range(2))
-        bands = np.zeros(4, np.int32), np.full(4, 4, np.int32)
-        arguments = (sides, bands, np.zeros((1, 1), np.int32), 16)
-        found = whole.folded([pairs, pairs], *arguments, None, 1)  # type: ignore[list-item]
+        band, every = Band.of(np.zeros(4, np.int32), np.full(4, 4, np.int32)), (0, 4)
+        arguments = (sides, band, np.zeros((1, 1), np.int32), 1)
+        made = whole.folded([pairs, pairs], *arguments, None, 1)  # type: ignore[list-item]
+        found = made.matrices(every, every)
         entry = sides[0].slices[pairs[0]] * 4 + sides[1].slices[pairs[1]]
         for term in wanted:
             ((_, left), (_, right)) = term.of
@@ -91,7 +93,8 @@ def test_terms_of_integers_that_fit_are_folded_together_and_equal_ones_once() ->
             assert (found[term].value == 2 * np.bincount(entry, values, 16)).all()
         assert found[factors(0, 2)].value is found[factors(1, 2)].value, "equal columns are multiplied once"
         with ThreadPoolExecutor(2) as pool, patch.object(whole_terms, "PAIRS_PER_THREAD", 10):
-            divided = whole.folded([pairs, pairs], *arguments, pool, 4)  # type: ignore[list-item]
+            again = whole.folded([pairs, pairs], *arguments, pool, 4)  # type: ignore[list-item]
+        divided = again.matrices(every, every)
         assert all((divided[term].value == found[term].value).all() for term in wanted)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.weave.columns import MOST_SPAN, SMALL_SPAN, Column
+from windloom.weave.columns import MOST_SPAN, SMALL_SPAN, Column, MovedColumn
 
 UTC = datetime.UTC
 NOW = datetime.datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
@@ -230,3 +230,34 @@ def test_a_dictionary_that_has_a_value_twice_is_made_anew() -> None:
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["a", "b", "a"]))
     coded = Column(pa.chunked_array([twice])).coded
     assert coded.codes[0] == coded.codes[2] != coded.codes[1]
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("with_null", [False, True])
+def test_a_column_in_another_order_is_the_column_of_moved_values(name: str, with_null: bool) -> None:
+    kind, values = VALUES[name]
+    values = [*values, None] if with_null else values
+    places = np.random.default_rng(1).permutation(len(values)).astype(np.int32)
+    back = np.argsort(places)
+    found = MovedColumn(Column(pa.chunked_array([pa.array(values, kind)])), places)
+    truth = Column(pa.chunked_array([pa.array(values, kind).take(pa.array(back))]))
+    assert len(found) == len(truth)
+    assert found.column.cast(kind).equals(truth.column.cast(kind)) or "nan" in str(truth.column)
+    valid = np.ones(len(values), np.bool_) if truth.valid is None else truth.valid
+    assert (found.valid is None) == (truth.valid is None)
+    assert found.valid is None or (found.valid == valid).all()
+    ranks = found.ranked, truth.ranked
+    assert (ranks[0].ranks[valid] == ranks[1].ranks[valid]).all()
+    assert (ranks[0].ranks[ranks[0].order] == ranks[1].ranks[ranks[1].order]).all()
+    taken = [each.coded.dictionary.take(pa.array(each.coded.codes)) for each in (found, truth)]
+    assert str(taken[0]) == str(taken[1])
+    if not truth.is_ranked:
+        for what in ("keys", "equal_keys"):
+            assert (getattr(found, what)[valid] == getattr(truth, what)[valid]).all()
+    if pa.types.is_decimal(kind):
+        assert (found.limbs[valid] == truth.limbs[valid]).all()
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        assert np.array_equal(found.floats[valid], truth.floats[valid], equal_nan=True)
+    if pa.types.is_integer(kind):
+        assert found.span == (int(found.integers.min()), int(found.integers.max()))
+        assert (found.integers[valid] == truth.integers[valid]).all()

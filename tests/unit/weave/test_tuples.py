@@ -55,6 +55,24 @@ def test_a_tuple_counts_where_it_has_a_value_and_satisfies_predicate_and_filter(
     assert cut.taken(cut.counts(Read(), None)).tolist() == [3, 1]
 
 
+def test_tuples_in_order_of_a_column_are_the_same_tuples() -> None:
+    """Of a value, they come in order of slice, and of a slice as they came."""
+    rng = random.Random(3)
+    ticks = [rng.randrange(40) for _ in range(60)]
+    keys, numbers = [rng.choice("abc") for _ in ticks], list(range(60))
+    tuples = tuples_of(ticks, pa.array(keys), pa.array(numbers))
+    ordered = tuples.by(0)
+    assert tuples.by(0) is ordered
+    coded = tuples.column(0).coded
+    rows = sorted(numbers, key=lambda row: (coded.codes[row], tuples.slices.of_tuple[row], row))
+    assert ordered.column(1).integers.tolist() == rows
+    assert ordered.column(1).column.to_pylist() == rows
+    assert [keys[row] for row in rows] == ordered.column(0).column.to_pylist()
+    assert ordered.tick.integers.tolist() == [ticks[row] for row in rows]
+    assert ordered.slices.of_tuple.tolist() == [tuples.slices.of_tuple[row] for row in rows]
+    assert (len(ordered.slices.rows), len(ordered)) == (0, 60)
+
+
 def test_tuples_come_in_order_of_a_column_that_they_have_a_value_in() -> None:
     tuples = tuples_of(range(5), pa.array([1, 1, 0, 1, 1]), pa.array(["b", None, "a", "a", "b"]), words=1)
     assert tuples.in_order((), 0).tolist() == [2, 3, 0, 4]

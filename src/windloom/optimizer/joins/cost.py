@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from windloom.kernels.compiling.lanes import LANES
 from windloom.kernels.families.algebra import ADD_INT
-from windloom.kernels.folds.cell_products import LANES
 from windloom.model.join import Carried, Folded, Join, Summed
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants

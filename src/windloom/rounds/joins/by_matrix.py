@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ from windloom.rounds.joins.terms import Factors, Term, Terms
 MATRIX_ENTRIES = 1 << 18
 #: A matrix with more entries for one window is made only if it has fewer than rows would have to be matched instead.
 SPARSE_ENTRIES = 1 << 16
+#: Entries near the diagonal whose sums are made at a time: every walk along the cells touches all groups.
+BAND_ENTRIES = 1 << 20
 #: Values of windows that are held before rows are made of them.
 HELD_VALUES = 1 << 22
 
@@ -98,8 +101,13 @@ class MatrixFamily:
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held = 0
         with _pool(threads) as pool:
-            for part, first, last in list(_portions(asked, matrix.groups, matrix.matches)):
-                window = matrix.values(prepared, first, last, pool, threads)
+            sums, until = None, 0
+            portions = list(_portions(asked, matrix.groups, matrix.matches))
+            for number, (part, first, last) in enumerate(portions):
+                if sums is None or number == until:
+                    until = _banded(matrix, portions, number)
+                    sums = matrix.sums(prepared, first, portions[until - 1].last, pool, threads)
+                window = matrix.values(prepared, sums, first, last, pool)
                 rectangles = window.rectangles(asked, part)
                 parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
                 held += len(part) * matrix.groups * len(wanted)
@@ -205,7 +213,23 @@ def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
     return found
 
 
-def _portions(asked: Asked, groups: int, matches: int) -> Iterator[tuple[Ints, tuple[int, int], tuple[int, int]]]:
+class _Portion(NamedTuple):
+    """Windows by place, and the slices of both sides that they need."""
+
+    part: Ints
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+
+def _banded(matrix: Matrix, portions: Sequence[_Portion], begin: int) -> int:
+    """Behind the last of the portions from `begin` on whose sums are made together: as many as a band has room for."""
+    first, end = portions[begin].first, begin + 1
+    while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:
+        end += 1
+    return end
+
+
+def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
     """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
     A matrix has few entries then, but that of a single end may need more. Slices move forward from one to the next.
@@ -226,7 +250,7 @@ def _portions(asked: Asked, groups: int, matches: int) -> Iterator[tuple[Ints, t
         end = int(stops[place - 1])
         if entries[0] > SPARSE_ENTRIES and entries[fitting - 1] > matches * (end - begin):
             raise TooManyGroupsError  # nearly all entries would be empty
-        yield (
+        yield _Portion(
             np.arange(begin, end),
             (int(first[0][begin]), int(first[1][begin])),
             (int(last[0][end - 1]), int(last[1][end - 1])),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
-from windloom.kernels.folds.cell_products import in_near_order
+from windloom.kernels.folds.cell_products import Band, by_moving_group
 from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions, Stretches
 from windloom.kernels.folds.pairs import GroupPairs
 from windloom.kernels.folds.slice_matrix import (
@@ -42,11 +42,12 @@ from windloom.rounds.joins.relation import Place, Relation
 from windloom.rounds.joins.residual import allowed_pairs, residual_by_types
 from windloom.rounds.joins.rows import FoldTypes
 from windloom.rounds.joins.terms import Term, Terms
-from windloom.rounds.joins.whole_terms import WholeTerms
+from windloom.rounds.joins.whole_terms import WholeSums, WholeTerms
 
 #: A matrix for one end of windows with more entries is not made.
 MOST_ENTRIES = 1 << 23
 Ints = NDArray[np.int64]
+Pair = tuple[Ints, Ints]
 
 
 class TooManyGroupsError(Exception):
@@ -69,6 +70,14 @@ class Wanted:
     whole: WholeTerms
     others: Sequence[Term]
     known: Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums of integers over the band of some slices, which begin at `first` on both sides."""
+
+    whole: WholeSums
+    first: tuple[int, int]
 
 
 class Matrix:
@@ -95,7 +104,9 @@ class Matrix:
         self._numbers, self.columns, self.groups, self.matches = self._numbered()
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
         self.fixed = int(self._density(0) > self._density(1))
-        self._cursors = tuple((bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds)
+        self._cursors, self._band_cursors = (
+            [(bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds] for _ in range(2)
+        )
         self._partners = [self._partner(side) for side in (0, 1)]
         self._ordered: tuple[object, tuple[Positions, Positions]] | None = None
 
@@ -155,47 +166,83 @@ class Matrix:
         whole = WholeTerms(terms, known, self._relations, self.fixed, self.matches)
         return Wanted(whole, [term for term in terms if term not in whole], known)
 
-    def values(
+    def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
+        """How many entries the band of these slices has."""
+        band = self._band(first, last)
+        return self.groups * len(band) * band.width
+
+    def sums(
         self, wanted: Wanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
+    ) -> Sums:
+        """Sums of integers over the slices `first : last` of both sides. What is asked for must move forward in time.
+
+        If there is a pool of threads, they divide the pairs of groups.
+        """
+        sides = self._sides(first, last, self._band_cursors)
+        both, band = (sides[self.fixed], sides[1 - self.fixed]), self._band(first, last)
+        made = wanted.whole.folded(self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads)
+        return Sums(made, first)
+
+    def values(
+        self, wanted: Wanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
         """Every term over the slices `first : last` of both sides. What is asked for must move forward in time.
 
-        If there is a pool of threads, they divide the pairs of groups or the terms.
+        `sums` have been made of these slices and others. If there is a pool of threads, they divide the other terms.
         """
-        for side in (0, 1):
-            cells_between(self._bounds[side], self._slices[side], first[side], last[side], *self._cursors[side])
         fixed, moving = self.fixed, 1 - self.fixed
-        sides = [
-            CellSide(*self._cursors[side], self._slices[side], first[side], last[side] - first[side], outs.numbers)
-            for side, outs in enumerate(self._outs)
-        ]
-        shape = (self.groups, sides[fixed].width, sides[moving].width)
+        shape = (self.groups, last[fixed] - first[fixed], last[moving] - first[moving])
         entries, (parent, child) = shape[0] * shape[1] * shape[2], self._partners
         folds = {term: fold_of(term, wanted.known, parent, child, entries) for term in wanted.others}
         active = [fold for fold in folds.values() if not is_settled(fold)]
-        numbers = self._numbers.T.copy() if fixed else self._numbers
-        bands = self._bands(first, last)
-        whole = wanted.whole.folded(
-            self._near_pairs(), (sides[fixed], sides[moving]), bands, numbers, entries, pool, threads
-        )
-        for pairs in self._pairs.blocks() if active else ():
+        rows, columns = ((first[side] - sums.first[side], last[side] - sums.first[side]) for side in (fixed, moving))
+        whole = sums.whole.matrices(rows, columns)
+        if active:
+            self._fold_others(active, first, last, pool)
+        return Window({**whole, **{term: fold.done() for term, fold in folds.items()}}, shape, first, fixed)
+
+    def _fold_others(
+        self, active: Sequence[TermFold], first: tuple[int, int], last: tuple[int, int], pool: Executor | None
+    ) -> None:
+        fixed, moving = self.fixed, 1 - self.fixed
+        sides, band = self._sides(first, last, self._cursors), self._band(first, last)
+        for pairs in self._pairs.blocks():
             both = (pairs[fixed], pairs[moving])
             for stretches in cell_stretches(
-                both, sides[fixed], sides[moving], self._runs, bands, numbers, is_swapped=fixed == 1
+                both,
+                sides[fixed],
+                sides[moving],
+                self._runs,
+                (band.low, band.high),
+                self._entry_groups,
+                is_swapped=fixed == 1,
             ):
                 if pool is None:
                     for fold in active:
                         fold.add(stretches)
                 else:
                     list(pool.map(partial(_add, stretches), active))
-        return Window({**whole, **{term: fold.done() for term, fold in folds.items()}}, shape, first, fixed)
 
-    def _near_pairs(self) -> Iterator[tuple[Positions, Positions]]:
-        """Pairs of groups of the fixed and the moving side, block by block in near order."""
+    def _sides(self, first: tuple[int, int], last: tuple[int, int], cursors: Sequence[Pair]) -> list[CellSide]:
+        """The cells of both sides in these slices, to which the cursors are moved."""
+        for side in (0, 1):
+            cells_between(self._bounds[side], self._slices[side], first[side], last[side], *cursors[side])
+        return [
+            CellSide(*cursors[side], self._slices[side], first[side], last[side] - first[side], outs.numbers)
+            for side, outs in enumerate(self._outs)
+        ]
+
+    @cached_property
+    def _entry_groups(self) -> NDArray[np.int32]:
+        """The numbers of groups of the result, by what remains of the fixed and of the moving side."""
+        return self._numbers.T.copy() if self.fixed else self._numbers
+
+    def _ordered_pairs(self) -> Iterator[tuple[Positions, Positions]]:
+        """Pairs of groups of the fixed and the moving side, block by block in order of the latter."""
         for pairs in self._pairs.blocks():
             if self._ordered is None or self._ordered[0] is not pairs:
                 both = pairs[self.fixed], pairs[1 - self.fixed]
-                self._ordered = pairs, in_near_order(both, len(self._bounds[1 - self.fixed]) - 1)
+                self._ordered = pairs, by_moving_group(both, len(self._bounds[1 - self.fixed]) - 1)
             yield self._ordered[1]
 
     def _partner(self, side: int) -> Partner:
@@ -204,14 +251,14 @@ class Matrix:
         # A cell of the fixed side is taken for a whole stretch.
         return Partner(relation.sides, 0 if side == self.fixed else len(relation.ends), relation.held, rows)
 
-    def _bands(self, first: tuple[int, int], last: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
         """For every slice of the fixed side, the slices of the other that some window holds together with it."""
         fixed, moving = self.fixed, 1 - self.fixed
         own = self.ticks[fixed][first[fixed] : last[fixed]]
         others = self.ticks[moving][first[moving] : last[moving]]
         low = np.searchsorted(others, own - self._ranges[moving], side="right")
         high = np.searchsorted(others, own + self._ranges[fixed], side="left")
-        return low.astype(np.int32), high.astype(np.int32)
+        return Band.of(low.astype(np.int32), high.astype(np.int32))
 
 
 def _add(stretches: Stretches, fold: TermFold) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.kernels.compiling.lanes import LANES
 from windloom.kernels.families.algebra import AddInt
-from windloom.kernels.folds.cell_products import LANES, Numbers, add_cell_products, side_by_side
+from windloom.kernels.folds.cell_products import Band, Lanes, add_cell_products, entries_of
 from windloom.kernels.folds.matching import Ints, Positions
 from windloom.kernels.folds.slice_matrix import CellSide
 from windloom.rounds.joins.relation import Relation
@@ -18,7 +20,7 @@ from windloom.rounds.joins.terms import Factors, Term, Terms, restricted
 
 #: Pairs of groups of which each thread gets at least so many.
 PAIRS_PER_THREAD = 1 << 12
-#: A matrix with more entries is made by one thread: each would need as much memory.
+#: A band with more entries is made by one thread: each would need as much memory.
 MOST_DIVIDED = 1 << 20
 #: An entry of the matrix stays below this.
 _LIMIT = 1 << 62
@@ -58,27 +60,29 @@ class WholeTerms:
         self,
         blocks: Iterable[Pairs],
         sides: tuple[CellSide, CellSide],
-        bands: Pairs,
+        band: Band,
         groups: NDArray[np.int32],
-        entries: int,
+        count: int,
         pool: Executor | None,
         threads: int,
-    ) -> dict[Term, AddInt]:
-        """Every term over all entries, from pairs of groups of the fixed and the moving side."""
-        if not self._lots:
-            return {}
-        sums = [np.zeros((entries, LANES), np.int64) for _ in self._lots]
+    ) -> WholeSums:
+        """Every term over the band, from pairs of groups of the fixed and the moving side.
+
+        The result has `count` groups.
+        """
+        entries = count * len(band) * band.width
+        sums = [np.zeros(entries * LANES, np.int64) for _ in self._lots]
 
         def add(own: Pairs, into: Sequence[Ints]) -> Sequence[Ints]:
-            for numbers, out in zip(self._lots, into, strict=True):
-                add_cell_products(own, *sides, bands, groups, numbers, out)
+            for (columns, narrow), out in zip(self._lots, into, strict=True):
+                add_cell_products(own, *sides, band, groups, columns, out, narrow=narrow)
             return into
 
-        for pairs in blocks:
-            count = len(pairs[0])
+        for pairs in blocks if self._lots else ():
+            length = len(pairs[0])
             is_divided = pool is not None and entries <= MOST_DIVIDED
-            parts = max(1, min(threads, count // PAIRS_PER_THREAD)) if is_divided else 1
-            cuts = [count * part // parts for part in range(parts + 1)]
+            parts = max(1, min(threads, length // PAIRS_PER_THREAD)) if is_divided else 1
+            cuts = [length * part // parts for part in range(parts + 1)]
             pieces = [(pairs[0][lo:hi], pairs[1][lo:hi]) for lo, hi in itertools.pairwise(cuts)]
             if pool is None or parts == 1:
                 add(pieces[0], sums)
@@ -88,19 +92,35 @@ class WholeTerms:
             for made in list(pool.map(add, pieces, [sums, *others]))[1:]:
                 for out, more in zip(sums, made, strict=True):
                     out += more
-        columns: dict[tuple[int, int], Ints] = {}
-        for lot, lane in self._places.values():
-            if (lot, lane) not in columns:
-                columns[lot, lane] = np.ascontiguousarray(sums[lot][:, lane])
-        return {term: AddInt(columns[place]) for term, place in self._places.items()}
+        return WholeSums(sums, self._places, band, count)
 
 
-def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Numbers, Numbers]]:
+@dataclass(frozen=True, slots=True)
+class WholeSums:
+    """Terms over the band of some slices; `places` has the walk and the lane of each."""
+
+    sums: list[Ints]
+    places: dict[Term, tuple[int, int]]
+    band: Band
+    groups: int
+
+    def matrices(self, rows: tuple[int, int], columns: tuple[int, int]) -> dict[Term, AddInt]:
+        """Every term over slices `first : last` of the fixed and of the moving side."""
+        made: dict[tuple[int, int], AddInt] = {}
+        for walk, lane in self.places.values():
+            if (walk, lane) not in made:
+                made[walk, lane] = AddInt(entries_of(self.sums[walk], lane, self.groups, self.band, rows, columns))
+        return {term: made[place] for term, place in self.places.items()}
+
+
+def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Lanes, bool]]:
+    """The columns of each walk, and whether 32 bits are enough for all of them; a lane that is left does the first."""
     for first in range(0, len(sums), LANES):
         own = sums[first : first + LANES]
+        own += own[:1] * (LANES - len(own))
         narrow = all(columns[side].sizes[places[side]] < _NARROW for places in own for side in (0, 1))
-        made = [side_by_side([columns[side].kept[places[side]] for places in own], narrow=narrow) for side in (0, 1)]
-        yield made[0], made[1]
+        fixed, moving = (tuple(columns[side].kept[places[side]] for places in own) for side in (0, 1))
+        yield (fixed, moving), narrow
 
 
 class _Columns:
