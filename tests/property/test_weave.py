@@ -150,7 +150,7 @@ def mixed_queries(draw: st.DrawFn, lists: tuple[str, ...] = EXACT_LISTS + SKETCH
 @settings(max_examples=examples(60), deadline=None)
 @given(
     queries=mixed_queries(EXACT_LISTS),
-    rows=ROWS,
+    rows=st.one_of(ROWS, ROWS.map(lambda rows: sorted(rows, key=lambda row: row["tick"]))),
     cuts=st.lists(st.integers(0, 25), max_size=4),
     closed=st.integers(-40, 80),
 )
