@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.card import ListCard
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import FEW_CELLS, WovenScan, WovenSet
@@ -73,7 +74,7 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
         read.argument
         for fed in scan.feeds
         for planned, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
-        if planned.family.is_list and read.argument is not None
+        if isinstance(planned.card, ListCard) and planned.card.is_ranked and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
     return [
