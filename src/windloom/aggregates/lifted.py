@@ -127,7 +127,7 @@ def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
 def keep_none(lifted: AnyLifted) -> AnyLifted:
     """None of the cells."""
     if isinstance(lifted, Listed):
-        return keep(lifted, np.zeros(len(lifted), np.bool_))
+        return lifted.keep_none().without_unused()
     none = lifted.map_parts(lambda part: type(part)(*(np.empty(0, column.dtype) for column in part)))
     return without_unused(none)
 

@@ -50,6 +50,10 @@ class Listed:
     def keep(self, wanted: NDArray[np.bool_]) -> Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
 
+    def keep_none(self) -> Listed:
+        """No cell, without a look at their entries."""
+        return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
+
     def concat(self, *others: Listed) -> Listed:
         """These cells, followed by the others."""
         parts, dictionary = [self, *others], self.dictionary

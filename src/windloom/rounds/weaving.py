@@ -69,7 +69,7 @@ def weave(
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
-    """Makers of what sets share: values in order, codes of groups, slices; what takes longest comes first."""
+    """Makers of what sets share: ranks, slices, codes of groups, choices; what takes longest comes first."""
     listed = {
         read.argument
         for fed in scan.feeds
@@ -77,10 +77,12 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
         if isinstance(planned.card, ListCard) and planned.card.is_ranked and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
+    bits = {fed.bit for fed in scan.feeds if fed.bit is not None}
     return [
         *(partial(getattr, tuples.column(position), "ranked") for position in sorted(listed)),
         partial(getattr, tuples, "slices"),
         *(partial(getattr, tuples.column(position), "coded") for position in sorted(grouped)),
+        *(partial(tuples.chosen, (bit,)) for bit in sorted(bits)),
     ]
 
 
