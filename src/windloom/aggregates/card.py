@@ -143,6 +143,7 @@ class ListCard(Card):
     """A card of components whose cells hold lists of (value, count) in order of value; kernels answer from them."""
 
     rule: ListRule
+    is_ranked = True  # whether lists are woven from the ranks of values
 
     def value_type(self, planned: Planned) -> pa.DataType:
         """The type of the values in the lists."""
@@ -151,7 +152,7 @@ class ListCard(Card):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
-        lists = count_values(cut, read, ranked.ranks)
+        lists = count_values(cut, read, ranked.ranks, len(ranked.dictionary))
         if self.rule.most is not None:
             lists = most_frequent(lists, self.rule.most)
         return Listed(self.rule, lists, ranked.dictionary).without_unused()

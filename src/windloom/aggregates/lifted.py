@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from windloom.aggregates.arrow import Column
 from windloom.aggregates.listed import SMALL_DICTIONARY, Listed
 from windloom.aggregates.ranks import ranks_of
 from windloom.kernels.cells.merge import merge_runs
+from windloom.kernels.cells.place import Places, place_cells
 from windloom.kernels.families.algebra import LOWEST, AddInt, Columns, MaxInt
 from windloom.weave.cut import Cut, Read
 
@@ -58,23 +60,49 @@ class Combined:
 AnyLifted = Lifted | Listed
 
 
-def concat(left: AnyLifted, right: AnyLifted) -> AnyLifted:
-    """The cells of `left`, then those of `right`."""
-    if isinstance(left, Listed):
-        assert isinstance(right, Listed)
-        return left.concat(right)
-    assert isinstance(right, Lifted)
-    if left.dictionary is not None and right.dictionary is not None and not left.dictionary.equals(right.dictionary):
-        left, right = _one_dictionary(left, right)
-    valid = None
-    if left.valid is not None or right.valid is not None:
-        valid = AddInt(np.concatenate([valid_or_ones(left), valid_or_ones(right)]))
-    parts = tuple(
-        type(a)(*(np.concatenate(pair) for pair in zip(a, b, strict=True)))
-        for a, b in zip(left.parts, right.parts, strict=True)
+def concat(*parts: AnyLifted) -> AnyLifted:
+    """The cells of all parts, one part after the other."""
+    if isinstance(parts[0], Listed):
+        first, *others = (part for part in parts if isinstance(part, Listed))
+        return first.concat(*others)
+    alike, valid, dictionary = _alike(parts)
+    columns = (
+        type(each[0])(*(np.concatenate(pieces) for pieces in zip(*each, strict=True)))
+        for each in zip(*(part.parts for part in alike), strict=True)
     )
+    return Lifted(tuple(columns), None if valid is None else AddInt(np.concatenate(valid)), dictionary)
+
+
+def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lifted:
+    """So many cells, from those of all parts at their places."""
+    alike, valid, dictionary = _alike(parts)
+    columns = [list(each) for each in zip(*(part.parts for part in alike), strict=True)]
+    if valid is not None:
+        columns.append([AddInt(counts) for counts in valid])
+    placed = []
+    for pieces in columns:
+        out = type(pieces[0])(*(np.empty(cells, column.dtype) for column in pieces[0]))
+        for piece, own in zip(pieces, places, strict=True):
+            place_cells(piece, own.bounds, own.first, own.joins, out)
+        placed.append(out)
+    found = None if valid is None else placed.pop()
+    return Lifted(tuple(placed), found, dictionary)
+
+
+def _alike(
+    parts: Sequence[AnyLifted],
+) -> tuple[list[Lifted], list[NDArray[np.int64]] | None, pa.Array | None]:
+    """The parts with one dictionary, which comes last, and how many values their cells hold, unless none was NULL."""
+    lifted = [part for part in parts if isinstance(part, Lifted)]
+    assert len(lifted) == len(parts)
     # Neutral cells alone have no values, and so no dictionary yet.
-    return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
+    held = [part.dictionary for part in lifted if part.dictionary is not None]
+    if held and not all(each.equals(held[0]) for each in held[1:]):
+        lifted, held = _one_dictionary(lifted, held)
+    valid = None
+    if any(part.valid is not None for part in lifted):
+        valid = [valid_or_ones(part) for part in lifted]
+    return lifted, valid, held[0] if held else None
 
 
 def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
@@ -99,7 +127,7 @@ def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
 def keep_none(lifted: AnyLifted) -> AnyLifted:
     """None of the cells."""
     if isinstance(lifted, Listed):
-        return keep(lifted, np.zeros(len(lifted), np.bool_))
+        return lifted.keep_none().without_unused()
     none = lifted.map_parts(lambda part: type(part)(*(np.empty(0, column.dtype) for column in part)))
     return without_unused(none)
 
@@ -152,13 +180,16 @@ def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
     return valid
 
 
-def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
-    """Ranks both sides in the union of their values."""
-    assert left.dictionary is not None
-    assert right.dictionary is not None
-    place, union = ranks_of(pa.concat_arrays([left.dictionary, right.dictionary]))
-    of_left = len(left.dictionary)
-    return _ranked(left, place[:of_left], union), _ranked(right, place[of_left:], union)
+def _one_dictionary(parts: list[Lifted], held: list[pa.Array]) -> tuple[list[Lifted], list[pa.Array]]:
+    """Ranks all parts in the union of the dictionaries that are held."""
+    place, union = ranks_of(pa.concat_arrays(held))
+    ranked, begin = [], 0
+    for part in parts:
+        if part.dictionary is not None:
+            end = begin + len(part.dictionary)
+            part, begin = _ranked(part, place[begin:end], union), end
+        ranked.append(part)
+    return ranked, [union]
 
 
 def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:

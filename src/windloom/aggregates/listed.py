@@ -50,16 +50,21 @@ class Listed:
     def keep(self, wanted: NDArray[np.bool_]) -> Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
 
-    def concat(self, other: Listed) -> Listed:
+    def keep_none(self) -> Listed:
+        """No cell, without a look at their entries."""
+        return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
+
+    def concat(self, *others: Listed) -> Listed:
         """These cells, followed by the others."""
-        left, right = self, other
-        if not left.dictionary.equals(right.dictionary):
-            dictionary = _in_order(pc.unique(pa.concat_arrays([left.dictionary, right.dictionary])))
-            left, right = left._ranked(dictionary), right._ranked(dictionary)
-        bounds = np.concatenate([left.cells.bounds, right.cells.bounds[1:] + left.cells.bounds[-1]])
-        codes = np.concatenate([left.cells.codes, right.cells.codes])
-        counts = np.concatenate([left.cells.counts, right.cells.counts])
-        return Listed(self.rule, Lists(bounds, codes, counts), left.dictionary)
+        parts, dictionary = [self, *others], self.dictionary
+        if not all(other.dictionary.equals(dictionary) for other in others):
+            dictionary = _in_order(pc.unique(pa.concat_arrays([part.dictionary for part in parts])))
+            parts = [part._ranked(dictionary) for part in parts]
+        ends = np.cumsum([0, *(part.cells.bounds[-1] for part in parts)])
+        bounds = [part.cells.bounds[1:] + begin for part, begin in zip(parts, ends[:-1], strict=True)]
+        codes, counts = ([getattr(part.cells, name) for part in parts] for name in ("codes", "counts"))
+        lists = Lists(np.concatenate([np.zeros(1, np.int64), *bounds]), np.concatenate(codes), np.concatenate(counts))
+        return Listed(self.rule, lists, dictionary)
 
     def without_unused(self) -> Listed:
         """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""

@@ -10,13 +10,14 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column
 from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
-from windloom.aggregates.lifted import AnyLifted, Combined
-from windloom.aggregates.ranks import pick_keys
-from windloom.kernels.families.algebra import MAX_INT, Family
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.ranks import pick_keys, pick_pairs
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import pick_rows
+from windloom.weave.pairs import RankedPairs
+from windloom.weave.updates import keep_largest, keep_smallest, pick_rows
 
 #: The kinds that keep the lowest tuple.
 _LOWEST = ("min_by", "first")
@@ -59,6 +60,10 @@ class Picks(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         assert read.by is not None
         by, value = cut.tuples.column(read.by), cut.argument(read)
+        assert read.argument is not None
+        pairs = cut.tuples.pairs(read.by, read.argument, len(cut.kept.cells))
+        if pairs is not None:
+            return self._weave_ranked(planned, cut, read, pairs)
         picked = np.full(len(cut.grid), -1, np.int64)
         known = np.empty(0, np.bool_) if value.valid is None else value.valid
         lowest = planned.component.kind in _LOWEST
@@ -66,6 +71,24 @@ class Picks(NativeCard):
         rows = cut.taken(picked)
         places = pa.array(rows, mask=rows < 0)
         return self.lift(planned, [by.column.take(places), value.column.take(places)])
+
+    def _weave_ranked(self, planned: Planned, cut: Cut, read: Read, pairs: RankedPairs) -> AnyLifted:
+        """The same by the ranks of all pairs: nothing is sorted."""
+        assert read.by is not None
+        lowest = planned.component.kind in _LOWEST
+        largest = np.full(len(cut.grid), LOWEST)
+        update = keep_smallest if lowest else keep_largest
+        update(*cut.where(read, read.by), pairs.ranks, largest)
+        keys = cut.taken(largest)
+        held = keys != LOWEST
+        ranks = np.where(held, ~keys if lowest else keys, 0)
+        used = np.zeros(len(pairs.rows) + 1, np.bool_)  # one more, since there may be no pair at all
+        used[ranks[held]] = True
+        places = (np.cumsum(used) - 1)[ranks]
+        rows = pa.array(pairs.rows[used[:-1]])
+        dictionary = pick_pairs(cut.tuples.column(read.by).column.take(rows), cut.argument(read).column.take(rows))
+        found = np.where(held, ~places if lowest else places, LOWEST)
+        return Lifted((MaxInt(found),), None if held.all() else AddInt(held.astype(np.int64)), dictionary)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return no_keys(count)

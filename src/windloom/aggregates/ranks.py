@@ -39,22 +39,27 @@ def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks of the pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
-    keys, ranked = keys_of(by)
-    if pa.types.is_floating(by.type):
-        keys[keys == KEY_OF_MINUS_ZERO] = 0
-    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
-        # Spark writes the zone of the session, which may differ when a stream is started again.
-        value = value.cast(pa.timestamp("us", tz="UTC"))
-    pairs = pa.StructArray.from_arrays(
-        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
-    )
+    """Ranks of the pairs (by, value), and the distinct pairs in order."""
+    pairs = pick_pairs(by, value)
     if not by.null_count:
         return ranks_of(pairs)
     known = as_array(by).is_valid()
     ranks = np.zeros(len(pairs), np.int64)
     ranks[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
     return ranks, dictionary
+
+
+def pick_pairs(by: Column, value: Column) -> pa.StructArray:
+    """Pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
+    keys, ranked = keys_of(by)
+    if pa.types.is_floating(by.type):
+        keys[keys == KEY_OF_MINUS_ZERO] = 0
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        # Spark writes the zone of the session, which may differ when a stream is started again.
+        value = value.cast(pa.timestamp("us", tz="UTC"))
+    return pa.StructArray.from_arrays(
+        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
+    )
 
 
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:

@@ -29,6 +29,7 @@ _STANDARD_ERRORS = 5
 class Registers(ListCard):
     kinds = ("registers",)
     rule = ListRule("registers", largest=True)
+    is_ranked = False
     functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
 
     def family(self, planned: Planned) -> Family:
@@ -51,9 +52,7 @@ class Registers(ListCard):
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
-        ranked = cut.argument(read).ranked
-        packed = np.array(ranked.dictionary.to_numpy(zero_copy_only=False), np.int64)
-        lists = largest_ranks(cut, read, ranked.ranks, packed, PACKED_RANK_BITS)
+        lists = largest_ranks(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
         return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:

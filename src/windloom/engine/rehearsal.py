@@ -14,9 +14,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from windloom.aggregates.lifted import Lifted, place
 from windloom.engine.loom import Loom
 from windloom.errors import WindloomError
 from windloom.kernels.cells.locate import sliding_lanes
+from windloom.kernels.cells.place import place_starts, places_of
 from windloom.kernels.compiling.loading import compilations, compiled_kernels, kept_in, note_path, write_note
 from windloom.kernels.families.algebra import FAMILIES
 from windloom.kernels.techniques.registry import TECHNIQUES, allowed
@@ -147,6 +149,18 @@ def techniques(spark: SparkSession) -> None:
             TECHNIQUES[name].evaluate(cells, bounds, lanes, queries, family.empty(len(lanes)))
 
 
+def portions(spark: SparkSession) -> None:
+    """Cells of two parts, the second behind the first, as large files give them."""
+    starts, bounds, groups = np.arange(2), np.array([0, 2]), np.zeros(1, np.int64)
+    followed = places_of([starts, starts + 1], [bounds, bounds], [groups, groups], 1)
+    assert followed is not None
+    _, places = followed
+    place_starts(starts, places[0].bounds, places[0].first, np.empty(3, np.int64))
+    for family in FAMILIES.values():
+        if not family.is_list:
+            place([Lifted((family.of(*(np.ones(2, kind) for kind in family.kinds)),))] * 2, places, 3)
+
+
 def folds(spark: SparkSession) -> None:
     """Every kernel that folds sides of joins."""
     fold_examples()
@@ -170,6 +184,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
     ("kinds of windows", kinds_of_windows),
     ("tuples in order", tuples_in_order),
     ("techniques", techniques),
+    ("portions of files", portions),
     ("folds of joins", folds),
     ("sharing", sharing),
     ("streams", rounds_of_streams),

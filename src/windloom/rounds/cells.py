@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from windloom.aggregates import lift
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
-from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, keep_none, merge
+from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, keep_none, merge, place
+from windloom.aggregates.listed import Listed
 from windloom.kernels.cells.merge import running_values
+from windloom.kernels.cells.place import Places, place_starts, places_of
 from windloom.kernels.compiling.compiled import compiled
 from windloom.plan.scans import NativeScan
 from windloom.rounds.groups import concat_keys, number_groups
@@ -74,31 +76,55 @@ def read_partials(native_scan: NativeScan, table: pa.Table) -> Cells:
 
 def merge_cells(kept: Cells, fresh: Cells) -> Cells:
     """The cells of both; those with the same group and slice are combined."""
-    if not len(kept):
-        return fresh
-    if not len(fresh):
-        return kept
-    which = np.concatenate([group_of_cells(kept), group_of_cells(fresh) + kept.groups])
-    keys = concat_keys(kept.keys, fresh.keys)
-    numbers, distinct = number_groups(keys, kept.groups + fresh.groups)
-    # One component after the other: values of both exist twice only for the one that is merged.
-    lifted = (concat(a, b) for a, b in zip(kept.lifted, fresh.lifted, strict=True))
-    return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
+    return merge_released([kept, fresh])
 
 
 def merge_all(parts: Sequence[Cells]) -> Cells:
-    """The cells of all parts, merged by halves, so that each cell is moved at most log2(parts) times."""
+    """The cells of all parts; those with the same group and slice are combined, in the order of the parts."""
     return merge_released(list(parts))
 
 
 def merge_released(parts: list[Cells]) -> Cells:
-    """The same. The list is emptied: a part that nobody else holds is given back as soon as it is merged."""
-    if len(parts) == 1:
-        return parts.pop()
-    half = len(parts) // 2
-    later = parts[half:]
-    del parts[half:]
-    return merge_cells(merge_released(parts), merge_released(later))
+    """The same. The list is emptied: what nobody else holds is given back component by component."""
+    held = [part for part in parts if len(part)] or parts[:1]
+    parts.clear()
+    if len(held) == 1:
+        return held.pop()
+    numbers, keys = number_groups(concat_keys(*(part.keys for part in held)), sum(part.groups for part in held))
+    own_numbers = np.split(numbers, np.cumsum([part.groups for part in held])[:-1])
+    groups = len(keys[0]) if keys else 1
+    starts = [part.starts for part in held]
+    followed = places_of(starts, [part.group_bounds for part in held], own_numbers, groups)
+    arranged = None
+    if followed is None or any(isinstance(component, Listed) for component in held[0].lifted):
+        which = [number[group_of_cells(part)] for number, part in zip(own_numbers, held, strict=True)]
+        arranged = arrange(np.concatenate(which), groups, np.concatenate(starts))
+        del which
+    waiting = [list(part.lifted[::-1]) for part in held]
+    held.clear()
+    lifted: list[AnyLifted] = []
+    while waiting[0]:
+        lifted.append(_merged([components.pop() for components in waiting], followed, arranged))
+    if arranged is not None:
+        return Cells(keys, arranged.group_bounds, arranged.starts, tuple(lifted))
+    assert followed is not None
+    bounds, places = followed
+    merged_starts = np.empty(bounds[-1], np.int64)
+    for own_starts, own in zip(starts, places, strict=True):
+        place_starts(own_starts, own.bounds, own.first, merged_starts)
+    return Cells(keys, bounds, merged_starts, tuple(lifted))
+
+
+def _merged(
+    parts: list[AnyLifted], followed: tuple[NDArray[np.int64], list[Places]] | None, arranged: Arrangement | None
+) -> AnyLifted:
+    """One component of all parts: at its places if the parts follow one another, else arranged."""
+    values = [part for part in parts if isinstance(part, Lifted)]
+    if followed is not None and values:
+        bounds, places = followed
+        return place(values, places, int(bounds[-1]))
+    assert arranged is not None
+    return arranged.merge(concat(*parts))
 
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:

@@ -30,8 +30,9 @@ def _codes(column: pa.Array) -> tuple[NDArray[np.int64], int]:
     return codes, max(1, len(encoded.dictionary))
 
 
-def concat_keys(left: list[pa.Array], right: list[pa.Array]) -> list[pa.Array]:
-    return [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(left, right, strict=True)]
+def concat_keys(*parts: list[pa.Array]) -> list[pa.Array]:
+    """The keys of all parts, one part after the other, in the types of the first."""
+    return [pa.concat_arrays([key.cast(columns[0].type) for key in columns]) for columns in zip(*parts, strict=True)]
 
 
 def describe_group(keys: list[pa.Array], number: int) -> str:

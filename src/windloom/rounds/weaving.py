@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.card import ListCard
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import FEW_CELLS, WovenScan, WovenSet
@@ -98,18 +99,20 @@ def _signed(
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
-    """Makers of what sets share: values in order, codes of groups, slices; what takes longest comes first."""
+    """Makers of what sets share: ranks, slices, codes of groups, choices; what takes longest comes first."""
     listed = {
         read.argument
         for fed in scan.feeds
         for planned, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
-        if planned.family.is_list and read.argument is not None
+        if isinstance(planned.card, ListCard) and planned.card.is_ranked and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
+    bits = {fed.bit for fed in scan.feeds if fed.bit is not None}
     return [
         *(partial(getattr, tuples.column(position), "ranked") for position in sorted(listed)),
         partial(getattr, tuples, "slices"),
         *(partial(getattr, tuples.column(position), "coded") for position in sorted(grouped)),
+        *(partial(tuples.chosen, (bit,)) for bit in sorted(bits)),
     ]
 
 

@@ -36,14 +36,13 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The rank of every tuple's value among the distinct values, these in order, and the tuples in order of value.
+    """The rank of every tuple's value among the distinct values, and these in order.
 
-    Tuples without a value have no rank, and are not in `order`.
+    Tuples without a value have no rank.
     """
 
     ranks: Codes
     dictionary: pa.Array
-    order: Codes
 
 
 class Column:
@@ -143,7 +142,7 @@ class Column:
     def ranked(self) -> Ranked:
         """Ranks in Spark's order; 0.0 and -0.0 are one value."""
         if pa.types.is_null(self.type):
-            return Ranked(np.zeros(len(self), np.int32), pa.array([], self.type), np.empty(0, np.int32))
+            return Ranked(np.zeros(len(self), np.int32), pa.array([], self.type))
         coded = self.coded
         codes, values = coded.codes, coded.dictionary
         if pa.types.is_boolean(values.type):
@@ -154,10 +153,8 @@ class Column:
         rank = np.empty(len(places), np.int32)
         rank[places] = np.arange(len(places), dtype=np.int32)
         ranks = np.empty(len(codes), np.int32)
-        known = len(values) - values.null_count
-        by_value = np.empty(len(codes), np.int32)
-        held = _rank_rows(codes, rank, known, ranks, by_value)
-        return Ranked(ranks, values.take(order.slice(0, known)), by_value[:held])
+        _rank_rows(codes, rank, ranks)
+        return Ranked(ranks, values.take(order.slice(0, len(values) - values.null_count)))
 
     @property
     def _grouped(self) -> pa.ChunkedArray:
@@ -303,19 +300,6 @@ def _subtract(values, low, codes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rank_rows(codes, rank, known, ranks, by_value):  # type: ignore[no-untyped-def]
-    """Ranks of all rows, and the rows with a value in order of rank (a counting sort); returns how many these are."""
-    places = np.zeros(len(rank) + 1, np.int64)
+def _rank_rows(codes, rank, ranks):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
-        r = rank[np.uint32(codes[i])]
-        ranks[i] = r
-        places[r + 1] += 1
-    for r in range(len(rank)):
-        places[r + 1] += places[r]
-    held = places[known]
-    for i in range(len(codes)):
-        r = ranks[i]
-        if r < known:
-            by_value[places[r]] = i
-            places[r] += 1
-    return held
+        ranks[i] = rank[np.uint32(codes[i])]

@@ -62,11 +62,6 @@ class Cut:
         """Do all tuples of the set count? Every kept cell has one then."""
         return self.tuples.chosen(self._bits(read), known) is self.tuples.chosen(self.own)
 
-    def in_order(self, read: Read) -> Codes:
-        """The tuples that have an argument, in the order of its values."""
-        assert read.argument is not None
-        return self.tuples.in_order(self._bits(read), read.argument)
-
     def zeros(self, kind: type[Number]) -> NDArray[Number]:
         """A zero for every cell of the grid."""
         return np.zeros(len(self.grid), kind)

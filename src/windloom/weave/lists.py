@@ -1,7 +1,8 @@
 """The lists of a block: per cell, the distinct values with their counts, or the largest rank of each register.
 
-Tuples are visited in order of value, so the entries of a cell come in order, and equal ones are adjacent. The order
-is found once per column and shared by all sets.
+The values of each cell are gathered side by side, while tuples are visited in the order in which they came: cells of
+one slice are near each other in memory. Then each cell is listed by itself. A few values are sorted; many are counted
+in a table with an entry for every code, and bits above it lead to the entries in use, in order.
 """
 
 from __future__ import annotations
@@ -16,43 +17,40 @@ from windloom.weave.cut import Cut, Read
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
+#: Up to this many values of a cell are sorted by insertion.
+FEW_VALUES = 24
 
-def count_values(cut: Cut, read: Read, ranks: Codes) -> Lists:
-    """The lists of the kept cells; `ranks` are those of the argument."""
-    rows, room = cut.in_order(read), _Room(cut, read)
-    _count_values(rows, ranks, cut.grid.cells, room.held, room.codes, room.counts)
-    return room.lists()
-
-
-def largest_ranks(cut: Cut, read: Read, ranks: Codes, packed: Ints, bits: int) -> Lists:
-    """Lists of (register, largest rank); `packed` holds both by rank of the column, in `bits` bits for the latter."""
-    rows, room = cut.in_order(read), _Room(cut, read)
-    _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room.held, room.codes, room.counts)
-    return room.lists()
+#: The place of the only bit of a word, by the six highest bits of its product with this number (de Bruijn).
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+_PLACES = np.zeros(64, np.int64)
+for _bit in range(64):
+    _PLACES[(_DE_BRUIJN << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 
 
-class _Room:
-    """Space for one entry per tuple, in the order of the kept cells.
+def count_values(cut: Cut, read: Read, ranks: Codes, known: int) -> Lists:
+    """The lists of the kept cells; `ranks` are those of the argument among so many known values."""
+    return _lists(cut, read, ranks, known, -1)
 
-    For each cell of the grid, `held` has the place of its next entry and the code of its last one, side by side: both
-    are read for every tuple, in random order.
-    """
 
-    def __init__(self, cut: Cut, read: Read) -> None:
-        self._kept = cut.kept.cells
-        counts = cut.counts(read, read.argument)[self._kept]
-        self._bounds = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=self._bounds[1:])
-        entries = int(self._bounds[-1])
-        self.held = np.full((len(cut.grid), 2), -1, np.int32)
-        self.held[self._kept, 0] = self._bounds[:-1]
-        self.codes, self.counts = np.empty(entries, np.int32), np.empty(entries, np.int32)
+def largest_ranks(cut: Cut, read: Read, packed: Ints, registers: int, bits: int) -> Lists:
+    """Lists of (register, largest rank); `packed` holds both for every tuple, in `bits` bits for the latter."""
+    return _lists(cut, read, packed, registers, bits)
 
-    def lists(self) -> Lists:
-        used = int((self.held[self._kept, 0] - self._bounds[:-1]).sum())
-        lists = Lists(np.zeros(len(self._kept) + 1, np.int64), np.empty(used, np.int32), np.empty(used, np.int64))
-        _copy_lists(self._kept, self._bounds, self.held, self.codes, self.counts, *lists)
-        return lists
+
+def _lists(cut: Cut, read: Read, values: Codes | Ints, codes: int, bits: int) -> Lists:
+    kept = cut.kept.cells
+    bounds = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(cut.counts(read, read.argument)[kept], out=bounds[1:])
+    entries = int(bounds[-1])
+    places = np.empty(len(cut.grid), np.int64)
+    places[kept] = bounds[:-1]
+    gathered = np.empty(entries, np.int32)
+    _gather(*cut.where(read, read.argument), values, places, gathered)
+    lists = Lists(np.zeros(len(kept) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
+    used = _list_cells(bounds, gathered, codes, bits, *lists)
+    if 2 * used > entries:
+        return Lists(lists.bounds, lists.codes[:used], lists.counts[:used])
+    return Lists(lists.bounds, lists.codes[:used].copy(), lists.counts[:used].copy())
 
 
 def most_frequent(lists: Lists, most: int) -> Lists:
@@ -65,48 +63,95 @@ def most_frequent(lists: Lists, most: int) -> Lists:
 
 
 @compiled
-def _count_values(rows, ranks, cells, held, codes, counts):  # type: ignore[no-untyped-def]
-    for k in range(len(rows)):
-        i = np.uint32(rows[k])
+def _gather(cells, rows, every, values, places, gathered):  # type: ignore[no-untyped-def]
+    """Writes the values of the chosen tuples cell by cell; `places` has where the next one of each cell goes."""
+    for k in range(len(cells) if every else len(rows)):
+        i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
-        end = np.uint32(held[cell, 0])
-        if held[cell, 1] == ranks[i]:
-            counts[end - 1] += 1
-        else:
-            codes[end] = ranks[i]
-            counts[end] = 1
-            held[cell, 0] = end + 1
-            held[cell, 1] = ranks[i]
+        gathered[places[cell]] = values[i]
+        places[cell] += 1
 
 
 @compiled
-def _largest_ranks(rows, ranks, packed, bits, cells, held, codes, counts):  # type: ignore[no-untyped-def]
-    low = (np.int64(1) << bits) - 1
-    for k in range(len(rows)):
-        i = np.uint32(rows[k])
-        cell = np.uint32(cells[i])
-        end = np.uint32(held[cell, 0])
-        value = packed[np.uint32(ranks[i])]
-        register = np.int32(value >> bits)
-        # In order of (register, rank), so the last one of a register is the largest.
-        if held[cell, 1] == register:
-            counts[end - 1] = value & low
+def _list_cells(bounds, gathered, codes, bits, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
+    """Lists the values of every cell; with `bits`, a value is a code and a number, of which the largest stays."""
+    table = np.zeros(codes, np.int32)
+    words = np.zeros((codes >> 6) + 1, np.uint64)
+    tops = np.zeros((codes >> 12) + 1, np.uint64)
+    used = np.int64(0)
+    for cell in range(len(bounds) - 1):
+        values = gathered[bounds[cell] : bounds[cell + 1]]
+        if len(values) <= FEW_VALUES:
+            used = _list_few(values, bits, used, to_codes, to_counts)
         else:
-            codes[end] = register
-            counts[end] = value & low
-            held[cell, 0] = end + 1
-            held[cell, 1] = register
+            _enter(values, bits, table, words, tops)
+            used = _list_table(table, words, tops, used, to_codes, to_counts)
+        to_bounds[cell + 1] = used
+    return used
 
 
 @compiled
-def _copy_lists(kept, bounds, held, codes, counts, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
-    used = 0
-    for j in range(len(kept)):
-        for entry in range(bounds[j], held[kept[j], 0]):
-            to_codes[used] = codes[entry]
-            to_counts[used] = counts[entry]
+def _list_few(values, bits, used, to_codes, to_counts):  # type: ignore[no-untyped-def]
+    for i in range(1, len(values)):
+        value = values[i]
+        k = i
+        while k > 0 and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
+    first = used
+    for i in range(len(values)):
+        code = values[i] if bits < 0 else values[i] >> bits
+        number = np.int64(1) if bits < 0 else np.int64(values[i]) & ((1 << bits) - 1)
+        if used == first or to_codes[used - 1] != code:
+            to_codes[used] = code
+            to_counts[used] = number
             used += 1
-        to_bounds[j + 1] = used
+        else:  # in order of (code, number), so the last number is the largest
+            to_counts[used - 1] = to_counts[used - 1] + 1 if bits < 0 else number
+    return used
+
+
+@compiled
+def _enter(values, bits, table, words, tops):  # type: ignore[no-untyped-def]
+    """An entry of the table that is zero is not in use: counts and ranks begin at 1."""
+    one = np.uint64(1)
+    for i in range(len(values)):
+        code = np.uint32(values[i] if bits < 0 else values[i] >> bits)
+        before = table[code]
+        if before == 0:
+            words[code >> 6] |= one << np.uint64(code & 63)
+            tops[code >> 12] |= one << np.uint64(code >> 6 & 63)
+        number = np.int32(before + 1) if bits < 0 else np.int32(values[i] & ((1 << bits) - 1))
+        table[code] = max(before, number)
+
+
+@compiled
+def _list_table(table, words, tops, used, to_codes, to_counts):  # type: ignore[no-untyped-def]
+    """Lists the entries in use, in order of code, and empties the table."""
+    for top in range(len(tops)):
+        held = tops[top]
+        tops[top] = 0
+        while held:
+            word = (top << 6) + _lowest(held)
+            held &= held - np.uint64(1)
+            bits = words[word]
+            words[word] = 0
+            while bits:
+                code = (word << 6) + _lowest(bits)
+                bits &= bits - np.uint64(1)
+                to_codes[used] = code
+                to_counts[used] = table[code]
+                table[code] = 0
+                used += 1
+    return used
+
+
+@compiled
+def _lowest(bits):  # type: ignore[no-untyped-def]
+    """The place of the lowest bit."""
+    alone = bits & (~bits + np.uint64(1))
+    return _PLACES[(alone * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
 
 
 @compiled

@@ -16,6 +16,7 @@ from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column, MovedColumn
 from windloom.weave.grid import Grid, Grouping, group_tuples, is_small, multiplied
 from windloom.weave.moved import places_by_code
+from windloom.weave.pairs import RankedPairs, ascending_pairs, can_rank, rank_pairs
 from windloom.weave.sessions import SessionGrid
 from windloom.weave.signatures import (
     MOST_SIGNATURES,
@@ -32,6 +33,9 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
+
+#: The pairs of all tuples are ranked for sets with a cell for every so many tuples, or more.
+CELLS_PER_PAIR = 32
 
 #: Used instead of the position of a column: the event time of the tuple.
 TICK = -1
@@ -189,9 +193,19 @@ class Tuples:
             known = None
         return self._once(("chosen", bits, known), lambda: self._choose(bits, known))
 
-    def in_order(self, bits: Bits, column: int) -> Codes:
-        """The same tuples in order of the column's values."""
-        return self._once(("in order", bits, column), lambda: self._filter(self.column(column).ranked.order, bits))
+    def pairs(self, by: int, value: int, cells: int) -> RankedPairs | None:
+        """The pairs of two columns in order, if that is cheap for a set of so many cells.
+
+        Otherwise it takes less time to sort what each cell has picked.
+        """
+        own, other = self.column(by), self.column(value)
+        if cells * CELLS_PER_PAIR < len(self):
+            return None
+        ascending = self._once(("ascending", by), lambda: (ascending_pairs(own),))[0]
+        if ascending is not None or not can_rank(other):
+            return ascending
+        chosen = self.chosen((), by)
+        return self._once(("pairs", by, value), lambda: rank_pairs(own, other, chosen.rows, chosen.every))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
         """How many of the chosen tuples each cell of a grid has."""
@@ -215,12 +229,6 @@ class Tuples:
             mask, before = self._has(bits[-1]), self.chosen(bits[:-1])
         rows = np.empty(before.count(len(self)), np.int32)
         return Chosen(rows[: _where(before.rows, before.every, mask, rows)], False)
-
-    def _filter(self, rows: Codes, bits: Bits) -> Codes:
-        for bit in bits:
-            kept = np.empty(len(rows), np.int32)
-            rows = kept[: _where(rows, False, self._has(bit), kept)]
-        return rows
 
     def _has(self, bit: int) -> Mask:
         """Which tuples have a bit: one byte each, so that it stays in the caches if tuples are visited in any order."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM, TYPES, make_query
+from windloom.kernels.cells.place import places_of
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
@@ -105,6 +106,32 @@ def test_parts_that_are_merged_are_given_back_before_others_are() -> None:
     assert seen(merge_released(parts)) == wanted == {("a",): [(10 * number, 1, number) for number in range(5)]}
     assert not parts
     assert first() is None
+
+
+def test_parts_that_follow_one_another_are_placed_behind_each_other() -> None:
+    parts = [
+        read_partials(planned(), partials((0, "a", 1, 1), (10, "a", 1, 2), (10, "b", 1, 3))),
+        read_partials(planned(), partials((10, "b", 1, 4), (20, "b", 1, 5), (10, "a", 1, 6))),
+        read_partials(planned(), partials((20, "c", 1, 7), (20, "b", 1, 8), (10, "a", 1, 9), (30, "a", 1, 10))),
+    ]
+    expected = {
+        ("a",): [(0, 1, 1), (10, 3, 17), (30, 1, 10)],
+        ("b",): [(10, 2, 7), (20, 2, 13)],
+        ("c",): [(20, 1, 7)],
+    }
+    starts, bounds = [part.starts for part in parts], [part.group_bounds for part in parts]
+    assert places_of(starts, bounds, [np.array([0, 1]), np.array([1, 0]), np.array([2, 1, 0])], 3) is not None
+    assert seen(merge_all(parts)) == expected
+
+
+def test_parts_that_overlap_in_time_are_sorted() -> None:
+    parts = [
+        read_partials(planned(), partials((0, "a", 1, 1), (20, "a", 1, 2), (0, "b", 1, 3))),
+        read_partials(planned(), partials((10, "a", 1, 4), (10, "b", 1, 5))),
+    ]
+    starts, bounds = [part.starts for part in parts], [part.group_bounds for part in parts]
+    assert places_of(starts, bounds, [np.array([0, 1]), np.array([0, 1])], 2) is None
+    assert seen(merge_all(parts)) == {("a",): [(0, 1, 1), (10, 1, 4), (20, 1, 2)], ("b",): [(0, 1, 3), (10, 1, 5)]}
 
 
 def test_cells_behind_a_tick_go_and_groups_without_cells_with_them() -> None:

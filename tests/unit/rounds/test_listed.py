@@ -13,6 +13,7 @@ import pytest
 
 from support.weaving import woven_cells
 from windloom.aggregates import neutral
+from windloom.aggregates.lifted import keep, keep_none
 from windloom.aggregates.listed import Listed
 from windloom.model import Component, DataType, Expression
 from windloom.plan.physical import PlannedComponent
@@ -70,6 +71,17 @@ def test_joined_cells_keep_their_values(kind: str, arrow: pa.DataType, values: l
     assert len(both.dictionary) == 2
     assert shown(neutral(planned(kind), 2).concat(right)) == [[], [], *shown(right)]
     assert sorted(shown(merged(both, [2, 1, 0]))[0]) == sorted([(str(values[0]), 5), (str(values[1]), 2)])
+
+
+@pytest.mark.parametrize("count", [3, 500])
+def test_no_cells_are_what_is_left_if_every_cell_goes(count: int) -> None:
+    found = woven("bigint", pa.int64(), [[value] for value in range(count)])
+    none, kept = keep_none(found), keep(found, np.zeros(count, np.bool_))
+    assert isinstance(none, Listed)
+    assert isinstance(kept, Listed)
+    assert [column.tolist() for column in none.cells] == [column.tolist() for column in kept.cells] == [[0], [], []]
+    assert [column.dtype for column in none.cells] == [column.dtype for column in kept.cells]
+    assert none.dictionary.equals(kept.dictionary)
 
 
 def test_values_that_no_cell_holds_are_forgotten_once_they_are_most() -> None:

@@ -73,12 +73,6 @@ def test_tuples_in_order_of_a_column_are_the_same_tuples() -> None:
     assert (len(ordered.slices.rows), len(ordered)) == (0, 60)
 
 
-def test_tuples_come_in_order_of_a_column_that_they_have_a_value_in() -> None:
-    tuples = tuples_of(range(5), pa.array([1, 1, 0, 1, 1]), pa.array(["b", None, "a", "a", "b"]), words=1)
-    assert tuples.in_order((), 0).tolist() == [2, 3, 0, 4]
-    assert tuples.in_order((0,), 0).tolist() == [3, 0, 4]
-
-
 def test_the_event_time_is_a_column_too_and_slices_may_be_of_positions() -> None:
     table = pa.table({"tick": [70, 50], "position": [3, 14], "x0": ["a", "b"]})
     tuples = Tuples.of(table, 0, EdgeSet.of([EdgeClass(10, 0)]), has_positions=True)

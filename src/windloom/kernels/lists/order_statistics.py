@@ -54,8 +54,9 @@ def _evaluate(  # type: ignore[no-untyped-def]
                 total[row] = held
                 if held > 0:
                     place = (held - 1) * share
-                    lower[row] = _at_rank(sums, levels, np.int64(np.floor(place)))
-                    higher[row] = _at_rank(sums, levels, np.int64(np.ceil(place)))
+                    below, above = np.int64(np.floor(place)), np.int64(np.ceil(place))
+                    lower[row] = _at_rank(sums, levels, below)
+                    higher[row] = lower[row] if above == below else _at_rank(sums, levels, above)
                 else:
                     lower[row] = higher[row] = 0
             held += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)

@@ -82,7 +82,10 @@ def _largest(bits):  # type: ignore[no-untyped-def]
 def _estimate(having):  # type: ignore[no-untyped-def]
     """Ertl's improved raw estimator: without tables, and without a switch between small and large numbers."""
     total = REGISTERS * _tau(1.0 - having[RANK_BITS + 1] / REGISTERS)
-    for rank in range(RANK_BITS, 0, -1):
+    highest = RANK_BITS
+    while total == 0.0 and highest > 0 and having[highest] == 0:  # adds nothing, and most ranks are this high
+        highest -= 1
+    for rank in range(highest, 0, -1):
         total = 0.5 * (total + having[rank])
     total += REGISTERS * _sigma(having[0] / REGISTERS)
     return REGISTERS / (2.0 * math.log(2.0)) * REGISTERS / total

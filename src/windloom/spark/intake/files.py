@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,17 +57,34 @@ def file_tuples(
             units = [unit for found in pool.map(lambda path: _units(path, local, stream), paths) for unit in found]
             if not units:
                 raise DeclinedError("files without tuples")
-            first = 0
-            while first < len(units):
-                last, rows = first, 0
-                while last < len(units) and (last == first or (rows + units[last].rows) * width <= portion):
-                    rows += units[last].rows
-                    last += 1
-                tables = list(pool.map(lambda unit: _read(unit, scan, local, stream), units[first:last]))
-                yield pa.concat_tables(tables).unify_dictionaries()
-                first = last
+            waiting: list[Future[pa.Table]] = []
+            for own in [*_portions(units, max(1, portion // width)), []]:
+                tables = [read.result() for read in waiting]
+                # The next portion is read while this one is woven.
+                waiting = [pool.submit(_read, unit, scan, local, stream) for unit in own]
+                if tables:
+                    yield pa.concat_tables(tables).unify_dictionaries()
+                    del tables
         except (OSError, pa.ArrowException) as error:  # Spark says in its own words what is wrong with a file
             raise DeclinedError(str(error)) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _portions(units: Sequence[_Unit], most: int) -> Iterator[list[_Unit]]:
+    """Consecutive units of at most so many rows together, unless one has more; about as many in every portion."""
+    rows = sum(unit.rows for unit in units)
+    even = rows / max(1, -(-rows // most))
+    own: list[_Unit] = []
+    held = 0
+    for unit in units:
+        if own and (held + unit.rows > most or held + unit.rows / 2 > even):  # as near to even as whole units allow
+            yield own
+            own, held = [], 0
+        own.append(unit)
+        held += unit.rows
+    if own:
+        yield own
 
 
 def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:

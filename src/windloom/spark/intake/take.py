@@ -32,8 +32,9 @@ from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
-#: Portions of files may be larger than those that Spark sends, since nothing else holds them; the fewer, the better.
-LARGE_PORTION_BYTES = 512 << 20
+#: Portions of files that are woven one after the other: about a million tuples. What weaving needs besides the cells
+#: is then small enough for its memory to be used again, which costs less than cells that are merged.
+LARGE_PORTION_BYTES = 80 << 20
 #: The size of portions of which several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
 

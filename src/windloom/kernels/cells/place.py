@@ -1,0 +1,92 @@
+"""Places the cells of parts that follow one another in time behind each other, group by group, without sorting.
+
+Portions of a file are usually such parts. Only the last slice of a part may go on in the next one: its cells are
+combined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.algebra import combine, load, store
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the cells of one part go: of each of its groups, the place of the first cell, and the others behind it.
+
+    With `joins`, the first cell is combined with what an earlier part has put there.
+    """
+
+    bounds: Ints  # of the part's groups
+    first: Ints
+    joins: NDArray[np.bool_]
+
+
+def places_of(
+    starts: list[Ints], bounds: list[Ints], numbers: list[Ints], groups: int
+) -> tuple[Ints, list[Places]] | None:
+    """The bounds of all groups, and the places of each part; None if cells of a part are earlier than those before it.
+
+    By part: the slice starts of its cells, the bounds of its groups, and the numbers of these groups among all.
+    """
+    sizes, last = np.zeros(groups, np.int64), np.empty(groups, np.int64)
+    found = []
+    for own_starts, own_bounds, own_numbers in zip(starts, bounds, numbers, strict=True):
+        places = Places(own_bounds, np.empty(len(own_numbers), np.int64), np.zeros(len(own_numbers), np.bool_))
+        if not _follow(own_starts, own_bounds, own_numbers, sizes, last, places.first, places.joins):
+            return None
+        found.append(places)
+    all_bounds = np.zeros(groups + 1, np.int64)
+    np.cumsum(sizes, out=all_bounds[1:])
+    for places, own_numbers in zip(found, numbers, strict=True):
+        places.first[:] += all_bounds[own_numbers]
+    return all_bounds, found
+
+
+@compiled
+def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore[no-untyped-def]
+    """Appends a part to its groups, and tells whether it follows them; `first` counts from the group's beginning."""
+    for group in range(len(numbers)):
+        begin, end = bounds[group], bounds[group + 1]
+        number = numbers[group]
+        first[group] = sizes[number]
+        if begin == end:
+            continue
+        if sizes[number] > 0:
+            if starts[begin] < last[number]:
+                return False
+            if starts[begin] == last[number]:
+                joins[group] = True
+                first[group] -= 1
+        sizes[number] = first[group] + end - begin
+        last[number] = starts[end - 1]
+    return True
+
+
+@compiled
+def place_starts(starts, bounds, first, out):  # type: ignore[no-untyped-def]
+    """Of cells that are combined, the starts are equal."""
+    for group in range(len(first)):
+        for i in range(bounds[group + 1] - bounds[group]):
+            out[first[group] + i] = starts[bounds[group] + i]
+
+
+@compiled
+def place_cells(cells, bounds, first, joins, out):  # type: ignore[no-untyped-def]
+    """Writes the cells of a part to their places; those of earlier parts are there already."""
+    for group in range(len(first)):
+        begin, end = bounds[group], bounds[group + 1]
+        place = first[group]
+        if joins[group]:
+            store(out, place, combine(load(out, place), load(cells, begin)))
+            begin += 1
+            place += 1
+        for i in range(end - begin):
+            store(out, place + i, load(cells, begin + i))

@@ -1,0 +1,88 @@
+"""The pairs of two columns in order: what picks compare tuples by, made once for all sets where that is cheap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.weave.columns import Column
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPairs:
+    """The rank of every tuple's pair among the distinct ones, and a tuple that has the pair of each rank.
+
+    Tuples without the first of the two have an undefined rank.
+    """
+
+    ranks: Ints
+    rows: Ints
+
+
+def ascending_pairs(by: Column) -> RankedPairs | None:
+    """Pairs whose first ones ascend from tuple to tuple, so that the second ones never decide; None if they do not."""
+    if by.valid is not None or not len(by) or not _ascends(by.equal_keys):
+        return None
+    rows = np.arange(len(by), dtype=np.int64)
+    return RankedPairs(rows, rows)
+
+
+def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPairs:
+    """The pairs of the chosen tuples, by two counting sorts; where the first are equal, NULL is below all values."""
+    values = value.ranked.ranks + np.int32(1)
+    if value.valid is not None:
+        values[~value.valid] = 0
+    chosen = len(by) if every else len(rows)
+    ranks, firsts = np.empty(len(by), np.int64), np.empty(chosen, np.int64)
+    by_value, in_order = np.empty(chosen, np.int32), np.empty(chosen, np.int32)
+    _count_sort(rows, every, values, len(value.ranked.dictionary) + 1, by_value)
+    _count_sort(by_value, False, by.ranked.ranks, len(by.ranked.dictionary), in_order)
+    found = _number_pairs(in_order, by.ranked.ranks, values, ranks, firsts)
+    return RankedPairs(ranks, firsts[:found])
+
+
+def can_rank(value: Column) -> bool:
+    """Are ranks as fine as the values? Those of floats do not tell 0.0 from -0.0."""
+    return not pa.types.is_floating(value.type) and not pa.types.is_null(value.type)
+
+
+@compiled
+def _ascends(keys):  # type: ignore[no-untyped-def]
+    back = 0
+    for i in range(1, len(keys)):
+        back += keys[i] <= keys[i - 1]
+    return back == 0
+
+
+@compiled
+def _count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def]
+    """The chosen rows in order of their numbers; those with equal numbers stay in their order."""
+    places = np.zeros(count + 1, np.int64)
+    for k in range(len(out)):
+        places[numbers[np.uint32(k if every else rows[k])] + 1] += 1
+    for number in range(count):
+        places[number + 1] += places[number]
+    for k in range(len(out)):
+        i = np.uint32(k if every else rows[k])
+        out[places[numbers[i]]] = i
+        places[numbers[i]] += 1
+
+
+@compiled
+def _number_pairs(rows, firsts, seconds, ranks, row_of):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(len(rows)):
+        i = np.uint32(rows[k])
+        before = np.uint32(rows[k - 1] if k else rows[k])
+        if k == 0 or firsts[i] != firsts[before] or seconds[i] != seconds[before]:
+            row_of[count] = i
+            count += 1
+        ranks[i] = count - 1
+    return count
