@@ -62,6 +62,12 @@ _KINDS = {
     "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
 }
 _BOUNDS = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
+#: What the driver can project itself, and what it cannot.
+_SIGNED = (
+    "count(*) AS n, sum(volume) AS v, avg(price) AS p, max(price) AS high, sum(volume) FILTER (WHERE price > 100) AS f",
+    "stddev(price) AS r, max(symbol) AS s, bit_or(volume) AS b, bit_xor(volume) AS x, last(price) AS l,"
+    " sum(cast(price AS decimal(10,2))) AS d",
+)
 _JOINED = f"FROM trades {_OF_SLIDES} a JOIN trades {_OF_SLIDES} b ON a.symbol = b.symbol GROUP BY a.symbol"
 _JOINS = {
     "whole": f"SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v {_JOINED}",
@@ -93,21 +99,13 @@ def lists_of_values(spark: SparkSession) -> None:
 
 def many_predicates(spark: SparkSession) -> None:
     """Enough tuples for so many predicates that sets are rolled up from signatures."""
-    asked = (
-        "count(*) AS n, sum(volume) AS v, avg(price) AS p, max(price) AS high, stddev(price) AS risk,"
-        " max(symbol) AS s, bit_or(volume) AS b, bit_xor(volume) AS x, last(price) AS l,"
-        " sum(volume) FILTER (WHERE price > 100) AS f, sum(cast(price AS decimal(10,2))) AS d"
-    )
     conditions = [f"{column} > {bound}" for column, bounds in _BOUNDS.items() for bound in bounds]
-    queries = {
-        f"q{number}_{grouping}": f"SELECT {grouping}{asked} FROM trades [TUMBLE 30 s] WHERE {condition}"
-        + (" GROUP BY symbol" if grouping else "")
-        for number, condition in enumerate(conditions)
-        for grouping in ("", "symbol, ")
-    }
     with TemporaryDirectory(prefix="windloom-") as folder:
         synthetic_trades(spark, 40 * _EVENTS, 40 * _PER_SECOND, _KEYS).write.parquet(f"{folder}/parquet")
-        _loom(spark.read.parquet(f"{folder}/parquet"), queries).run(intake="woven")
+        for asked in _SIGNED:
+            select = f"SELECT symbol, {asked} FROM trades [TUMBLE 30 s] WHERE {{}} GROUP BY symbol"
+            queries = {f"q{number}": select.format(condition) for number, condition in enumerate(conditions)}
+            _loom(spark.read.parquet(f"{folder}/parquet"), queries).run(intake="woven")
 
 
 def kinds_of_windows(spark: SparkSession) -> None:

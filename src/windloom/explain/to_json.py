@@ -17,7 +17,8 @@
     enriched[]       {name, stream, joined[] {relation, label, kind: "inner" | "left" | "semi" | "anti", on}}: streams
                       whose tuples are joined with relations as they come in; scans and sets call them by these names
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
-                      woven: columns[]; native: group_by[], components[], edges_per_second
+                      woven: columns[], read_by: "driver" if it is, rolled_up {sets, signatures} if sets are;
+                      native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
                       statistics, strategy, cost, edges, slice_id, trees[]}
       statistics       {tuples_per_second, stream_events_per_second, selectivity, groups, cells_per_slice,

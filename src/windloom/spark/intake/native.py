@@ -20,6 +20,8 @@ from windloom.slicing.edges import EdgeClass
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 from windloom.weave.signatures import SIGNATURE_BITS
 
+#: Zero, since such ids are not negative; Spark does not know that.
+_ZERO = "shiftright(monotonically_increasing_id(), 63)"
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 
@@ -102,8 +104,12 @@ def _minus(tick: str, ticks: int) -> str:
     return f"{tick} - {ticks}L" if ticks else tick
 
 
-def signature_sql(predicates: Sequence[Expression]) -> list[str]:
+def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) -> list[str]:
     """A bigint for every 63 predicates, with one bit for each that is satisfied; NULL is not satisfied.
+
+    If `is_tested`, tuples are left out by their signature. Spark would evaluate all predicates once more to do that,
+    below the projection: the code for thirty predicates is then larger than what Java compiles (8,000 bytes), and is
+    interpreted, twenty times slower. Spark moves no condition below something that it takes for random.
 
     >>> signature_sql([Expression("a > 1"), Expression("b")])
     ['if(a > 1, 1L, 0L) | if(b, 2L, 0L)']
@@ -111,7 +117,8 @@ def signature_sql(predicates: Sequence[Expression]) -> list[str]:
     words = []
     for first in range(0, len(predicates), SIGNATURE_BITS):
         part = predicates[first : first + SIGNATURE_BITS]
-        words.append(" | ".join(f"if({expression.sql}, {1 << bit}L, 0L)" for bit, expression in enumerate(part)))
+        word = " | ".join(f"if({expression.sql}, {1 << bit}L, 0L)" for bit, expression in enumerate(part))
+        words.append(f"{word} | {_ZERO}" if is_tested else word)
     return words
 
 

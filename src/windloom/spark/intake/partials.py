@@ -31,7 +31,7 @@ def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed:
         expression.sql if expression.column is not None else _guarded(expression.sql, scan, used)
         for expression, used in zip(scan.group_by, _used_by(scan, "groups"), strict=True)
     ]
-    words = signature_sql(signature.predicates)
+    words = signature_sql(signature.predicates, is_tested=signature.only_signed)
     projected = frame.selectExpr(
         f"{slice_sql(scan.slice_id, tick)} AS slice",
         *(f"{word} AS s{i}" for i, word in enumerate(words)),

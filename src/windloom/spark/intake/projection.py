@@ -18,7 +18,7 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:
         frame = frame.where(f"({signature.where.sql}) OR {tick} IS NULL")
-    words = signature_sql(signature.predicates)
+    words = signature_sql(signature.predicates, is_tested=signature.only_signed)
     found = frame.selectExpr(
         f"{tick} AS tick",
         *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
