@@ -89,7 +89,7 @@ class WrittenFile:
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
     """How columns are written: times grow, texts repeat, and whole numbers that are near each other need few bits."""
-    texts = [column.name for column in schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    texts = [column.name for column in schema if _is_text(column.type)]
     whole = (pa.int32(), pa.int64())
     packed = [
         column.name
@@ -101,4 +101,9 @@ def _encodings(schema: pa.Schema) -> dict[str, object]:
         "use_dictionary": [*texts, ROUND],
         "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "write_page_checksum": True,
+        "store_schema": False,  # texts that came with a dictionary are read as texts
     }
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_dictionary(kind))
