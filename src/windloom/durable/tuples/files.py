@@ -20,16 +20,25 @@ _MEND = (
 )
 
 
-def missing_file(file: TupleFile) -> WindloomError:
-    return WindloomError(
-        f"the tuple file '{file.name}' is missing",
-        f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}",
-        _MEND,
-    )
+class LostTuplesError(WindloomError):
+    """A file of tuples that is missing or damaged."""
+
+    name: str
 
 
-def damaged_file(file: TupleFile, why: str) -> WindloomError:
-    return WindloomError(f"the tuple file '{file.name}' is damaged", why, _MEND)
+def missing_file(file: TupleFile) -> LostTuplesError:
+    held = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
+    return _lost(file, f"the tuple file '{file.name}' is missing", held)
+
+
+def damaged_file(file: TupleFile, why: str) -> LostTuplesError:
+    return _lost(file, f"the tuple file '{file.name}' is damaged", why)
+
+
+def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
+    error = LostTuplesError(message, fact, _MEND)
+    error.name = file.name
+    return error
 
 
 def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
