@@ -171,6 +171,11 @@ RECORDED: dict[str, tuple[dict[str, tuple[str, str]], dict[str, str]]] = {
             " ON d.src = s.src AND d.query = s.server_name",
             "never_met": "SELECT src FROM dns [TUMBLE 2 minutes] EXCEPT SELECT src FROM ssl [TUMBLE 2 minutes]",
             "slow": "SELECT ISTREAM src, query AS name FROM dns [RANGE 5 minutes SLIDE 1 minute] WHERE rtt > 0.1",
+            "more_asked": "SELECT src FROM dns [RANGE 2 minutes SLIDE 1 minute] EXCEPT ALL"
+            " SELECT src FROM ssl [RANGE 2 minutes]",
+            "both": "SELECT src FROM dns [TUMBLE 1 minute] INTERSECT SELECT src FROM ssl [TUMBLE 1 minute]",
+            "slowest": "SELECT src, rtt FROM dns [TUMBLE 1 minute] d WHERE NOT EXISTS (SELECT 1 FROM dns"
+            " [TUMBLE 1 minute] o WHERE o.src = d.src AND o.rtt > d.rtt)",
         },
     ),
     "lbl": (
@@ -241,6 +246,13 @@ PLAIN = {
     " AND greatest(d.t, s.t, d.c_asked_then_met, s.c_asked_then_met) < least(d.t, s.t) + 2000000",
     "never_met": "SELECT e - 120000000L, e, src FROM (SELECT src, c_never_met AS c, {120,120} FROM dns) WHERE e > c"
     " EXCEPT SELECT e - 120000000L, e, src FROM (SELECT src, c_never_met AS c, {120,120} FROM ssl) WHERE e > c",
+    "more_asked": "SELECT e - 120000000L, e, src FROM (SELECT src, c_more_asked AS c, {120,60} FROM dns) WHERE e > c"
+    " EXCEPT ALL SELECT e - 120000000L, e, src FROM (SELECT src, c_more_asked AS c, {120,60} FROM ssl) WHERE e > c",
+    "both": "SELECT e - 60000000L, e, src FROM (SELECT src, c_both AS c, {60,60} FROM dns) WHERE e > c"
+    " INTERSECT SELECT e - 60000000L, e, src FROM (SELECT src, c_both AS c, {60,60} FROM ssl) WHERE e > c",
+    "slowest": "SELECT d.e - 60000000L, d.e, d.src, d.rtt FROM (SELECT *, {60,60} FROM dns) d WHERE d.e > d.c_slowest"
+    " AND NOT EXISTS (SELECT 1 FROM (SELECT *, {60,60} FROM dns) o WHERE o.e = d.e AND o.src = d.src AND o.rtt > d.rtt"
+    " AND o.e > o.c_slowest)",
     "slow": "SELECT min(e) - 300000000L, min(e) AS e, first(src), first(query) FROM"
     " (SELECT n, src, query, c_slow AS c, {300,60} FROM dns WHERE rtt > 0.1) WHERE e > c GROUP BY n",
     "both_ways": "SELECT min(t.e) - 60000000L, min(t.e) AS e, first(t.src), first(t.dst), first(flags) FROM"

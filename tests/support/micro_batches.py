@@ -69,9 +69,10 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
+from windloom.spark.intake.kept_files import TupleKeeper
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn, TupleKeeper
+from windloom.spark.intake.take import TakenIn
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]

@@ -14,9 +14,12 @@ from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
 from support.row_rounds import QUERIES, STREAMS, TEXTS, TYPES
 from windloom.durable.storage import LocalStorage
 from windloom.durable.tuples.folder import MERGED_FILES
+from windloom.durable.tuples.room import planned_room, refuse_without_room
 from windloom.durable.tuples.writer import STRETCHES
 from windloom.errors import WindloomError
-from windloom.model import Query
+from windloom.language import parse_query
+from windloom.model import DataType, ExpressionKey, Query, Stream
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds.rows.kept import Coverage, KeptTuples, TupleFile
 
 Row = dict[str, Any]
@@ -190,6 +193,45 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         path.write_bytes(bytes(data[:100]))
         stream.tuples.look_for_lost(stream.state.kept)
         assert stream.tuples.lost == {"s": {file.name}}
+
+
+def test_a_damaged_file_that_no_query_reads_is_named_and_partials_go_on(tmp_path: Path) -> None:
+    registry = registered({"counted": "SELECT k, count(*) AS n FROM s [TUMBLE 5 us] GROUP BY k"}, STREAMS)
+    with MicroBatches(tmp_path, STREAMS, types=registry.types(), tuples=8_000) as stream:
+        stream.change(registry.queries)
+        for number in range(MERGED_FILES):
+            stream.round({"s": [row(number)]})
+        file = stream.state.kept["s"].files[2]
+        path = tmp_path / "checkpoint" / file.name
+        data = path.read_bytes()
+        path.write_bytes(data[:4] + bytes(byte ^ 255 for byte in data[4:-4]) + data[-4:])
+        done = stream.round({"s": [row(MERGED_FILES)]})  # would merge it with others
+        assert done.lost == [file.name]
+        assert file.name not in {kept.name for kept in stream.state.kept["s"].files}
+        assert stream.state.kept["s"].coverages[0].since == file.last + 1
+        assert stream.round({"s": [row(30)]}).lost == []
+        stream.finish()
+    counts = [found["n"] for own in answers_in(tmp_path).values() for found in own.get("counted", [])]
+    assert sum(counts) == MERGED_FILES + 2
+
+
+def test_a_start_without_room_for_what_will_be_kept_is_refused_with_the_bytes(tmp_path: Path) -> None:
+    stream = Stream(
+        "s", {"ts": DataType.parse("timestamp"), "n": DataType.parse("bigint")}, "ts", events_per_second=1_000.0
+    )
+    query = parse_query("q", "SELECT n FROM s [TUMBLE 1 second]", {"s": stream})
+    types = {ExpressionKey("s", name): kind for name, kind in stream.columns.items()}
+    plan = make_plan({"s": stream}, [query], types, PlanOptions(tuples=3_600_000_000), Known())
+    (room,) = planned_room(plan, {})
+    assert room.expected > 3_600_000
+    with (
+        patch.object(LocalStorage, "free_bytes", return_value=100_000),
+        pytest.raises(WindloomError, match="no room to keep the tuples of stream 's' for 1 hour") as caught,
+    ):
+        refuse_without_room([room], LocalStorage(tmp_path))
+    assert "97.7 KiB are free" in caught.value.detail
+    assert "MiB are expected" in caught.value.detail
+    refuse_without_room([room], LocalStorage(tmp_path))  # this disk is large enough
 
 
 def test_a_round_without_room_for_what_is_kept_is_refused_with_the_bytes(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from windloom.rounds.lateness import before_round, count_late
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken
 from windloom.spark.intake import shards
-from windloom.spark.intake.take import Ticks
+from windloom.spark.intake.ticks import Ticks
 
 WOVEN = PlanOptions(intake="woven")
 COUNT = [Aggregate("count")]

@@ -20,16 +20,25 @@ _MEND = (
 )
 
 
-def missing_file(file: TupleFile) -> WindloomError:
-    return WindloomError(
-        f"the tuple file '{file.name}' is missing",
-        f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}",
-        _MEND,
-    )
+class LostTuplesError(WindloomError):
+    """A file of tuples that is missing or damaged."""
+
+    name: str
 
 
-def damaged_file(file: TupleFile, why: str) -> WindloomError:
-    return WindloomError(f"the tuple file '{file.name}' is damaged", why, _MEND)
+def missing_file(file: TupleFile) -> LostTuplesError:
+    held = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
+    return _lost(file, f"the tuple file '{file.name}' is missing", held)
+
+
+def damaged_file(file: TupleFile, why: str) -> LostTuplesError:
+    return _lost(file, f"the tuple file '{file.name}' is damaged", why)
+
+
+def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
+    error = LostTuplesError(message, fact, _MEND)
+    error.name = file.name
+    return error
 
 
 def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
@@ -89,7 +98,7 @@ class WrittenFile:
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
     """How columns are written: times grow, texts repeat, and whole numbers that are near each other need few bits."""
-    texts = [column.name for column in schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    texts = [column.name for column in schema if _is_text(column.type)]
     whole = (pa.int32(), pa.int64())
     packed = [
         column.name
@@ -101,4 +110,9 @@ def _encodings(schema: pa.Schema) -> dict[str, object]:
         "use_dictionary": [*texts, ROUND],
         "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "write_page_checksum": True,
+        "store_schema": False,  # texts that came with a dictionary are read as texts
     }
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_dictionary(kind))

@@ -13,7 +13,7 @@ from windloom.durable.pins import Pins
 from windloom.durable.recovery import Recovered
 from windloom.durable.storage import Storage
 from windloom.durable.tuples.columns import folder_of, new_file
-from windloom.durable.tuples.files import WrittenFile, damaged_file, read_tuples
+from windloom.durable.tuples.files import LostTuplesError, WrittenFile, damaged_file, read_tuples
 from windloom.durable.tuples.room import check_room
 from windloom.durable.tuples.writer import TupleWriter, stretch_ticks
 from windloom.errors import WindloomError
@@ -54,7 +54,11 @@ class TupleFolder:
         for store in plan.stores:
             kept = before.get(store.stream, KeptTuples())
             lost = self.lost.get(store.stream, frozenset())
-            merged, replaced = self._merged(store.stream, kept, lost, stretch_ticks(plan, store), round)
+            try:
+                merged, replaced = self._merged(store.stream, kept, lost, stretch_ticks(plan, store), round)
+            except LostTuplesError as error:
+                # Whoever merely keeps tuples goes on without it, as if it were missing.
+                merged, replaced, lost = (), frozenset(), lost | {error.name}
             added = (*merged, *written.get(store.stream, ()))
             if added or replaced or lost:
                 found[store.stream] = BroughtTuples(added, replaced, lost)

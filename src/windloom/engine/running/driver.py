@@ -25,8 +25,9 @@ from windloom.rounds.positions import counted_scans
 from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
+from windloom.spark.intake.kept_files import TupleKeeper
 from windloom.spark.intake.rows import TakenRows
-from windloom.spark.intake.take import TakenIn, TupleKeeper
+from windloom.spark.intake.take import TakenIn
 
 
 class DriverJobs(Protocol):

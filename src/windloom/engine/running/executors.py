@@ -68,8 +68,8 @@ from windloom.rounds.timer import Timer
 from windloom.rounds.windows.life import Landmark
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.api import DataFrame
+from windloom.spark.intake.kept_files import TupleKeeper
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TupleKeeper
 
 
 class GatheringJobs(Protocol):

@@ -24,7 +24,7 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.step import asked_before
 from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
-from windloom.spark.intake.take import TupleKeeper
+from windloom.spark.intake.kept_files import TupleKeeper
 
 _T = TypeVar("_T")
 

@@ -26,8 +26,8 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.rounds.lateness import before_round
 from windloom.rounds.state import State
+from windloom.spark.intake.kept_files import TupleKeeper
 from windloom.spark.intake.shards import Told, keep_tuples, refuse_untimed, shard_cells, told, with_clocks
-from windloom.spark.intake.take import TupleKeeper
 
 _Task = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -21,13 +21,14 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import timed_streams
 from windloom.spark.answers.finish import has_usual_meaning
+from windloom.spark.intake.kept_files import LocalKeeping, RoundFiles, TupleKeeper
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
+from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
 from windloom.spark.placement import driver_bytes
 from windloom.spark.rows.batch import batch_views
 from windloom.spark.rows.job import TupleViews, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
-from windloom.spark.sources.local_files import LocalFiles
+from windloom.spark.sources.local_files import LocalFiles, micro_batch_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class SparkDriverJobs:
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
+    keeping: LocalKeeping = field(default_factory=LocalKeeping)
 
     def take_in(
         self,
@@ -66,6 +68,7 @@ class SparkDriverJobs:
                     skip_untimed=self.skip_untimed,
                     limit=driver_bytes(),
                     keeper=keeper,
+                    kept_files=None if keeper is None or batch is None else self._files(streams),
                 )
             except TooLargeError as error:
                 raise WindloomError(
@@ -74,6 +77,13 @@ class SparkDriverJobs:
                     "make rounds smaller (maxFilesPerTrigger, maxBytesPerTrigger) and start again with the same"
                     " checkpoint: nothing is lost; or start a new one with placement='executors'",
                 ) from None
+
+    def _files(self, streams: Sequence[Stream]) -> RoundFiles | None:
+        """The files of the round, if it is known which stream they belong to."""
+        if len(streams) != 1 or not has_usual_meaning(self.spark):
+            return None
+        paths = micro_batch_paths(self.spark)
+        return None if paths is None else RoundFiles(self.keeping, streams[0].name, paths)
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]

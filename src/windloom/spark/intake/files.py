@@ -37,7 +37,7 @@ _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """Consecutive row groups of a file."""
 
     path: str
@@ -87,7 +87,25 @@ def _portions(units: Sequence[_Unit], most: int) -> Iterator[list[_Unit]]:
         yield own
 
 
-def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:
+def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> list[Unit]:
+    """Files in parts that are read one by one; raises DeclinedError if their metadata tells that Spark must read."""
+    try:
+        return [unit for path in paths for unit in _units(path, local, stream)]
+    except (OSError, pa.ArrowException) as error:
+        raise DeclinedError(str(error)) from None
+
+
+def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[Unit]) -> pa.Table:
+    """The projected tuples of all parts at once, read by one thread; raises DeclinedError where Spark must read."""
+    local = scan.local
+    assert local is not None
+    try:
+        return pa.concat_tables([_read(unit, scan, local, stream) for unit in units]).unify_dictionaries()
+    except (OSError, pa.ArrowException) as error:
+        raise DeclinedError(str(error)) from None
+
+
+def _units(path: str, local: LocalProjection, stream: Stream) -> list[Unit]:
     metadata = pq.read_metadata(path, memory_map=True)
     readable = readable_columns(metadata.schema, stream.columns)
     for name in local.reads:
@@ -95,19 +113,19 @@ def _units(path: str, local: LocalProjection, stream: Stream) -> list[_Unit]:
             raise DeclinedError(f"'{path}' has no column '{name}' of type {stream.columns[name]}")
     if any(key in (metadata.metadata or {}) for key in _JULIAN):
         raise DeclinedError(f"'{path}' may hold dates of the Julian calendar")
-    units: list[_Unit] = []
+    units: list[Unit] = []
     groups: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups):
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= UNIT_ROWS or group == metadata.num_row_groups - 1:
-            units.append(_Unit(path, tuple(groups), rows))
+            units.append(Unit(path, tuple(groups), rows))
             groups, rows = [], 0
     return units
 
 
-def _read(unit: _Unit, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
+def _read(unit: Unit, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
     strings = [name for name in local.reads if stream.columns[name].kind is TypeKind.STRING]
     file = pq.ParquetFile(unit.path, read_dictionary=strings, memory_map=True, coerce_int96_timestamp_unit="us")
     table = file.read_row_groups(list(unit.groups), columns=list(local.reads), use_threads=False)

@@ -32,7 +32,7 @@ from windloom.spark.intake.collect import collected
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.positions import POSITION, with_positions
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.take import timed_tuples, without_time
+from windloom.spark.intake.ticks import timed_tuples, without_time
 
 #: Is the tuple of this round, and did not wait?
 _FRESH = "__fresh"

@@ -25,20 +25,12 @@ from windloom.plan.sharding import sharding_of
 from windloom.rounds.behind import ON_TIME, Before, Behind, join_behind
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
-from windloom.spark.intake.collect import collected
+from windloom.spark.intake.kept_files import TupleKeeper, keep_by_spark, keeping_scan
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.take import (
-    Ticks,
-    TupleKeeper,
-    bases_unread,
-    clock,
-    counted_events,
-    timed_partials,
-    timed_tuples,
-    without_time,
-)
+from windloom.spark.intake.take import bases_unread, counted_events
+from windloom.spark.intake.ticks import Ticks, clock, timed_partials, timed_tuples, without_time
 from windloom.spark.unions import union_all
 
 #: Used instead of the number of a shard: the row reports what a task saw.
@@ -145,11 +137,9 @@ def keep_tuples(plan: Plan, frames: Mapping[str, DataFrame], keeper: TupleKeeper
     Only their columns come, and only tuples that some row query wants.
     """
     for scan in plan.scans:
-        keeping = _keeping(plan, scan)
-        if keeping is not None:
-            own, stream = woven_scan(scan.number, (), keeping=keeping), plan.stream(scan.stream)
-            for table in collected(projected(own, stream, frames[scan.stream]), f"tuples of stream '{stream.name}'"):
-                keeper.take(own, timed_tuples(table)[0])
+        own = keeping_scan(plan, scan)
+        if own is not None:
+            keep_by_spark(own, plan.stream(scan.stream), frames[scan.stream], keeper)
 
 
 def _keeping(plan: Plan, scan: Scan) -> Keeping | None:

@@ -7,15 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
@@ -25,9 +20,10 @@ from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.files import file_tuples
-from windloom.spark.intake.native import slice_starts, tick_sql
+from windloom.spark.intake.kept_files import RoundFiles, TupleKeeper, kept_beside
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
+from windloom.spark.intake.ticks import Clock, Ticks, clock, timed_partials, timed_tuples, without_time
 from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
@@ -37,34 +33,6 @@ KEPT_BYTES = 256 << 20
 LARGE_PORTION_BYTES = 80 << 20
 #: The size of portions of which several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """The smallest and the largest event tick of some tuples, and how many have none.
-
-    `tuples` counts all of them, where that was asked for.
-    """
-
-    first: int | None = None
-    last: int | None = None
-    untimed: int = 0
-    tuples: int | None = None
-
-    def __add__(self, other: Ticks) -> Ticks:
-        firsts = [tick for tick in (self.first, other.first) if tick is not None]
-        lasts = [tick for tick in (self.last, other.last) if tick is not None]
-        counted = [count for count in (self.tuples, other.tuples) if count is not None]
-        untimed = self.untimed + other.untimed
-        return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
-
-
-class TupleKeeper(Protocol):
-    """Takes tuples that are kept."""
-
-    def take(self, scan: WovenScan, table: pa.Table) -> None:
-        """The tuples of a scan, all with a tick, as they were projected."""
-        ...
 
 
 class TooLargeError(Exception):
@@ -104,13 +72,15 @@ def take_in(
     limit: int | None = None,
     keeper: TupleKeeper | None = None,
     files: Callable[[str], Sequence[str] | None] = lambda stream: None,
+    kept_files: RoundFiles | None = None,
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
     usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
-    tuples of scans that keep them. `files` gives those that a stream consists of, where they may be read without Spark.
+    tuples of scans that keep them. `files` gives those that a stream consists of, where they may be read without Spark;
+    `kept_files` are those of the round, of which the tuples to keep may be read while Spark makes partials of them.
     """
     timed = list(timed)
     known = {stream.name: stream for stream in (*plan.streams, *timed)}
@@ -133,7 +103,8 @@ def take_in(
         paths = files(scan.stream) if _may_be_local(scan, found) else None
         made = None if paths is None else _from_files(plan, scan, stream, paths, own, found, size, limit)
         if made is None:
-            made = _within(stream, _scanned(plan, scan, stream, frame, own, found, keeper), size, limit)
+            with kept_beside(plan, scan, frames, keeper, kept_files) as (left, taker):
+                made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
         parts += made
         size += sum(map(_size, made))
         del made  # cells are given back while they are merged
@@ -312,71 +283,3 @@ def _woven_at_once(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The tuples that have a tick, and the ticks of all of them."""
-    untimed = table.column(0).null_count
-    if untimed:
-        table = table.filter(pc.is_valid(table.column(0)))
-    return table, _spanned(table.column(0), table.column(0), untimed)
-
-
-def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, by its start and without their ticks, and the ticks of all of them."""
-    table = table.set_column(0, "slice", slice_starts(scan.slice_id, table.column(0)))
-    untimed = 0
-    if table.column(0).null_count:
-        known = pc.is_valid(table.column(0))
-        untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
-        table = table.filter(known)
-    if "seen" not in table.column_names:
-        return table, Ticks(untimed=untimed)
-    told = _spanned(table.column("first"), table.column("seen"), untimed)
-    return table.drop_columns(["first", "seen"]), told
-
-
-def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Ticks:
-    return Ticks(pc.min(first).as_py(), pc.max(last).as_py(), untimed)
-
-
-class Clock:
-    """The ticks that a stream's tuples span, those included that no query wants, told by the action that scans them.
-
-    An action that fetches portions tells nothing, nor does one whose result Spark finds to be empty before it has read
-    all tuples: `clock` asks in a job of its own then.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream, self._observation = stream, Observation()
-
-    def watching(self, frame: DataFrame) -> DataFrame:
-        return frame.observe(self._observation, *(F.expr(text) for text in _span_sql(self._stream)))
-
-    def observed(self) -> Ticks | None:
-        try:
-            told = self._observation.get
-        except Py4JJavaError:  # pyspark cannot read the row without columns that stands for nothing observed
-            return None
-        return Ticks(told["first"], told["last"], told["untimed"], told["tuples"])
-
-
-def clock(stream: Stream, frame: DataFrame) -> Ticks:
-    """The same, found by a separate job."""
-    row = frame.selectExpr(*_span_sql(stream)).collect()[0]
-    return Ticks(row["first"], row["last"], row["untimed"], row["tuples"])
-
-
-def _span_sql(stream: Stream) -> tuple[str, ...]:
-    tick = tick_sql(stream)
-    counts = f"count({tick}) AS tuples", f"count(*) - count({tick}) AS untimed"
-    return f"min({tick}) AS first", f"max({tick}) AS last", *counts
-
-
-def without_time(stream: Stream, tuples: int) -> WindloomError:
-    return WindloomError(
-        f"stream '{stream.name}' has tuples without a usable time",
-        f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
-        f" in {tuples:,} of its rows",
-        f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
-    )

@@ -16,7 +16,7 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.frames import arrow_frame
 from windloom.spark.intake.collect import estimated_bytes
 from windloom.spark.intake.native import tick_sql
-from windloom.spark.intake.take import without_time
+from windloom.spark.intake.ticks import without_time
 from windloom.spark.rows.job import TupleViews
 from windloom.spark.rows.session import FEW_TUPLES, JobSessions
 

@@ -9,14 +9,20 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType, TypeKind
 
 _FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-#: Options that do not change what is read.
+#: Options that do not change what is read; the others say which files become part of which micro-batch.
 _OPTIONS = {"path", "paths"}
+_STREAM_OPTIONS = {
+    *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
+    *("discardcachedinputratio", "cleansource", "sourcearchivedir", "basepath", "__globpaths__"),
+}
+#: Spark tells the thread of a micro-batch which streaming query it belongs to.
+_QUERY_ID = "sql.streaming.queryId"
 #: For times that others than Spark wrote; it makes Spark convert them to the zone of the session.
 _CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 
@@ -32,12 +38,12 @@ class LocalFiles:
     def of(cls, frame: DataFrame) -> LocalFiles | None:
         """None if the frame is anything else, or executors may be on other machines."""
         try:
-            if not str(frame.sparkSession.sparkContext.master).startswith("local"):
+            if not _is_local(frame.sparkSession):
                 return None
             plan = frame._jdf.queryExecution().analyzed()
             while _name(plan) == "Project" and _only_selects(plan):
                 plan = plan.child()
-            location = _location(plan)
+            location = _location(plan, _OPTIONS)
         except Exception:  # a remote session does not show its plan
             return None
         found = None if location is None else cls(frame, location)
@@ -45,16 +51,9 @@ class LocalFiles:
 
     def paths(self) -> list[str] | None:
         """The files in Spark's order; None if Spark would not read them now, because it holds their rows."""
-        session = self.frame.sparkSession
-        if str(session.conf.get(_CONVERSION, "false")) == "true" or _is_held(self.frame):
+        if _converts(self.frame.sparkSession) or _is_held(self.frame):
             return None
-        jvm: Any = session.sparkContext._jvm
-        # In one call, however many they are; their names are encoded, and hold no blanks.
-        listed = str(jvm.org.apache.hadoop.util.StringUtils.join(" ", self.location.inputFiles()))
-        parts = [urlsplit(address) for address in listed.split(" ") if address]
-        if any(part.scheme != "file" or part.netloc or part.query or part.fragment for part in parts):
-            return None
-        return [unquote(part.path) for part in parts]
+        return _paths(self.frame.sparkSession, self.location)
 
     def columns(self, kinds: Mapping[str, DataType]) -> frozenset[str]:
         """The columns that have their type in the first file; the others may differ, and are looked at when read."""
@@ -63,6 +62,45 @@ class LocalFiles:
             return readable_columns(pq.read_metadata(paths[0]).schema, kinds) if paths else frozenset()
         except (OSError, pa.ArrowException):
             return frozenset()
+
+
+def micro_batch_paths(spark: SparkSession) -> list[str] | None:
+    """The files that the micro-batch of this thread consists of, if it selects columns of files and does nothing else.
+
+    The frame that Spark hands over does not tell where its tuples come from; the streaming query knows the plan of
+    the micro-batch that it has begun. None if that is anything else, or executors may be on other machines.
+    """
+    try:
+        if not _is_local(spark) or _converts(spark):
+            return None
+        query = spark._jsparkSession.streams().get(spark.sparkContext.getLocalProperty(_QUERY_ID))
+        plan = query.streamingQuery().lastExecution().analyzed()
+        if _name(plan) == "WriteToMicroBatchDataSourceV1":
+            plan = plan.child()
+        while _name(plan) == "Project" and _only_selects(plan):
+            plan = plan.child()
+        location = _location(plan, _OPTIONS | _STREAM_OPTIONS)
+        return None if location is None else _paths(spark, location)
+    except Exception:  # Spark shows its plans to nobody else, so any step of this may be missing
+        return None
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def _converts(spark: SparkSession) -> bool:
+    return str(spark.conf.get(_CONVERSION, "false")) == "true"
+
+
+def _paths(spark: SparkSession, location: Any) -> list[str] | None:
+    jvm: Any = spark.sparkContext._jvm
+    # In one call, however many they are; their names are encoded, and hold no blanks.
+    listed = str(jvm.org.apache.hadoop.util.StringUtils.join(" ", location.inputFiles()))
+    parts = [urlsplit(address) for address in listed.split(" ") if address]
+    if any(part.scheme != "file" or part.netloc or part.query or part.fragment for part in parts):
+        return None
+    return [unquote(part.path) for part in parts]
 
 
 def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:
@@ -90,15 +128,15 @@ def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
         return False
 
 
-def _location(plan: Any) -> Any | None:
-    """Where the files are, if the plan is the reading of plain Parquet files."""
+def _location(plan: Any, harmless: set[str]) -> Any | None:
+    """Where the files are, if the plan is the reading of plain Parquet files, without options but these."""
     if _name(plan) != "LogicalRelation" or not plan.catalogTable().isEmpty():
         return None
     relation = plan.relation()
     if _name(relation) != "HadoopFsRelation" or str(relation.fileFormat().getClass().getName()) != _FORMAT:
         return None
     options = {str(name).lower() for name in str(relation.options().keys().mkString("\n")).split("\n") if name}
-    is_plain = relation.partitionSchema().length() == 0 and relation.bucketSpec().isEmpty() and options <= _OPTIONS
+    is_plain = relation.partitionSchema().length() == 0 and relation.bucketSpec().isEmpty() and options <= harmless
     return relation.location() if is_plain else None
 
 
@@ -115,7 +153,14 @@ def _is_held(frame: DataFrame) -> bool:
 
 def _only_selects(project: Any) -> bool:
     chosen = project.projectList()
-    return all(_name(chosen.apply(i)) == "AttributeReference" for i in range(chosen.length()))
+    return all(_is_column(chosen.apply(i)) for i in range(chosen.length()))
+
+
+def _is_column(chosen: Any) -> bool:
+    """Is it a column under its own name? In a micro-batch, Spark gives columns new numbers in this way."""
+    if _name(chosen) == "Alias":
+        return _name(chosen.child()) == "AttributeReference" and str(chosen.name()) == str(chosen.child().name())
+    return _name(chosen) == "AttributeReference"
 
 
 def _name(node: Any) -> str:

@@ -1,0 +1,139 @@
+"""Tuples to keep, read from the files of a round while Spark reads the same files to make partials of them.
+
+To bring tuples over from Spark takes longer than to read them, so columns that are only kept do not come over. Whatever
+may differ from what Spark would read is declined, and Spark brings them, as for any other source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from windloom.model.stream import Stream
+from windloom.optimizer.intake.local import local_projection
+from windloom.optimizer.intake.woven import keeping_of, woven_scan
+from windloom.plan.physical import Plan
+from windloom.plan.scans import Scan, WovenScan
+from windloom.rounds.evaluate import DeclinedError
+from windloom.spark.intake.collect import PORTION_BYTES, collected
+from windloom.spark.intake.files import Unit, units_of, whole_tuples
+from windloom.spark.intake.projection import projected
+from windloom.spark.intake.ticks import timed_tuples
+
+
+class TupleKeeper(Protocol):
+    """Takes tuples that are kept."""
+
+    def take(self, scan: WovenScan, table: pa.Table) -> None:
+        """The tuples of a scan, all with a tick, as they were projected."""
+        ...
+
+
+def keeping_scan(plan: Plan, scan: Scan) -> WovenScan | None:
+    """A scan of the same stream that only projects what is kept; None if this is not the one that keeps its tuples."""
+    store = plan.store(scan.stream)
+    if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
+        return None
+    return woven_scan(scan.number, (), keeping=keeping_of(store, plan.rows, plan.stream(scan.stream)))
+
+
+def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: TupleKeeper) -> None:
+    """Brings the tuples that a scan keeps over from Spark, a portion at a time."""
+    for table in collected(projected(own, stream, frame), f"tuples of stream '{stream.name}'"):
+        keeper.take(own, timed_tuples(table)[0])
+
+
+class LocalKeeping:
+    """How the driver itself projects what a plan keeps; remembered, because expressions are parsed for it."""
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._scans: dict[int, WovenScan | None] = {}
+
+    def scan(self, plan: Plan, scan: Scan) -> WovenScan | None:
+        """The keeping scan with its local projection; None if only Spark knows how to project it."""
+        if plan is not self._plan:
+            self._plan, self._scans = plan, {}
+        if scan.number not in self._scans:
+            self._scans[scan.number] = _local(plan, scan)
+        return self._scans[scan.number]
+
+
+def _local(plan: Plan, scan: Scan) -> WovenScan | None:
+    own = keeping_scan(plan, scan)
+    if own is None:
+        return None
+    local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
+    return None if isinstance(local, str) else replace(own, local=local)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFiles:
+    """The files that a round consists of, all of one stream."""
+
+    keeping: LocalKeeping
+    stream: str
+    paths: Sequence[str]
+
+
+@contextmanager
+def kept_beside(
+    plan: Plan,
+    scan: Scan,
+    frames: Mapping[str, DataFrame],
+    keeper: TupleKeeper | None,
+    files: RoundFiles | None,
+) -> Iterator[tuple[Scan, TupleKeeper | None]]:
+    """What Spark is left to do within the `with`: the scan, and who takes the tuples that it keeps.
+
+    If the driver can read the files, that is a scan without the columns that are only kept, and nobody. All tuples are
+    taken at the end of the `with`.
+    """
+    own = None if keeper is None or files is None else files.keeping.scan(plan, scan)
+    stream = plan.stream(scan.stream)
+    units = [] if own is None or files is None else _units(own, stream, files)
+    if own is None or keeper is None or not units:
+        yield scan, keeper
+        return
+    assert isinstance(scan, WovenScan)
+    with ThreadPoolExecutor(1, "windloom-kept") as pool:
+        reading = pool.submit(_hand_over, own, stream, units, keeper)
+        yield without_kept_columns(scan), None
+        try:
+            reading.result()
+        except DeclinedError:  # because of a value, which only reading can tell
+            keep_by_spark(own, stream, frames[scan.stream], keeper)
+
+
+def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
+    """The parts of all files, if they can be held at once: so nothing is handed over before all of it is read."""
+    assert own.local is not None
+    if stream.name != files.stream:  # an enriched one
+        return []
+    try:
+        units = units_of(own.local, stream, files.paths)
+    except DeclinedError:
+        return []
+    width = 8 * (1 + own.signature.words + len(own.columns))
+    return units if sum(unit.rows for unit in units) * width <= PORTION_BYTES else []
+
+
+def _hand_over(own: WovenScan, stream: Stream, units: Sequence[Unit], keeper: TupleKeeper) -> None:
+    table, _ = timed_tuples(whole_tuples(own, stream, units))
+    keeper.take(own, table)
+
+
+def without_kept_columns(scan: WovenScan) -> WovenScan:
+    """The scan without columns that are only kept. They follow all others, so these stay where they are."""
+    read = [
+        place
+        for fed in scan.feeds
+        for place in (*fed.groups, *(own for read in fed.components for own in (read.argument, read.by)))
+    ]
+    return replace(scan, columns=scan.columns[: 1 + max((place for place in read if place is not None), default=-1)])
