@@ -4,7 +4,7 @@ Constants are measured on a quiet machine, with warm caches, technique by techni
 its data are like, what else the machine does, and what formulas leave out (Spark's scheduling, Python between kernels,
 sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds. Rounds that are
 alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so that short rounds
-explain constants and long ones factors. Rounds weigh less the older they are, as in estimates.
+explain constants and long ones factors. Rounds weigh less the older they are.
 
 Each way of taking tuples in has a line of its own, fitted to the last rounds that went that way. A way
 that was not tried has none, and that of another way is not its own: carried over as it is, a constant that belongs to
@@ -26,12 +26,14 @@ from math import exp
 
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.plan.choices import Choices
-from windloom.plan.memory import DECAY, ROUNDS
+from windloom.plan.memory import ROUNDS
 
 #: The stages of a round as the loop measures them, by the stage of the model that predicts them.
 MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
 #: Not part of what a round takes by itself: it waits for somebody else.
 _WAITING = "waiting"
+#: How fast older rounds count less. What rounds take is noisier than what they bring, so more of them are averaged.
+DECAY = 0.25
 #: How strange constants (in seconds) and factors are: the fit leaves 0 and 1 by as little as rounds allow.
 _CONSTANT, _FACTOR = 0.2, 0.5
 #: How much that counts against one round.
