@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -188,7 +189,7 @@ def test_stays_are_as_long_as_they_were() -> None:
 
 
 def test_needed_tasks_come_first_and_optional_ones_when_they_may() -> None:
-    worker, order, gate, done = Beside(share=1.0), list[str](), threading.Event(), threading.Event()
+    worker, order, gate, done = Beside(), list[str](), threading.Event(), threading.Event()
     worker.submit("gate", lambda: gate.wait(10) and None, Urgency.NEEDED)
     worker.submit("ahead", lambda: order.append("ahead"), Urgency.AHEAD)
     worker.submit("after", lambda: order.append("after"), Urgency.AFTERWARDS)
@@ -198,9 +199,47 @@ def test_needed_tasks_come_first_and_optional_ones_when_they_may() -> None:
     worker.submit("last", done.set, Urgency.NEEDED)
     assert done.wait(10)
     assert "ahead" not in order
-    worker.passed(1.0)
+    worker.passed(100.0)
     wait_until(lambda: len(order) == 3)
     assert order == ["needed", "after", "ahead"]
+
+
+def test_a_task_that_is_being_done_is_not_done_again() -> None:
+    worker, done, begun, gate = Beside(), list[str](), threading.Event(), threading.Event()
+
+    def draw() -> None:
+        begun.set()
+        gate.wait(10)
+        done.append("drawn")
+
+    worker.submit("draw", draw, Urgency.NEEDED)
+    assert begun.wait(10)
+    worker.submit("draw", draw, Urgency.NEEDED)  # the chart is not there yet
+    gate.set()
+    worker.submit("last", lambda: done.append("last"), Urgency.NEEDED)
+    wait_until(lambda: "last" in done)
+    worker.submit("draw", draw, Urgency.NEEDED)
+    wait_until(lambda: done == ["drawn", "last", "drawn"])
+
+
+def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds() -> None:
+    worker, order, learned = Beside(at_once=1e-9), list[str](), threading.Event()
+
+    def work() -> None:
+        order.append("first")
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.01:
+            pass
+
+    worker.submit("first", work, Urgency.NEEDED)
+    wait_until(lambda: order == ["first"])
+    worker.submit("second", lambda: order.append("second"), Urgency.NEEDED)
+    worker.submit("learning", learned.set, Urgency.LEARNING)
+    assert learned.wait(10), "what rounds took is learned all the same"
+    worker.passed(0.1)
+    assert order == ["first"], "a hundredth of what rounds took is less than what it has taken"
+    worker.passed(1000.0)
+    wait_until(lambda: order == ["first", "second"])
 
 
 def test_after_a_failure_nothing_more_is_done_and_it_is_told() -> None:
