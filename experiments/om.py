@@ -31,6 +31,8 @@ Ints = NDArray[np.int64]
 
 #: Tuples per second that an operator processes, as the paper measured them (section 5.1).
 SELECTION, PROJECTION, JOIN = 400e3, 500e3, 3e3
+#: How fast older rounds count less, as figures were made with; streams forget faster.
+DECAY = 0.25
 #: Weights of the output rate and of memory, and the length of a round in seconds.
 RATE_WEIGHT, MEMORY_WEIGHT, WINDOW = 0.4, 0.6, 1.0
 ROUNDS, PARTS = 600, 10
@@ -223,7 +225,7 @@ def single_query(
     shares = np.array(
         [float((round_packets.hosts == host).mean()) if len(round_packets) else 0.0 for round_packets in rounds]
     )
-    memory, expected = Memory(leap=None), []
+    memory, expected = Memory(decay=DECAY, leap=None), []
     for rate, share in zip(rates, shares, strict=True):
         expected.append(_expected(memory, rate, share))
         count = max(1, round(rate * WINDOW))
@@ -261,7 +263,7 @@ def join_rounds(trace: Trace, stream_of: Ints, variation: float | None = None, r
         / WINDOW
     )
     rates = np.stack([varied(column, variation) for column in counts.T], axis=1)
-    memory, expected = Memory(leap=None), []
+    memory, expected = Memory(decay=DECAY, leap=None), []
     for point in rates:
         found = [memory.rate_of(str(stream)) for stream in range(3)]
         expected.append([point[i] if rate is None else rate for i, rate in enumerate(found)])

@@ -7,7 +7,8 @@ measure of what comes.
 
 A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is near. So
 a *leap* is told from noise. If two rounds in a row are both far above, or both far below, what was remembered before
-them, in rate or in length, then everything before them is forgotten.
+them, in rate or in length, then everything before them is forgotten. The length of a round is no noise: it is what a
+trigger, or the layout of files, makes it, and where it has changed that far it stays so. So one round is enough for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from windloom.plan.links import LinkEstimate, LinkRound
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 #: The number of rounds that estimates are made of (d), and how fast older ones count less (a).
-ROUNDS, DECAY = 16, 0.25
+ROUNDS, DECAY = 16, 0.5
 #: Rounds longer than this many times the usual span of tuples count as that long.
 LONGEST = 4.0
 #: Rounds that differ by this factor from what was remembered, two in a row, are a leap.
@@ -101,9 +102,7 @@ class Memory:
 
     def round_of(self, stream: str) -> float | None:
         """The estimated length of a round of one stream, in seconds of its time."""
-        return self._geometric(
-            [stream_round.seconds for stream_round in self._streams.get(stream, ()) if stream_round.seconds > 0]
-        )
+        return self._geometric(self._lengths(self._streams.get(stream, ())))
 
     def groups_of(self, identity: SetIdentity) -> float | None:
         """The estimated number of groups of one set."""
@@ -117,6 +116,17 @@ class Memory:
         if not any(condition in stream_round.conditions for stream_round in held):
             return None
         return self._share(condition, held, self._counting(held))
+
+    def _lengths(self, held: Sequence[StreamRound]) -> list[float]:
+        """The lengths of rounds, newest first, since they last became far longer, or far shorter."""
+        found: list[float] = []
+        for stream_round in held:
+            ratio = _extent(stream_round) / max(_extent(held[0]), 1e-12)
+            if found and self.leap is not None and not 1 / self.leap <= ratio <= self.leap:
+                break
+            if stream_round.seconds > 0:
+                found.append(stream_round.seconds)
+        return found
 
     def _geometric(self, values: Sequence[float]) -> float | None:
         """The decayed geometric mean, newest first."""
@@ -141,7 +151,7 @@ class Memory:
         tuples = _weighed(weights, [stream_round.tuples for stream_round in held])
         if seconds <= 0:
             return None
-        lengths = [stream_round.seconds for stream_round in held if stream_round.seconds > 0]
+        lengths = self._lengths(held)
         length = self._geometric(lengths)
         assert length is not None, "some time has passed"
         conditions = {sql for stream_round in held for sql in stream_round.conditions}

@@ -80,9 +80,21 @@ def test_rounds_may_leap_in_length_while_the_rate_stays(length: float) -> None:
     usual, after = [a_round(600, 6.0)] * 8, a_round(round(100 * length), length)
     once, twice = (remembered(*usual, *[after] * count).streams["s"] for count in (1, 2))
     assert once.rate.rounds == 9, "one round may be a backlog"
+    assert once.round is not None
+    assert (once.round.value, once.round.rounds) == (pytest.approx(length), 1), "the length itself is no noise"
     assert twice.round is not None
     assert (twice.round.value, twice.round.rounds) == (pytest.approx(length), 2)
     assert twice.rate.value == pytest.approx(100)
+
+
+def test_a_single_long_round_is_forgotten_with_the_next_one_and_disorder_changes_no_length() -> None:
+    steady = [a_round(600, 6.0)] * 8
+    found = remembered(*steady, a_round(60_000, 600.0), a_round(600, 6.0)).streams["s"]
+    assert found.round is not None
+    assert found.round.value == pytest.approx(6.0)
+    one = remembered(*steady, a_round(600, 0.01, span=6.0)).streams["s"]
+    assert one.round is not None
+    assert one.round.rounds == 9, "tuples lie in as long a time as ever"
 
 
 def test_groups_may_leap_while_the_rate_stays() -> None:

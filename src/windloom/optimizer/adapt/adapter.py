@@ -17,7 +17,7 @@ from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
-from windloom.optimizer.adapt.figures import Figure, figures_of, remembered, shown, stream_figures, value_of
+from windloom.optimizer.adapt.figures import Figure, remembered, shown, stream_figures, value_of
 from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
@@ -32,8 +32,6 @@ from windloom.plan.memory import Memory, estimates_of
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 
-#: A chart is drawn anew when a figure that is no dimension of it differs by this factor from what it was.
-STALE = 4.0
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2
 #: Rounds whose way through a chart is remembered.
@@ -78,6 +76,7 @@ class Followed:
     basin: Basin
     chart: Chart | None = None
     region: Region | None = None
+    values: Sequence[float] | None = None  # the point at which it was looked up last
     best: Choices | None = None  # what was best where it is, whether it was worth a switch or not
 
 
@@ -187,13 +186,23 @@ class Adapter:
         values = self.values(followed, chart)
         region = chart.region(values)
         moved = followed.region is not None and region != followed.region
-        followed.region = region
+        before, followed.region, followed.values = followed.values, region, values
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
             self._worker.submit(("fill", followed.basin.name, region), task, Urgency.NEEDED)
             if not self._has(chart, region, present):
                 return present, moved
+        self._look_ahead(followed, chart, before, values)
         return self._preferred(followed, chart, values, present), moved
+
+    def _look_ahead(self, followed: Followed, chart: Chart, before: Sequence[float] | None, now: list[float]) -> None:
+        """Has the regions filled that the stream may come to next."""
+        if before is None or len(before) != len(now):
+            return
+        for near in chart.ahead(before, now):
+            if near not in chart.regions:
+                task = partial(self._fill_ahead, chart, near)
+                self._worker.submit(("fill", followed.basin.name, near), task, Urgency.AHEAD)
 
     def values(self, followed: Followed, chart: Chart) -> list[float]:
         """The point at which the next round is expected."""
@@ -234,10 +243,6 @@ class Adapter:
         chart.fill(region, self.correction, self._worker.pause)
         self._worker.pause()
         chart.add(region, present, self._worker.pause)
-        for near in chart.neighbours(region):
-            if near not in chart.regions:
-                task = partial(self._fill_ahead, chart, near)
-                self._worker.submit(("fill", chart.basin.name, near), task, Urgency.AHEAD)
 
     def _fill_ahead(self, chart: Chart, region: Region) -> None:
         chart.fill(region, self.correction, self._worker.pause)
@@ -286,8 +291,9 @@ class Adapter:
         """A chart holds while all that is no dimension of it stays as it was."""
         if followed.chart is None:
             return
-        if _is_stale(followed.chart, estimates):
-            followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
+        if followed.chart.is_stale(estimates):
+            # Nowhere: to be somewhere again is a move.
+            followed.chart, followed.region, followed.values = None, (), None
         else:
             task = partial(self._rebase, followed, followed.chart, estimates)
             self._worker.submit(("drift", followed.basin.name), task, Urgency.AFTERWARDS)
@@ -308,7 +314,7 @@ class Adapter:
         if self.forecast is None or not (is_like_others or compiles):
             return
         task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
-        self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
+        self._worker.submit(("learn", self._rounds), task, Urgency.LEARNING)
 
     def _learned_from(
         self,
@@ -396,10 +402,3 @@ class Adapter:
 
 def _asked(plan: Plan) -> dict[str, object]:
     return {planned.name: planned.query for planned in plan.queries}
-
-
-def _is_stale(chart: Chart, estimates: Estimates) -> bool:
-    """Does a figure that is no dimension differ from what the chart was drawn with?"""
-    others = [figure for figure in figures_of(chart.basin) if figure not in chart.figures]
-    pairs = ((value_of(figure, chart.basin, estimates), value_of(figure, chart.basin, chart.base)) for figure in others)
-    return any(abs(log(now / before)) > log(STALE) for now, before in pairs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.objective import Least, Objective
-from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.adapt.switches import SWITCHES, choices_of
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.estimates import Estimates
@@ -60,23 +60,29 @@ def candidates_at(
     objective: Objective,
     corrected: Corrected = as_predicted,
     pause: Pause = no_pause,
+    plans: dict[Choices, Plan] | None = None,
+    known: SetCosts | None = None,
 ) -> tuple[Candidate, ...]:
-    """The best plan for some estimates, and those that it was compared with, by utility."""
-    plan = basin.plan(estimates)
+    """The best plan for some estimates, and those that it was compared with, by utility.
+
+    `plans` gets the plan of each, and `known` what their sets cost: most have these in common.
+    """
+    plan, plans, known = basin.plan(estimates), {} if plans is None else plans, known or SetCosts()
     pause()
-    best = Candidate(choices_of(plan), basin.cost(plan))
+    best = Candidate(choices_of(plan), basin.cost(plan, known))
     found = {best.choices: best}
+    plans[best.choices] = plan
     for _ in range(_MOST_STEPS):
         for choices in _variants(plan, best.choices):
             other = basin.plan(estimates, choices)
             made = choices_of(other)  # an option may bring others with it
             pause()
             if made not in found:
-                found[made] = Candidate(made, basin.cost(other))
+                found[made], plans[made] = Candidate(made, basin.cost(other, known)), other
         first = ranked(list(found.values()), objective, corrected, best.choices)[0]
         if first is best:
             break
-        best, plan = first, basin.plan(estimates, first.choices)
+        best, plan = first, plans[first.choices]
     return tuple(ranked(list(found.values()), objective, corrected, best.choices))
 
 

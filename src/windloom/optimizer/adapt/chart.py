@@ -30,19 +30,25 @@ from windloom.optimizer.adapt.candidates import (
     no_pause,
     ranked,
 )
-from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.known import LEAST, with_statistics
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
+from windloom.plan.physical import Plan
 
 #: A chart has at most this many regions between its ends.
 MOST_REGIONS = 10_000
 #: The ratio of the two ends of a geometric dimension: for amounts, and for shares of tuples.
 SPAN, SHARE_SPAN = 1e5, 1e3
-#: Regions are filled anew when costs there differ by more than this share from what they were.
-DRIFT = 0.05
+#: Regions are filled anew when costs there differ by more than this share from what they were, those of one plan
+#: against those of another; and when those of all plans do by more than that.
+DRIFT, SHIFT = 0.05, 0.25
+#: A chart is drawn anew when a figure that is no dimension of it differs by this factor from what it was.
+STALE = 4.0
+#: A neighbour is filled ahead of time when a point this far from the centre of a part moves on towards it.
+NEAR = 0.5
 PARTITIONS = ("geometric", "regular")
 
 #: The part of every dimension.
@@ -200,10 +206,11 @@ class Chart:
         """The candidates of a region, best first; found now if they are not there yet."""
         found = self.regions.get(region)
         if found is None:
-            estimates, known = self.estimates_at(self.centroid(region)), SetCosts()
-            compared = candidates_at(self.basin, estimates, self.objective, corrected, pause)
+            estimates, known, plans = self.estimates_at(self.centroid(region)), SetCosts(), dict[Choices, Plan]()
+            compared = candidates_at(self.basin, estimates, self.objective, corrected, pause, plans, known)
             found = self.regions[region] = tuple(
-                replace(candidate, ends=self._ends(region, candidate.choices, known, pause)) for candidate in compared
+                replace(candidate, ends=self._ends(region, plans[candidate.choices], known, pause))
+                for candidate in compared
             )
         return found
 
@@ -211,18 +218,16 @@ class Chart:
         """A plan as another candidate of a region that has been filled: what it would cost there."""
         found = next((candidate for candidate in self.regions[region] if candidate.choices == choices), None)
         if found is None:
-            plan = self.basin.plan(self.estimates_at(self.centroid(region)), choices)
-            found = Candidate(choices, self.basin.cost(plan), self._ends(region, choices, SetCosts(), pause))
+            plan, known = self.basin.plan(self.estimates_at(self.centroid(region)), choices), SetCosts()
+            found = Candidate(choices, self.basin.cost(plan, known), self._ends(region, plan, known, pause))
             self.regions[region] = (*self.regions[region], found)
         return found
 
     def _ends(
-        self, region: Region, choices: Choices, known: SetCosts, pause: Pause
+        self, region: Region, plan: Plan, known: SetCosts, pause: Pause
     ) -> tuple[tuple[RoundCost, RoundCost], ...]:
         """What a plan costs where a part of the region begins and ends, dimension by dimension."""
-        centre = self.centroid(region)
-        plan = self.basin.plan(self.estimates_at(centre), choices)
-        found = []
+        centre, found = self.centroid(region), []
         for dimension, part in zip(self.dimensions, region, strict=True):
             pair = []
             for edge in (dimension.axis.edge(part), dimension.axis.edge(part + 1)):
@@ -234,15 +239,29 @@ class Chart:
         return tuple(found)
 
     def has_drifted(self, region: Region, estimates: Estimates, pause: Pause = no_pause) -> bool:
-        """Are costs in this region other ones, by what is estimated now besides the chart's figures?"""
+        """Are costs in this region other ones, by what is estimated now besides the chart's figures?
+
+        What makes all plans dearer alike makes none of them better than another.
+        """
         here, known = with_figures(estimates, self.basin, self.centroid(region)), SetCosts()
+        changes: tuple[list[float], list[float]] = ([], [])
         for candidate in self.regions.get(region, ()):
             pause()
             now, then = self.basin.cost(self.basin.plan(here, candidate.choices), known), candidate.cost
             pairs = ((now.seconds, then.seconds), (now.nbytes, then.nbytes))
-            if any(abs(log(max(new, 1e-12) / max(old, 1e-12))) > DRIFT for new, old in pairs):
-                return True
+            for (new, old), each in zip(pairs, changes, strict=True):
+                each.append(log(max(new, 1e-12) / max(old, 1e-12)))
+                if abs(each[-1]) > SHIFT or max(each) - min(each) > DRIFT:
+                    return True
         return False
+
+    def is_stale(self, estimates: Estimates) -> bool:
+        """Does a figure that is no dimension differ from what the chart was drawn with?"""
+        others = [figure for figure in figures_of(self.basin) if figure not in self.figures]
+        pairs = (
+            (value_of(figure, self.basin, estimates), value_of(figure, self.basin, self.base)) for figure in others
+        )
+        return any(abs(log(now / before)) > log(STALE) for now, before in pairs)
 
     def rebased(self, estimates: Estimates) -> Chart:
         """The same dimensions, with no region filled yet: all other figures are as they are estimated now."""
@@ -258,11 +277,13 @@ class Chart:
         places = [dimension.axis.place(value) for dimension, value in zip(self.dimensions, values, strict=True)]
         return ranked([candidate.at(places) for candidate in found], self.objective, corrected)
 
-    def neighbours(self, region: Region) -> Iterable[Region]:
-        """The regions that differ from it by one part in one dimension."""
-        for place in range(len(region)):
-            for step in (1, -1):
-                yield (*region[:place], region[place] + step, *region[place + 1 :])
+    def ahead(self, before: Sequence[float], values: Sequence[float]) -> Iterable[Region]:
+        """The neighbours that a point moves towards, and is near already."""
+        region = self.region(values)
+        for place, dimension in enumerate(self.dimensions):
+            where, move = dimension.axis.place(values[place]), values[place] - before[place]
+            if abs(where) > NEAR and where * move > 0:
+                yield (*region[:place], region[place] + (1 if move > 0 else -1), *region[place + 1 :])
 
     def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
         """All regions between the ends of some dimensions, where the others are as in `region`."""

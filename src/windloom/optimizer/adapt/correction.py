@@ -4,11 +4,16 @@ Constants are measured on a quiet machine, with warm caches, technique by techni
 its data are like, what else the machine does, and what formulas leave out (Spark's scheduling, Python between kernels,
 sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds. Rounds that are
 alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so that short rounds
-explain constants and long ones factors. Rounds weigh less the older they are, as in estimates.
+explain constants and long ones factors. Rounds weigh less the older they are.
 
-How tuples are taken in has a line for each way that has been tried; one that has not been tried yet takes that of the
-others. `rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model takes
-windows as full; while a stream is younger than its longest window, less is kept, and the step takes less by as much.
+Each way of taking tuples in has a line of its own, fitted to the last rounds that went that way. A way
+that was not tried has none, and that of another way is not its own: carried over as it is, a constant that belongs to
+Spark's aggregation would be added to what kernels take, and hide how much faster they are. Half of a constant is taken
+to be the machine's, which all ways share, and half the way's, which then scales with the prediction. The older
+the rounds that went some way are, the less its own line counts against that.
+
+`rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model takes windows as
+full; while a stream is younger than its longest window, less is kept, and the step takes less by as much.
 
 Nothing here changes what a prediction is made from: it is made before the round, with estimates from earlier rounds.
 """
@@ -21,16 +26,27 @@ from math import exp
 
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.plan.choices import Choices
-from windloom.plan.memory import DECAY, ROUNDS
+from windloom.plan.memory import ROUNDS
 
 #: The stages of a round as the loop measures them, by the stage of the model that predicts them.
 MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
 #: Not part of what a round takes by itself: it waits for somebody else.
 _WAITING = "waiting"
+#: How fast older rounds count less. What rounds take is noisier than what they bring, so more of them are averaged.
+DECAY = 0.25
 #: How strange constants (in seconds) and factors are: the fit leaves 0 and 1 by as little as rounds allow.
 _CONSTANT, _FACTOR = 0.2, 0.5
 #: How much that counts against one round.
 _PRIOR = 0.01
+#: How much what is known of other ways counts against one round that went a way itself.
+_ELSEWHERE = 0.05
+#: The share of a constant that is taken to be the machine's, where a way was not tried.
+_SHARED = 0.5
+#: The ways of taking tuples in whose rounds are remembered: those that were tried last.
+_MOST_WAYS = 4
+
+#: How tuples are taken in, by stream.
+Ways = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,21 @@ class Line:
     def __call__(self, seconds: float) -> float:
         return self.constant + self.factor * seconds
 
+    def elsewhere(self, seconds: float) -> Line:
+        """What to expect where only part of the constant holds: the same as here if `seconds` are predicted.
+
+        >>> Line(0.2, 2.0).elsewhere(0.1), Line(0.2, 2.0).elsewhere(0.1)(0.1)
+        (Line(constant=0.1, factor=3.0), 0.4)
+        """
+        own = (1 - _SHARED) * self.constant
+        return Line(self.constant - own, self.factor + own / max(seconds, 1e-9))
+
+    def towards(self, other: Line, share: float) -> Line:
+        """Part of the way to another line."""
+        return Line(
+            self.constant + share * (other.constant - self.constant), self.factor + share * (other.factor - self.factor)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRound:
@@ -48,7 +79,7 @@ class MeasuredRound:
 
     predicted: RoundCost
     seconds: Mapping[str, float]
-    intake: tuple[tuple[str, str], ...]  # how tuples were taken in, by stream
+    intake: Ways
     state_bytes: float = 0.0  # that were kept after it
 
     def stage(self, name: str) -> float:
@@ -76,19 +107,23 @@ class MeasuredRound:
 class Correction:
     """Never changed in place, so that another thread may read it."""
 
-    def __init__(self, rounds: Iterable[MeasuredRound] = ()) -> None:
-        """`rounds` are newest first; without any, predictions stay as they are."""
-        held = tuple(rounds)[:ROUNDS]
-        self._rounds = held
-        weights = [exp(-DECAY * age) for age in range(len(held))]
-        self.lines = {name: _fitted(name, held, weights) for name in MEASURED}
-        self.intakes: dict[tuple[tuple[str, str], ...], Line] = {}
-        for intake in {measured.intake for measured in held}:
-            own = [
-                (measured, weight) for measured, weight in zip(held, weights, strict=True) if measured.intake == intake
-            ]
-            self.intakes[intake] = _fitted("intake", [measured for measured, _ in own], [weight for _, weight in own])
-        pairs = list(zip(held, weights, strict=True))
+    def __init__(self, rounds: Iterable[MeasuredRound] = (), ages: Iterable[int] | None = None) -> None:
+        """`rounds` are newest first, and without gaps if no `ages` are given.
+
+        Without any rounds, predictions stay as they are.
+        """
+        self._rounds = _remembered(enumerate(rounds) if ages is None else zip(ages, rounds, strict=True))
+        every = [(measured, exp(-DECAY * age)) for age, measured in self._rounds]
+        pairs = [(measured, exp(-DECAY * age)) for age, measured in self._rounds if age < ROUNDS]
+        held, weights = [measured for measured, _ in pairs], [weight for _, weight in pairs]
+        self.lines = {name: _fitted(name, pairs) for name in MEASURED}
+        self.untried = self.lines["intake"].elsewhere(held[0].modelled("intake")) if held else Line()
+        self.intakes: dict[Ways, Line] = {}
+        for intake in {measured.intake for _, measured in self._rounds}:
+            own = [(measured, weight) for measured, weight in every if measured.intake == intake]
+            newest, known = own[0][1], sum(weight for _, weight in own)
+            line = _fitted("intake", [(measured, weight / newest) for measured, weight in own])
+            self.intakes[intake] = line.towards(self.untried, _ELSEWHERE / (_ELSEWHERE + known))
         self.rest = sum(measured.rest * weight for measured, weight in pairs) / sum(weights) if held else 0.0
         kept = sum(measured.state_bytes * weight for measured, weight in pairs)
         expected = sum(measured.predicted.held * weight for measured, weight in pairs)
@@ -97,17 +132,19 @@ class Correction:
 
     def after(self, measured: MeasuredRound) -> Correction:
         """With one more round."""
-        return Correction((measured, *self._rounds))
+        rounds = (measured, *(older for _, older in self._rounds))
+        return Correction(rounds, (0, *(age + 1 for age, _ in self._rounds)))
 
     @property
     def rounds(self) -> int:
-        return len(self._rounds)
+        """The rounds that stages are fitted to."""
+        return sum(age < ROUNDS for age, _ in self._rounds)
 
     def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
         """What a round is expected to take if the model predicts `cost` of a plan with these choices."""
         if not self._rounds:
             return cost
-        intake = self.intakes.get(intake_of(choices), self.lines["intake"])
+        intake = self.intakes.get(intake_of(choices), self.untried)
         return replace(
             cost,
             intake=intake(cost.intake + cost.rest),
@@ -118,17 +155,29 @@ class Correction:
         )
 
 
-def intake_of(choices: Choices) -> tuple[tuple[str, str], ...]:
-    """How tuples are taken in, by stream."""
+def intake_of(choices: Choices) -> Ways:
     return tuple(sorted(choices.options_of("intake").items()))
 
 
-def _fitted(stage: str, rounds: Iterable[MeasuredRound], weights: Iterable[float]) -> Line:
-    """The line with the least squared relative error, and not far from none."""
+def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int, MeasuredRound], ...]:
+    """The last rounds of each of the ways that were tried last."""
+    left: dict[Ways, int] = {}
+    kept = []
+    for age, measured in rounds:
+        if measured.intake not in left and len(left) == _MOST_WAYS:
+            continue
+        left[measured.intake] = left.get(measured.intake, ROUNDS) - 1
+        if left[measured.intake] >= 0:
+            kept.append((age, measured))
+    return tuple(kept)
+
+
+def _fitted(stage: str, rounds: Iterable[tuple[MeasuredRound, float]]) -> Line:
+    """The line with the least squared relative error of rounds with weights, and not far from none."""
     # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
     a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
     x, y = 0.0, _PRIOR / _FACTOR**2
-    for round_, weight in zip(rounds, weights, strict=True):
+    for round_, weight in rounds:
         measured = round_.stage(stage)
         if measured <= 1e-6:
             continue

@@ -2,8 +2,10 @@
 
 A thread that plans competes with the Python code of rounds. So it pauses between steps, for longer than it works.
 
-A task that is needed comes before one that reports afterwards, and that before one that is done ahead of time. The
-latter two are done only while they have taken a small share of the time, so that they never weigh on rounds.
+What rounds took is learned at once, which takes next to nothing. A task that is needed comes before one that reports
+afterwards, and that before one that is done ahead of time. What is needed may take seconds when a stream begins. Beyond
+that, all tasks are done only while they have taken a small share of the time of rounds, so that they never weigh
+on them: where rounds are short and queries many, a stream follows its data more slowly.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from enum import IntEnum
 from typing import Protocol
 
 Task = Callable[[], None]
-#: Optional tasks may take this share of the time of rounds.
-OPTIONAL_SHARE = 0.01
+#: Needed tasks, and optional ones, may take these shares of the time of rounds.
+NEEDED_SHARE, OPTIONAL_SHARE = 0.01, 0.005
+#: The seconds that needed tasks may take at once, as at the beginning, and that optional tasks may save up.
+AT_ONCE, SAVED = 4.0, 1.0
 #: After a step, the thread pauses for this many times as long as the step took, and at most for this many seconds.
 PAUSE, LONGEST_PAUSE = 3.0, 0.5
 #: No more of one urgency wait; the oldest are forgotten.
@@ -25,9 +29,10 @@ MOST_WAITING = 64
 
 
 class Urgency(IntEnum):
-    NEEDED = 0
-    AFTERWARDS = 1
-    AHEAD = 2
+    LEARNING = 0
+    NEEDED = 1
+    AFTERWARDS = 2
+    AHEAD = 3
 
 
 class Worker(Protocol):
@@ -36,7 +41,7 @@ class Worker(Protocol):
     failure: BaseException | None
 
     def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
-        """Have a task done once; one that waits already under the same key is not added."""
+        """Have a task done once; while one waits, or is being done, under the same key, none is added."""
         ...
 
     def passed(self, seconds: float) -> None:
@@ -68,17 +73,21 @@ class AtOnce:
 class Beside:
     """Does tasks in a thread of its own, which lives as long as there are any; after one that fails, none is done."""
 
-    def __init__(self, share: float = OPTIONAL_SHARE) -> None:
-        self._share = share
+    def __init__(self, at_once: float = AT_ONCE) -> None:
+        """`at_once` are the seconds that needed tasks may take before rounds have taken any time."""
         self._lock = threading.Lock()
         self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {urgency: OrderedDict() for urgency in Urgency}
-        self._allowed = 0.0  # seconds that optional tasks may still take
+        # Seconds that needed tasks, and optional ones, may still take.
+        self._at_once, self._needed, self._optional = at_once, at_once, 0.0
         self._is_running = self._is_closed = False
+        self._present: Hashable = None  # the key of the task that is being done
         self._began = 0.0  # by the clock of the thread, when its present step began
         self.failure: BaseException | None = None
 
     def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
         with self._lock:
+            if key == self._present:  # a round asks again for what it needs until it is there
+                return
             waiting = self._waiting[urgency]
             waiting.setdefault(key, task)
             if len(waiting) > MOST_WAITING:
@@ -87,7 +96,8 @@ class Beside:
 
     def passed(self, seconds: float) -> None:
         with self._lock:
-            self._allowed = min(self._allowed + self._share * seconds, 1.0)
+            self._needed = min(self._needed + NEEDED_SHARE * seconds, self._at_once)
+            self._optional = min(self._optional + OPTIONAL_SHARE * seconds, SAVED)
             self._wake()
 
     def close(self) -> None:
@@ -109,23 +119,28 @@ class Beside:
 
     def _first(self) -> Urgency | None:
         """How urgent the next task is that may be done now."""
+        left = {Urgency.LEARNING: 1.0, Urgency.NEEDED: self._needed}
         return next(
-            (
-                urgency
-                for urgency, tasks in self._waiting.items()
-                if tasks and (urgency is Urgency.NEEDED or self._allowed > 0)
-            ),
+            (urgency for urgency, tasks in self._waiting.items() if tasks and left.get(urgency, self._optional) > 0),
             None,
         )
 
+    def _spend(self, seconds: float, urgency: Urgency) -> None:
+        with self._lock:
+            if urgency <= Urgency.NEEDED:
+                self._needed -= seconds
+            else:
+                self._optional -= seconds
+
     def _next(self) -> tuple[Task, Urgency] | None:
         with self._lock:
-            urgency = self._first()
+            urgency, self._present = self._first(), None
             if urgency is None:
                 self._is_running = False
                 return None
             # The newest one is about where the stream is now.
-            return self._waiting[urgency].popitem(last=True)[1], urgency
+            self._present, task = self._waiting[urgency].popitem(last=True)
+            return task, urgency
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
@@ -137,7 +152,5 @@ class Beside:
                 with self._lock:
                     self.failure, self._is_running, self._is_closed = error, False, True
                 return
-            if urgency is not Urgency.NEEDED:
-                with self._lock:
-                    self._allowed -= time.thread_time() - begun
+            self._spend(time.thread_time() - begun, urgency)
             self.pause()

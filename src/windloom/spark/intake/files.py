@@ -71,11 +71,11 @@ def file_tuples(
             pool.shutdown(cancel_futures=True)
 
 
-def _portions(units: Sequence[_Unit], most: int) -> Iterator[list[_Unit]]:
+def _portions(units: Sequence[Unit], most: int) -> Iterator[list[Unit]]:
     """Consecutive units of at most so many rows together, unless one has more; about as many in every portion."""
     rows = sum(unit.rows for unit in units)
     even = rows / max(1, -(-rows // most))
-    own: list[_Unit] = []
+    own: list[Unit] = []
     held = 0
     for unit in units:
         if own and (held + unit.rows > most or held + unit.rows / 2 > even):  # as near to even as whole units allow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -18,6 +19,7 @@ from windloom.optimizer.adapt.candidates import candidates_at
 from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.cost.constants import shipped_constants
@@ -220,9 +222,27 @@ def test_streams_that_no_join_connects_are_planned_each_by_itself() -> None:
 def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
     chart = Chart(a_basin(), (), Estimates(), Objective())
     assert chart.region([]) == ()
-    assert list(chart.neighbours(())) == []
+    assert list(chart.ahead([], [])) == []
     assert value_of(RATE, chart.basin, with_figures(SEEN, chart.basin, {RATE: 1e-9})) > 0
     assert inf > value_of(SHARE, chart.basin, with_figures(SEEN, chart.basin, {SHARE: 0.0})) > 0
+
+
+def test_a_chart_is_stale_when_a_figure_that_is_no_dimension_has_leapt() -> None:
+    chart = Chart(a_basin(), (Dimension(RATE, Axis(1, 10_000, 4)),), SEEN, Objective())
+    groups, rate = value_of(GROUPS, chart.basin, SEEN), value_of(RATE, chart.basin, SEEN)
+    assert not chart.is_stale(SEEN)
+    assert not chart.is_stale(with_figures(SEEN, chart.basin, {GROUPS: 3 * groups}))
+    assert chart.is_stale(with_figures(SEEN, chart.basin, {GROUPS: 5 * groups}))
+    assert not chart.is_stale(with_figures(SEEN, chart.basin, {RATE: 100 * rate})), "it is a dimension"
+
+
+def test_the_regions_that_a_point_moves_towards_are_ahead() -> None:
+    chart = Chart(a_basin(), (Dimension(RATE, Axis(1, 10_000, 4)),), Estimates(), Objective())
+    assert list(chart.ahead([50.0], [80.0])) == [(2,)], "near the end of a part, and on the way to the next"
+    assert list(chart.ahead([90.0], [80.0])) == [], "on the way back"
+    assert list(chart.ahead([25.0], [40.0])) == [], "not near yet"
+    assert list(chart.ahead([20.0], [12.0])) == [(0,)]
+    assert list(chart.ahead([80.0], [80.0])) == [], "a steady stream comes nowhere else"
 
 
 # ---- between centroids ----------------------------------------------------------------------------------------------
@@ -262,6 +282,11 @@ def test_the_best_plan_of_a_point_need_not_be_that_of_the_centroid() -> None:
     assert len(set(found.values())) == 2
 
 
+def dearer(cost: RoundCost, factor: float) -> RoundCost:
+    stages = {name: factor * getattr(cost, name) for name in ("intake", "step", "answers", "rest", "held", "taken")}
+    return RoundCost(**stages)
+
+
 def test_a_chart_drifts_with_what_is_no_figure_and_is_filled_anew() -> None:
     """How many cells tuples make is no figure: three tuples of a group in one slice, or each in another one."""
 
@@ -278,6 +303,14 @@ def test_a_chart_drifts_with_what_is_no_figure_and_is_filled_anew() -> None:
     assert not chart.has_drifted(region, seen(1.0))
     assert not chart.has_drifted(region, seen(0.99))
     assert chart.has_drifted(region, seen(0.2))
+    far = tuple(replace(candidate, cost=dearer(candidate.cost, 1.3)) for candidate in chart.regions[region])
+    near = tuple(replace(candidate, cost=dearer(candidate.cost, 1.2)) for candidate in chart.regions[region])
+    first, *others = chart.regions[region]
+    assert not replace(chart, regions={region: near}).has_drifted(region, seen(1.0)), "all plans are dearer alike"
+    assert replace(chart, regions={region: far}).has_drifted(region, seen(1.0))
+    uneven = (replace(first, cost=dearer(first.cost, 1.1)), *others)
+    assert others
+    assert replace(chart, regions={region: uneven}).has_drifted(region, seen(1.0)), "one is dearer than others"
     anew = chart.rebased(seen(0.2))
     assert (anew.dimensions, anew.regions) == (chart.dimensions, {})
     anew.fill(region)
