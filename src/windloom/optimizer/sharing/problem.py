@@ -47,9 +47,13 @@ class SharingProblem:
     @cached_property
     def distinct(self) -> tuple[tuple[Window, ...], NDArray[np.int64]]:
         """The distinct windows in order, and which of them every query has."""
-        found = sorted(set(self.windows))
+        objects = dict(zip(map(id, self.windows), self.windows, strict=True))
+        found = sorted(set(objects.values()))
         place = {window: i for i, window in enumerate(found)}
-        return tuple(found), np.fromiter((place[window] for window in self.windows), np.int64, len(self.windows))
+        # By object: many queries may share one, and to hash a million windows takes longer than the search.
+        place_of = {key: place[window] for key, window in objects.items()}
+        places = map(place_of.__getitem__, map(id, self.windows))
+        return tuple(found), np.fromiter(places, np.int64, len(self.windows))
 
     @cached_property
     def columns(self) -> WindowColumns:
