@@ -39,6 +39,7 @@ class SparkDriverJobs:
     streams: Mapping[str, Stream]
     skip_untimed: bool
     keeping: LocalKeeping = field(default_factory=LocalKeeping)
+    depths: dict[str, int | None] = field(default_factory=dict)  # as `micro_batch_paths` remembers them
 
     def take_in(
         self,
@@ -82,7 +83,7 @@ class SparkDriverJobs:
         """The files of the round, if it is known which stream they belong to."""
         if len(streams) != 1 or not has_usual_meaning(self.spark):
             return None
-        paths = micro_batch_paths(self.spark)
+        paths = micro_batch_paths(self.spark, self.depths)
         return None if paths is None else RoundFiles(self.keeping, streams[0].name, paths)
 
     def take_rows(

@@ -64,25 +64,34 @@ class LocalFiles:
             return frozenset()
 
 
-def micro_batch_paths(spark: SparkSession) -> list[str] | None:
+def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> list[str] | None:
     """The files that the micro-batch of this thread consists of, if it selects columns of files and does nothing else.
 
     The frame that Spark hands over does not tell where its tuples come from; the streaming query knows the plan of
-    the micro-batch that it has begun. None if that is anything else, or executors may be on other machines.
+    the micro-batch that it has begun. None if that is anything else, or executors may be on other machines. `depths`
+    remembers, by query, how deep files lie in plans, None if they do not: to look at every column takes a while, and
+    all micro-batches of a query have one plan over different files.
     """
     try:
-        if not _is_local(spark) or _converts(spark):
+        query = str(spark.sparkContext.getLocalProperty(_QUERY_ID))
+        if depths.get(query, 0) is None or _converts(spark):
             return None
-        query = spark._jsparkSession.streams().get(spark.sparkContext.getLocalProperty(_QUERY_ID))
-        plan = query.streamingQuery().lastExecution().analyzed()
-        if _name(plan) == "WriteToMicroBatchDataSourceV1":
+        plan = spark._jsparkSession.streams().get(query).streamingQuery().lastExecution().analyzed()
+        if query not in depths:
+            depths[query] = _depth(plan) if _is_local(spark) else None
+        for _ in range(depths[query] or 0):
             plan = plan.child()
-        while _name(plan) == "Project" and _only_selects(plan):
-            plan = plan.child()
-        location = _location(plan, _OPTIONS | _STREAM_OPTIONS)
-        return None if location is None else _paths(spark, location)
+        return None if depths[query] is None else _paths(spark, plan.relation().location())
     except Exception:  # Spark shows its plans to nobody else, so any step of this may be missing
         return None
+
+
+def _depth(plan: Any) -> int | None:
+    """How deep the reading of plain files lies in the plan of a micro-batch; None if there is anything else."""
+    depth = 0
+    while _name(plan) == "WriteToMicroBatchDataSourceV1" or (_name(plan) == "Project" and _only_selects(plan)):
+        plan, depth = plan.child(), depth + 1
+    return None if _location(plan, _OPTIONS | _STREAM_OPTIONS) is None else depth
 
 
 def _is_local(spark: SparkSession) -> bool:
