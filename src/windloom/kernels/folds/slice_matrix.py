@@ -117,8 +117,9 @@ def _number_slices(starts, first, period, marks, places):  # type: ignore[no-unt
         if marks[i]:
             count += 1
             marks[i] = count
-    for i in range(len(places)):
-        places[i] = marks[places[i]] - 1
+    if count < len(marks):
+        for i in range(len(places)):
+            places[i] = marks[places[i]] - 1
     return count
 
 
