@@ -237,7 +237,11 @@ class Adapter:
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, followed: Followed) -> None:
-        followed.chart = draw_chart(followed.basin, self._estimates(), self.objective, self.options, self._worker.pause)
+        """A chart, and the region where the stream is: a round that had to ask for that would be another one lost."""
+        chart = draw_chart(followed.basin, self._estimates(), self.objective, self.options, self._worker.pause)
+        self._worker.pause()
+        self._fill(chart, chart.region(self.values(followed, chart)), followed.basin.own(self._choices))
+        followed.chart = chart
 
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
         chart.fill(region, self.correction, self._worker.pause)
@@ -294,6 +298,7 @@ class Adapter:
         if followed.chart.is_stale(estimates):
             # Nowhere: to be somewhere again is a move.
             followed.chart, followed.region, followed.values = None, (), None
+            self._worker.submit(("draw", followed.basin.name), partial(self._draw, followed), Urgency.NEEDED)
         else:
             task = partial(self._rebase, followed, followed.chart, estimates)
             self._worker.submit(("drift", followed.basin.name), task, Urgency.AFTERWARDS)

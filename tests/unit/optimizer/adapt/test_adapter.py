@@ -1,0 +1,57 @@
+"""The adapter between two rounds: how soon it knows the best plan after a stream begins, and after it leaps."""
+
+from __future__ import annotations
+
+from support.catalogs import STREAM, TYPES, make_query
+from windloom.model import Aggregate, Expression, TimeWindow
+from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.cost.constants import shipped_constants
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved, SetRound, StreamRound
+from windloom.plan.statistics import Ongoing
+
+SECOND = 1_000_000
+
+
+def a_basin() -> Basin:
+    total = Aggregate("sum", Expression.of_column("x"))
+    query = make_query("q", TimeWindow(20 * SECOND, 10 * SECOND), [total], ("k",))
+    known = Known(shipped_constants(), ongoing=Ongoing(10.0))
+    (found,) = basins_of({"s": STREAM}, [query], TYPES, PlanOptions(), known)
+    return found
+
+
+def a_round(basin: Basin, tuples: int, groups: int) -> RoundObserved:
+    (identity,) = basin.identities
+    stream = StreamRound(tuples, 10.0, 10.0, {}, 1)
+    return RoundObserved({"s": stream}, {identity: SetRound(tuples, min(tuples, groups), groups, groups, 1.0)})
+
+
+def test_a_chart_is_there_with_its_region_after_one_round_and_again_after_a_leap() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(dimensions=1), Objective(), AtOnce())
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+
+    def done(tuples: int, groups: int) -> None:
+        seen = a_round(basin, tuples, groups)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 0.1, "step": 0.01, "answers": 0.01}, 1000)
+
+    done(1000, 100)
+    (followed,) = adapter.followed
+    assert followed.chart is not None
+    first = followed.chart
+    assert len(first.regions) == 1, "no round has to ask for it"
+    for _ in range(4):
+        done(1000, 100)
+    for _ in range(3):
+        done(500_000, 50_000)
+    assert followed.chart is not None
+    assert followed.chart is not first, "figures that are no dimension have leapt"
+    assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
