@@ -1,5 +1,6 @@
 """Windloom weaves hundreds of sliding-window queries over a few streams into one shared plan, and runs it on Spark."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,10 @@ from windloom.errors import QueryError, SinkDownError, WindloomError, WindloomWa
 if TYPE_CHECKING:
     from windloom.engine.loom import Loom
     from windloom.engine.sinks.registry import sink
+
+#: How many milliseconds Arrow's allocator keeps freed memory, unless the user says otherwise: long enough for the next
+#: round or run. Its own 10 ms give pages back that are obtained again at once. It reads this when pyarrow is imported.
+os.environ.setdefault("MIMALLOC_PURGE_DELAY", "60000")
 
 __version__ = "0.1.0"
 __all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "WindloomWarning", "__version__", "sink"]

@@ -1,0 +1,21 @@
+"""What `import windloom` does and leaves alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+_TELL = "import sys, os, windloom; print('pyarrow' in sys.modules, os.environ['MIMALLOC_PURGE_DELAY'])"
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "60000"), ("10", "10")])
+def test_arrow_is_told_how_long_to_keep_freed_memory_before_it_is_imported(given: str | None, kept: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    if given is not None:
+        environment["MIMALLOC_PURGE_DELAY"] = given
+    asked = [sys.executable, "-c", _TELL]
+    told = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert told.split() == ["False", kept]
