@@ -124,6 +124,8 @@ class Projected:
 FEW_CELLS = 8
 #: At least so many predicates of one grouping are needed for sets to be rolled up from signatures.
 FEWEST_SIGNED = 3
+#: Rolling up must take less than this part of the work, since it comes before all other work and fewer threads do it.
+SIGNED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)

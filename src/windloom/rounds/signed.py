@@ -19,7 +19,7 @@ from windloom.aggregates.lifted import AnyLifted, Lifted, valid_or_ones, without
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import AddInt, Columns
 from windloom.plan.physical import PartialSet, PlannedComponent
-from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, WovenSet
+from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, WovenSet
 from windloom.rounds.cells import Cells
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut, Read
@@ -166,7 +166,7 @@ def _plain(sets: Sequence[tuple[WovenSet, PartialSet]]) -> list[Part]:
 
 
 def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], parts: int) -> int:
-    """With more cells than this, rolling them up would be no less work than making each set from tuples."""
+    """With more cells than this, rolling them up would be no better than making each set from tuples."""
     from_tuples = from_a_cell = 0.0
     for fed, partial_set in sets:
         updates = _UPDATE * len(_plain([(fed, partial_set)]))
@@ -175,7 +175,7 @@ def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], par
         from_a_cell += 2 * _TEST + updates * chosen / len(tuples)
         if fed.bit is not None and all(map(_rolls_up, partial_set.components)):
             from_tuples += len(tuples) * _TEST
-    saved = from_tuples - len(tuples) * (_NUMBER + parts * _UPDATE)
+    saved = SIGNED_SHARE * from_tuples - len(tuples) * (_NUMBER + parts * _UPDATE)
     return int(min(saved / from_a_cell, len(tuples) // FEW_CELLS))
 
 

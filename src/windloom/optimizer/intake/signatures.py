@@ -15,7 +15,7 @@ from windloom.model.signatures import most_signatures
 from windloom.optimizer.cost.calibrated import columns_of
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import PartialSet
-from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, RolledUp, Scan, WovenScan
+from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, RolledUp, Scan, WovenScan
 from windloom.slicing.edges import EdgeSet
 
 #: To number the signature and the cell of a tuple takes about as long as to fold it into this many columns.
@@ -61,8 +61,9 @@ def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet
         if len({partial_set.predicate for partial_set in alike}) >= FEWEST_SIGNED:
             signatures = signatures_of(scan, sets)
             from_cells = update * _from_cells(alike, signatures, kept)
-        rolled += len(alike) if from_cells < from_tuples else 0
-        seconds += min(from_tuples, from_cells)
+        is_rolled_up = from_cells < SIGNED_SHARE * from_tuples
+        rolled += len(alike) if is_rolled_up else 0
+        seconds += from_cells if is_rolled_up else from_tuples
     return Updates(seconds, RolledUp(rolled, signatures) if rolled else None)
 
 

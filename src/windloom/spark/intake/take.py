@@ -33,6 +33,8 @@ KEPT_BYTES = 256 << 20
 LARGE_PORTION_BYTES = 80 << 20
 #: The size of portions of which several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
+#: And where many sets are rolled up from signatures: each portion has cells of all of them.
+SIGNED_PORTION_BYTES = 64 << 20
 
 
 class TooLargeError(Exception):
@@ -168,10 +170,13 @@ def _from_files(
     assert isinstance(scan, WovenScan)
     # Threads divide the sets of a portion. If there are fewer sets than threads, or if tuples are aggregated once for
     # all sets, they divide portions, smaller ones.
-    is_once = scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds)
-    is_divided = len(scan.feeds) >= (os.cpu_count() or 1) and not is_once
-    tables = file_tuples(scan, stream, paths, LARGE_PORTION_BYTES if is_divided else SMALL_PORTION_BYTES)
-    weave_all = _woven if is_divided else _woven_at_once
+    portion, at_once = LARGE_PORTION_BYTES, False
+    if scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds):
+        portion, at_once = SIGNED_PORTION_BYTES, True
+    elif len(scan.feeds) < (os.cpu_count() or 1):
+        portion, at_once = SMALL_PORTION_BYTES, True
+    tables = file_tuples(scan, stream, paths, portion)
+    weave_all = _woven_at_once if at_once else _woven
     try:
         return _within(stream, weave_all(plan, scan, tables, before, found), size, limit)
     except DeclinedError:
