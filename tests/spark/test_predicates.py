@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items() if name != "ts")
 
 
-_ROWS = [random_row(random.Random(7).choice) for _ in range(150)]
+_DRAWN = random.Random(7)
+_ROWS = [random_row(_DRAWN.choice) for _ in range(150)]
 
 
 def satisfied(spark: SparkSession, asked: list[str]) -> list[list[bool]]:

@@ -137,16 +137,18 @@ def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | 
 
     If there are nearly as many cells as tuples, whatever is done with cells would go to and fro in memory otherwise.
     """
-    many = tuples.count(bits_of(fed))
-    if many < MANY_TUPLES or 2 * many < len(tuples) or not fed.groups or not partial_set.window.is_sliced:
+    if not fed.groups or not partial_set.window.is_sliced:
         return None
     if any(planned.family.is_list for planned in partial_set.components):  # these are made from tuples in other orders
         return None
     sizes = [len(tuples.column(position).coded.dictionary) for position in fed.groups]
-    slices = len(tuples.slices.slicing(partial_set.edges).starts)
-    if prod(sizes) < MANY_GROUPS or prod(sizes) * slices < len(tuples) // 2:
+    if prod(sizes) < MANY_GROUPS:
         return None
-    return fed.groups[int(np.argmax(sizes))]
+    slices = len(tuples.slices.slicing(partial_set.edges).starts)
+    if prod(sizes) * slices < len(tuples) // 2:
+        return None
+    many = tuples.count(bits_of(fed))  # last, since tuples may have to be listed for it
+    return None if many < MANY_TUPLES or 2 * many < len(tuples) else fed.groups[int(np.argmax(sizes))]
 
 
 def _made(

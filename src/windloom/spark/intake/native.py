@@ -109,7 +109,7 @@ def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) 
 
     If `is_tested`, tuples are left out by their signature. Spark would evaluate all predicates once more to do that,
     below the projection: the code for thirty predicates is then larger than what Java compiles (8,000 bytes), and is
-    interpreted, twenty times slower. Spark moves no condition below something that it takes for random.
+    interpreted, several times slower. Spark moves no condition below something that it takes for random.
 
     >>> signature_sql([Expression("a > 1"), Expression("b")])
     ['if(a > 1, 1L, 0L) | if(b, 2L, 0L)']
