@@ -220,6 +220,34 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
     assert isinstance(lanes, Lanes)
 
 
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    groups=st.lists(st.sets(st.integers(-60, 60), max_size=9).map(sorted) | SPACED, min_size=1, max_size=4),
+    windows=st.lists(
+        st.builds(TimeWindow, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)), min_size=1, max_size=3
+    ),
+    interval=st.just((TICK_MIN, TICK_MAX)) | st.tuples(st.integers(-80, 20), st.integers(20, 90)),
+)
+def test_every_lane_has_room_for_its_windows(
+    groups: list[list[int]], windows: list[TimeWindow], interval: tuple[int, int]
+) -> None:
+    bounds = np.cumsum([0, *map(len, groups)])
+    starts = np.array([start for group in groups for start in group], np.int64)
+    lengths = zip(*((own.range_ticks, own.slide_ticks, own.offset_ticks) for own in windows), strict=True)
+    lanes = locate(starts, bounds, WindowArrays(*(np.array(own, np.int64) for own in lengths)), *interval, NO_MARKS)
+    expected: list[list[int]] = []
+    for window in windows:
+        range_, slide, offset = window.range_ticks, window.slide_ticks, window.offset_ticks
+        for group in groups:
+            every = {
+                k for start in group for k in range((start - offset - range_) // slide, (start - offset) // slide + 1)
+            }
+            opens = [k * slide + offset for k in sorted(every)]
+            held = [t for t in opens if any(t <= start < t + range_ for start in group)]
+            expected.append([t for t in held if interval[0] < t + range_ <= interval[1]])
+    assert [own.tolist() for own in np.split(lanes.window_start, lanes.bounds[1:-1])] == expected
+
+
 @settings(max_examples=examples(100), deadline=None)
 @given(
     gaps=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 300)), min_size=1, max_size=4),

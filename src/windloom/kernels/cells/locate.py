@@ -158,6 +158,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     """Counts the rows of each lane, or writes every row and the runs. Returns how much of `runs` is filled."""
     groups = len(group_bounds) - 1
     noted = np.int64(0)
+    base = group_bounds[0]
     even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
@@ -172,15 +173,41 @@ def _walk_cells(  # type: ignore[no-untyped-def]
                     starts, begin, end, starts, begin, end, mark_cell, slide, offset, landmarks[query], earliest, last,
                     counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
+            elif counting and begin < end and 2 * (even[begin - base] + base - begin) < end - begin:
+                row = _count_lane(starts, begin, end, length, slide, offset, earliest, last)
             elif begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
                 row, noted = _walk_lane(
-                    starts, even, group_bounds[0], begin, end, length, slide, offset, index, last,
+                    starts, even, base, begin, end, length, slide, offset, index, last,
                     counting, row, window_start, lo, hi, runs, noted,
                 )  # fmt: skip
             if counting:
                 lanes[lane + 1] = row
     return noted
+
+
+@compiled
+def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # type: ignore[no-untyped-def]
+    """The number of rows of a lane, from its cells alone: how many windows hold one or more of them.
+
+    Cell after cell adds the windows that hold it and no cell before it. Most add none, which takes one comparison.
+    """
+    rows = np.int64(0)
+    following = max(earliest, (starts[begin] - offset - length) // slide + 1)  # no window before it is left to count
+    opens = following * slide + offset
+    for cell in range(begin, end):
+        start = starts[cell]
+        if start < opens:  # the windows that hold it are before `following`
+            continue
+        if following > last:
+            break
+        if start >= opens + length:
+            following = (start - offset - length) // slide + 1
+        newest = min((start - offset) // slide, last)
+        rows += max(np.int64(0), newest - following + 1)
+        following = max(following, newest + 1)
+        opens = following * slide + offset
+    return rows
 
 
 @compiled
