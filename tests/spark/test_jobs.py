@@ -25,9 +25,9 @@ EVERY = {
 
 
 def jobs(spark: SparkSession) -> int:
-    """How many Spark has run in this session."""
-    found: int = spark.sparkContext._jsc.sc().statusStore().jobsList(None).size()
-    return found
+    """How many Spark has begun in this session; it forgets about those of long ago, but goes on counting."""
+    newest = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
+    return int(newest)
 
 
 def loom_of(frame: DataFrame, names: list[str]) -> Loom:

@@ -72,7 +72,7 @@ def test_a_stream_observes_all_tuples_even_if_no_query_wants_them(
         handle.stop()
     assert "events/s (observed in 2 rounds" in text
     # None of the first 20 tuples, which weigh less, and all of the last 10.
-    part = 10 / (10 + 20 * math.exp(-0.25))
+    part = 10 / (10 + 20 * math.exp(-0.5))
     assert f"{round(100 * part)} % of the stream (observed in 2 rounds)" in text.replace("\n                ", " ")
     again = loom.start("parquet", **places, placement=placement)
     try:

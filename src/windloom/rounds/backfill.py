@@ -58,14 +58,16 @@ def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa
     """The scan from whose tuples the set can be made, and how."""
     for scan in round.plan.scans:
         if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
-            fed = _fed(scan, partial_set)
-            return None if fed is None else (scan, round.tuples[scan.number], fed)
+            table = round.tuples[scan.number]
+            fed = _fed(scan, partial_set, table.num_columns - 1 - scan.signature.words)
+            return None if fed is None else (scan, table, fed)
     return None
 
 
-def _fed(scan: WovenScan, partial_set: PartialSet) -> WovenSet | None:
+def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenSet | None:
+    """`logged` is the number of columns in the log: those that are only kept, the last ones, may be missing there."""
     # A guard may have left out, as NULL, values of tuples that the set wants.
-    columns = {column.sql: place for place, column in enumerate(scan.columns) if column.guards is None}
+    columns = {column.sql: place for place, column in enumerate(scan.columns[:logged]) if column.guards is None}
     signature = scan.signature
     bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}
     bit: int | None = None
