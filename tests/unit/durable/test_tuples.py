@@ -11,7 +11,7 @@ import pytest
 
 from support.join_looms import registered
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
-from support.row_rounds import QUERIES, STREAMS, TEXTS, TYPES
+from support.row_rounds import AGGREGATED, QUERIES, STREAMS, TEXTS, TYPES
 from windloom.durable.storage import LocalStorage
 from windloom.durable.tuples.folder import MERGED_FILES
 from windloom.durable.tuples.room import planned_room, refuse_without_room
@@ -177,22 +177,115 @@ def test_a_file_that_is_lost_before_its_round_is_answered_again(tmp_path: Path) 
     assert ends == {25, 29}
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def damage(path: Path) -> None:
+    """Other bytes, as many as before: only who reads the tuples can tell."""
+    data = path.read_bytes()
+    path.write_bytes(data[:40] + bytes(byte ^ 255 for byte in data[40:140]) + data[140:])
+
+
+def test_a_damaged_file_is_named_and_counts_as_lost(tmp_path: Path) -> None:
     with life(tmp_path, "sliding", tuples=1_000) as stream:
         stream.round({"s": [row(tick) for tick in range(40)]})
         (file,) = stream.state.kept["s"].files
         path = tmp_path / "checkpoint" / file.name
-        data = bytearray(path.read_bytes())
-        data[40:140] = bytes(byte ^ 255 for byte in data[40:140])
-        path.write_bytes(bytes(data))
+        damage(path)
         with pytest.raises(WindloomError, match=f"the tuple file '{file.name}' is damaged") as caught:
-            stream.round({"s": [row(60)]})  # reads it
-        assert "delete it and start again with the same checkpoint" in caught.value.hint
-        with pytest.raises(WindloomError, match=f"the tuple file '{file.name}' is damaged"):
             stream.tuples.read(file)
-        path.write_bytes(bytes(data[:100]))
-        stream.tuples.look_for_lost(stream.state.kept)
-        assert stream.tuples.lost == {"s": {file.name}}
+        assert "windows of row queries that need it are not reported" in caught.value.hint
+        assert stream.round({"s": [row(60)]}).lost == [file.name]  # reads it
+        assert not path.exists()
+        stream.finish()
+    ends = {found["window_end"] for own in answers_in(tmp_path).values() for found in own["sliding"]}
+    assert {end for end in ends if end > 37} == {61, 65, 69}
+
+
+#: Windows that are open when a file is lost, windows that are not, joins, aggregates over joins; and plain queries.
+LOSING = {
+    **{name: TEXTS[name] for name in ("sliding", "entering", "leaving", "joined", "near", "except")},
+    "long": "SELECT s.i AS a, t.i AS b FROM s [RANGE 12 us SLIDE 4 us] JOIN t [RANGE 12 us] ON s.k = t.k",
+}
+SUMMARISED = {
+    **{name: AGGREGATED[name] for name in ("unequal_count", "near_count")},
+    "long_count": "SELECT s.k, count(*) AS n, sum(s.i * t.i) AS p FROM s [RANGE 12 us SLIDE 4 us] JOIN t [RANGE 12 us]"
+    " ON s.i < t.i GROUP BY s.k",
+}
+PLAIN = "SELECT k, count(*) AS n, sum(i) AS total FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k"
+ROUNDS = [
+    {name: [row(10 * number + place, k=f"k{place % 3}", i=place) for place in range(10)] for name in ("s", "t")}
+    for number in range(5)
+]
+
+
+def answers_after(
+    folder: Path, wrong: str, placement: str, texts: Mapping[str, str]
+) -> tuple[dict[int, dict[str, Any]], list[list[str]]]:
+    """All answers, and what each round has lost, if something is wrong with a file before the third round."""
+    registry = registered({"plain": PLAIN, **texts}, STREAMS)
+    with MicroBatches(folder, STREAMS, types=registry.types(), placement=placement) as stream:
+        stream.change(registry.queries)
+        for rows in ROUNDS[:2]:
+            stream.round(rows)
+        # Windows that do not need this file have rows that entered before.
+        (file,) = (file for file in stream.state.kept["s"].files if file.overlaps(3, 4))
+        path = folder / "checkpoint" / file.name
+        for number, rows in enumerate(ROUNDS[2:]):
+            if number == 0 and "after a crash" in wrong:
+                with pytest.raises(CrashError), crash_at("after log"):
+                    stream.round(rows)
+            if number == 0 and wrong != "nothing":
+                damage(path) if "damaged" in wrong else path.unlink()
+            if number == 0 and "before a crash" in wrong:
+                # The second time: the first is the log before the file was found to be damaged.
+                with pytest.raises(CrashError), crash_at("after log", 2):
+                    stream.round(rows)
+            if "crash" in wrong:
+                break
+            stream.round(rows)
+        else:
+            stream.finish()
+    if "crash" in wrong:
+        with MicroBatches(folder, STREAMS, types=registry.types(), placement=placement) as stream:
+            stream.tuples.look_for_lost(stream.state.kept)
+            for rows in ROUNDS[2:]:
+                stream.round(rows)
+            stream.finish()
+            lost = [list(done.lost) for done in stream.done]
+    else:
+        lost = [list(done.lost) for done in stream.done[2:]]
+    found = {
+        number: {name: sorted(rows, key=repr) for name, rows in own.items()}
+        for number, own in sorted(answers_in(folder).items())
+    }
+    return found, [[name[: len("tuples/s-")] for name in own] for own in lost]
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+@pytest.mark.parametrize(
+    ("wrong", "texts"),
+    [
+        ("damaged", LOSING | SUMMARISED),  # found before the round is logged, by an aggregate
+        ("damaged", LOSING),  # found after it
+        ("damaged before a crash", LOSING),
+        ("damaged after a crash", LOSING | SUMMARISED),
+        ("missing after a crash", LOSING | SUMMARISED),
+    ],
+)
+def test_a_damaged_file_that_row_queries_read_counts_as_missing_and_all_others_go_on(
+    tmp_path: Path, placement: str, wrong: str, texts: Mapping[str, str]
+) -> None:
+    whole, none = answers_after(tmp_path / "whole", "nothing", placement, texts)
+    missing, found = answers_after(tmp_path / "missing", "missing", placement, texts)
+    damaged, also_found = answers_after(tmp_path / "damaged", wrong, placement, texts)
+    assert damaged == missing
+    assert also_found == found == [["tuples/s-"], [], [], []]
+    assert none == [[]] * 4
+    plain, own = ([(number, every.get("plain")) for number, every in each.items()] for each in (whole, damaged))
+    assert own == plain
+    for number, every in damaged.items():
+        for name in {"sliding", "long", "joined", "except", *SUMMARISED}.intersection(texts):
+            ends = {answer["window_end"] for answer in every.get(name, [])}
+            assert every.get(name, []) == [each for each in whole[number].get(name, []) if each["window_end"] in ends]
+    assert damaged != whole
 
 
 def test_a_damaged_file_that_no_query_reads_is_named_and_partials_go_on(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ time of a tuple, `__round` the round in which it came.
 """
 
 from windloom.durable.tuples.columns import ROUND, TICK, column_name
+from windloom.durable.tuples.files import LostTuplesError
 from windloom.durable.tuples.folder import TupleFolder, named_files
 from windloom.durable.tuples.writer import TupleWriter
 
-__all__ = ["ROUND", "TICK", "TupleFolder", "TupleWriter", "column_name", "named_files"]
+__all__ = ["ROUND", "TICK", "LostTuplesError", "TupleFolder", "TupleWriter", "column_name", "named_files"]

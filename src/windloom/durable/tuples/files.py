@@ -15,8 +15,8 @@ from windloom.errors import WindloomError
 from windloom.rounds.rows.kept import TupleFile
 
 _MEND = (
-    "restore it from a copy; or delete it and start again with the same checkpoint: windows of row queries that need it"
-    " are not reported then, and all other queries go on"
+    "restore it from a copy before a round needs it; otherwise windows of row queries that need it are not reported,"
+    " and all other queries go on"
 )
 
 

@@ -30,13 +30,14 @@ MERGED_ROWS = 1 << 18
 class TupleFolder:
     """`place` is where Spark finds the files; only the driver deletes any.
 
-    `lost` are files that should be there and are not, by stream, as `look_for_lost` has found.
+    `lost` are files that should be there and are not, by stream, as `look_for_lost` has found, or cannot be read.
     """
 
     def __init__(self, storage: Storage, place: str, streams: Mapping[str, Stream]) -> None:
         self.place, self._storage, self._streams = place, storage, streams
         self._pins = Pins(storage.delete)
         self.lost: dict[str, frozenset[str]] = {}
+        self._unreadable: set[str] = set()
 
     # ---- rounds -------------------------------------------------------------------------------------------------
 
@@ -88,6 +89,7 @@ class TupleFolder:
 
     def keep_only(self, names: Collection[str]) -> None:
         """Deletes every other file, but for those that are pinned."""
+        self._unreadable &= set(names)
         self._pins.keep_only(names, self._there)
 
     def _there(self) -> Iterator[str]:
@@ -99,14 +101,27 @@ class TupleFolder:
         return self._pins.pinned(names)
 
     def look_for_lost(self, kept: Kept) -> None:
-        """Finds files that are gone, or not of the size that they were written with."""
+        """Finds files that are gone, or not of the size that they were written with, or could not be read before."""
         self.lost = {}
         for stream, own in kept.items():
             folder = folder_of(stream)
             there = {f"{folder}/{name}": size for name, size in self._storage.sizes(folder).items()}
-            lost = frozenset(file.name for file in own.files if there.get(file.name) != file.bytes)
+            missing = {file.name for file in own.files if there.get(file.name) != file.bytes}
+            lost = missing | {file.name for file in own.files if file.name in self._unreadable}
             if lost:
-                self.lost[stream] = lost
+                self.lost[stream] = frozenset(lost)
+
+    def lose(self, name: str) -> bool:
+        """Counts a file that could not be read as lost; False if it was lost before."""
+        stream = next(stream for stream in self._streams if name.startswith(f"{folder_of(stream)}/"))
+        before = self.lost.get(stream, frozenset())
+        self.lost[stream] = before | {name}
+        self._unreadable.add(name)
+        return name not in before
+
+    def readable(self, kept: Kept) -> Kept:
+        """What is kept, without what is lost."""
+        return {stream: kept_tuples.without(self.lost.get(stream, frozenset())) for stream, kept_tuples in kept.items()}
 
     # ---- what is in them ----------------------------------------------------------------------------------------
 

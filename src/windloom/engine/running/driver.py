@@ -12,6 +12,7 @@ from typing import Protocol
 
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
+from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries, lost_files
@@ -64,7 +65,7 @@ class DriverPlacement:
         self.relations = relations or Relations({})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._rows.read_log(self._journal, round.number)
+        log = self._rows.read_log(self._journal, round, intake, watch)
         if log is None:
             log = self._take(round, intake, watch)
             if any(counted_scans(round.plan)) and not intake.only_answers:
@@ -92,6 +93,9 @@ class DriverPlacement:
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()
+
+    def lose(self, error: LostTuplesError) -> bool:
+        return self._rows.lose(error)
 
     def committed(self, round: int, state: State) -> None:
         """The cells need no file of their own: they are made again from snapshot and log."""

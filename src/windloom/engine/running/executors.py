@@ -46,6 +46,7 @@ from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of, to
 from windloom.durable.shards.pieces import Outlet, PieceFolder
 from windloom.durable.shards.run import ShardPlaces, ShardRound, moved_sets, shard_state
 from windloom.durable.shards.split import split_cells
+from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries, lost_files
@@ -214,7 +215,7 @@ class ExecutorPlacement:
             outlets.folder.keep_only({piece.file for note in logged for piece in note.pieces})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._rows.read_log(self._journal, round.number)
+        log = self._rows.read_log(self._journal, round, intake, watch)
         if log is None:
             log = self._run_job(round, intake, watch)
             with watch("log"):
@@ -255,6 +256,9 @@ class ExecutorPlacement:
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return moved_sets(old, new)
+
+    def lose(self, error: LostTuplesError) -> bool:
+        return self._rows.lose(error)
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.executors import gathered_round
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
@@ -52,6 +53,9 @@ class HeldPlacement:
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()
+
+    def lose(self, error: LostTuplesError) -> bool:
+        return False  # a batch run keeps no tuples
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

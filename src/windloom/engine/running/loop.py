@@ -19,6 +19,7 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
@@ -192,6 +193,15 @@ class RoundLoop:
         return frozenset(names & self.state.answered.keys())
 
     def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
+        while True:
+            try:
+                return self._attempt(batch, intake, answers_of)
+            except LostTuplesError as error:
+                # The round is not committed, and begins again, as after a crash, without what needs the file.
+                if not self.placement.lose(error):
+                    raise
+
+    def _attempt(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
         number = self.next_round
         watch = Stopwatch(self._clock)
         record = self._journal.begin(number, batch, answers_of=answers_of)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from windloom.durable import PlanRecord
 from windloom.durable.shards.pieces import Piece
+from windloom.durable.tuples import LostTuplesError
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.observed import RoundObserved
@@ -147,6 +148,10 @@ class Placement(Protocol):
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         """Sets of a plan, by number, whose cells are elsewhere with the next one: they cannot owe answers then."""
+        ...
+
+    def lose(self, error: LostTuplesError) -> bool:
+        """A file of tuples cannot be read: the round, repeated, goes on without it; False if that was tried before."""
         ...
 
     def committed(self, round: int, state: State) -> None:

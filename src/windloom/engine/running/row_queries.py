@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
-from windloom.durable.tuples import TupleFolder
+from windloom.durable.tuples import LostTuplesError, TupleFolder
 from windloom.engine.running.placement import Intake, Round, Stopwatch
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, RoundInput, State
@@ -78,17 +78,26 @@ class RowQueries:
                 made = self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
             return replace(given, summaries=made)
 
-    def read_log(self, journal: Journal, round: int) -> RoundLog | None:
+    def read_log(self, journal: Journal, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
         """The log of a round that was interrupted; it tells which tuple files have been lost since."""
-        log = journal.read_log(round)
+        log = journal.read_log(round.number)
         if log is None or self._folder is None or not self._folder.lost:
             return log
         kept = dict(log.input.kept)
         for stream, lost in self._folder.lost.items():
-            kept[stream] = replace(kept.get(stream, BroughtTuples()), lost=lost)
-        log = replace(log, input=replace(log.input, kept=kept))
+            brought = kept.get(stream, BroughtTuples())
+            kept[stream] = replace(brought, lost=brought.lost | lost)
+        if kept == log.input.kept:
+            return log
+        # What the round had summarised counts with what was summarised before, which is no longer there.
+        given = replace(log.input, kept=kept, summaries={})
+        log = replace(log, input=self.with_summaries(given, round, intake, watch))
         journal.write_log(log)
         return log
+
+    def lose(self, error: LostTuplesError) -> bool:
+        """Goes on without a file that cannot be read; False if that was tried before."""
+        return self._folder is not None and self._folder.lose(error.name)
 
     # ---- after it ---------------------------------------------------------------------------------------------
 

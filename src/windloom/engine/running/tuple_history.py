@@ -41,12 +41,13 @@ class TupleHistory:
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, History] | None:
         """The cells of a set of a plan, and from when on they hold everything; None if its tuples are not kept."""
-        since = set_since(partial_set, state.kept)
+        kept = self.folder.readable(state.kept)
+        since = set_since(partial_set, kept)
         if since is None:
             return None
         alone = replace(plan, sets=(replace(partial_set, number=0),))
-        with self.folder.naming_damage(state.kept):
-            return self.jobs.cells(alone, state.kept, {partial_set.stream: since}).get(0), history_from(since)
+        with self.folder.naming_damage(kept):
+            return self.jobs.cells(alone, kept, {partial_set.stream: since}).get(0), history_from(since)
 
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None

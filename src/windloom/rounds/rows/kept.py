@@ -85,8 +85,16 @@ class KeptTuples:
         """What is left when tuples before a tick are not needed any more."""
         if tick == TICK_MIN:
             return self
-        files = tuple(file for file in self.files if file.last >= tick)
         gone = [file.last for file in self.files if file.last < tick]
+        return self._known_from(tuple(file for file in self.files if file.last >= tick), gone)
+
+    def without(self, lost: Collection[str]) -> KeptTuples:
+        """What is left without some files: windows that need one of them are not complete."""
+        gone = [file.last for file in self.files if file.name in lost]
+        return self._known_from(tuple(file for file in self.files if file.name not in lost), gone)
+
+    def _known_from(self, files: tuple[TupleFile, ...], gone: Sequence[int]) -> KeptTuples:
+        """Some files, if all tuples up to the last tick of those that are gone are no longer certain to be there."""
         if not gone:
             return self
         least = max(gone) + 1
@@ -104,7 +112,7 @@ class BroughtTuples:
 
     def files(self, before: Sequence[TupleFile]) -> tuple[TupleFile, ...]:
         gone = self.replaced | self.lost
-        return (*(file for file in before if file.name not in gone), *self.added)
+        return tuple(file for file in (*before, *self.added) if file.name not in gone)
 
 
 #: By name of the stream.
@@ -152,19 +160,9 @@ def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> d
         if before is None:  # the first round of all
             before = KeptTuples((), (Coverage.of(store, TICK_MIN),))
         own = brought.get(store.stream, BroughtTuples())
-        after = replace(before, files=own.files(before.files))
-        found[store.stream] = _without_lost(after, before, own.lost)
+        every = replace(before, files=(*before.files, *own.added)).without(own.lost)
+        found[store.stream] = replace(every, files=own.files(before.files))
     return found
-
-
-def _without_lost(after: KeptTuples, before: KeptTuples, lost: Collection[str]) -> KeptTuples:
-    """Windows that need a file which is gone are not complete."""
-    if not lost:
-        return after
-    least = max(file.last for file in before.files if file.name in lost) + 1
-    return replace(
-        after, coverages=tuple(replace(coverage, since=max(coverage.since, least)) for coverage in after.coverages)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,15 +67,17 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
     if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
     kept = kept_with(state.kept, round_input.kept, plan)
-    since = dict(state.since)
-    summaries = dict(state.summaries)
+    since, summaries, reported = dict(state.since), dict(state.summaries), dict(state.reported)
     for planned in plan.rows:
         streams = set(planned.rows.streams)
         if any(brought_tuples.lost and name in streams for name, brought_tuples in round_input.kept.items()):
             for name, tick in rows_since(planned, kept).items():
                 since[name] = max(tick, since.get(name, tick))
-            summaries.pop(planned.name, None)  # rows that enter are made again, from what is there
-    return replace(state, since=since, summaries=summaries)
+            if planned.is_summarised:
+                # All rows are made again from what is there, as if the query were new.
+                summaries.pop(planned.name, None)
+                reported.pop(planned.name, None)
+    return replace(state, since=since, summaries=summaries, reported=reported)
 
 
 def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
