@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
+
+Made = TypeVar("Made")
 
 #: For fewer tuples, threads cost more than they gain.
 FEW_TUPLES = 20_000
@@ -69,22 +72,30 @@ def weave(
     with ThreadPoolExecutor(workers) as pool:
         if workers > 1:
             # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
-            for makers in (_shared(plan, scan, tuples), _moved(plan, scan, tuples)):
-                list(pool.map(_call, makers))
+            _make_all(pool, workers, _shared(plan, scan, tuples))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
+            if workers > 1 and tuples.known_signatures is None and any(fed.via for fed in lot):
+                _make_all(pool, workers, _choices(tuples, lot))  # they are counted to decide
             signed = _signed(plan, tuples, made, lot, by_signature)
-            makers = [maker for each in dict.fromkeys(signed.values()) for maker in each.makers()]
-            list(map(_call, makers) if workers == 1 else pool.map(_call, makers))
+            _make_all(pool, workers, [maker for each in dict.fromkeys(signed.values()) for maker in each.makers()])
+            if workers > 1:
+                others = [fed for fed in lot if fed.number not in signed and _finer(tuples, made, fed) is None]
+                _make_all(pool, workers, _choices(tuples, others))
+                _make_all(pool, workers, _moved(plan, tuples, others))
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
             make = partial(_made, plan, tuples, closed, dict(made), signed)
-            found = map(make, ordered) if workers == 1 else pool.map(make, ordered)
+            found = _make_all(pool, workers, [partial(make, fed) for fed in ordered])
             made |= dict(zip((fed.number for fed in ordered), found, strict=True))
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
 
 
-def _call(make: Callable[[], object]) -> object:
+def _make_all(pool: ThreadPoolExecutor, workers: int, makers: Sequence[Callable[[], Made]]) -> list[Made]:
+    return [make() for make in makers] if workers == 1 else list(pool.map(_call, makers))
+
+
+def _call(make: Callable[[], Made]) -> Made:
     return make()
 
 
@@ -99,7 +110,7 @@ def _signed(
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
-    """Makers of what sets share: ranks, slices, codes of groups, choices; what takes longest comes first."""
+    """Makers of what sets share: ranks, slices, codes of groups; what takes longest comes first."""
     listed = {
         read.argument
         for fed in scan.feeds
@@ -107,19 +118,22 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
         if isinstance(planned.card, ListCard) and planned.card.is_ranked and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
-    bits = {fed.bit for fed in scan.feeds if fed.bit is not None}
     return [
         *(partial(getattr, tuples.column(position), "ranked") for position in sorted(listed)),
         partial(getattr, tuples, "slices"),
         *(partial(getattr, tuples.column(position), "coded") for position in sorted(grouped)),
-        *(partial(tuples.chosen, (bit,)) for bit in sorted(bits)),
     ]
 
 
-def _moved(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
+def _choices(tuples: Tuples, sets: Sequence[WovenSet]) -> list[Callable[[], object]]:
+    """Makers of the lists of tuples of each predicate."""
+    return [partial(tuples.chosen, bits) for bits in sorted({bits_of(fed) for fed in sets})]
+
+
+def _moved(plan: Plan, tuples: Tuples, sets: Sequence[WovenSet]) -> list[Callable[[], object]]:
     """Makers of columns in the order in which sets need them."""
     found: dict[tuple[int, int, str], Callable[[], object]] = {}
-    for fed in scan.feeds:
+    for fed in sets:
         column = _sorted_by(tuples, fed, plan.sets[fed.number])
         if column is None:
             continue
