@@ -158,8 +158,11 @@ def asked(repeats: int, events: int = 3_600_000, per_file: int = 400_000) -> Out
 # ---- orders of joins ------------------------------------------------------------------------------------------------
 
 
-def join_orders(repeats: int, tuples: int = 120_000) -> Outcome:
-    """Three streams with one key, of which one is rare: every order is forced, and the chosen one is among them."""
+def join_orders(repeats: int, tuples: int = 400_000) -> Outcome:
+    """Three streams with one key, of which one is rare: every order is forced, and the chosen one is among them.
+
+    There are enough tuples for orders to differ: pairs of the two streams that are not rare outweigh everything else.
+    """
     spark = session()
     text = (
         "SELECT ISTREAM a.x AS p, c.x AS q FROM a [TUMBLE 60 seconds] JOIN b [TUMBLE 60 seconds] ON a.k = b.k"
