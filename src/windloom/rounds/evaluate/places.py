@@ -120,14 +120,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class CodedWord:
+class DistinctWords:
     """A word of the signatures of a table: its distinct values, and the number of the value of each entry."""
 
     values: pa.Array
     number_of: Codes
 
     @classmethod
-    def of(cls, word: Ints) -> CodedWord:
+    def of(cls, word: Ints) -> DistinctWords:
         values, number_of = np.unique(word, return_inverse=True)
         return cls(pa.array(values), number_of.astype(np.int32))
 

@@ -15,7 +15,7 @@ from windloom.plan.expressions.node import Node, read_by
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
-from windloom.rounds.evaluate.places import CodedWord, Table, clusters, examples, over_examples, take_codes
+from windloom.rounds.evaluate.places import DistinctWords, Table, clusters, examples, over_examples, take_codes
 from windloom.rounds.evaluate.values import DeclinedError
 from windloom.weave.signatures import SIGNATURE_BITS
 
@@ -105,12 +105,12 @@ def _tables(predicates: tuple[Node, ...], count: int) -> tuple[Table, ...]:
 
 
 @lru_cache(maxsize=16)
-def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[CodedWord, ...]] | None:
+def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[DistinctWords, ...]] | None:
     """The table that has all predicates, and its distinct words; None if there is no such table."""
     tables = _tables(predicates, count)
     if len(tables) != 1 or len(tables[0].bits) != len(predicates):
         return None
-    return tables[0], tuple(map(CodedWord.of, tables[0].words))
+    return tables[0], tuple(map(DistinctWords.of, tables[0].words))
 
 
 def _holds(node: Node, rows: Rows) -> Mask:
