@@ -61,8 +61,11 @@ _KINDS = {
     "sessions": "SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 1 s] GROUP BY symbol",
     "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
 }
-_BOUNDS = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
-_UNEVEN_BOUNDS = {"volume": (100, 101, 300, 10_000_000), "price": (80, 80.5, 110, 10_000_000)}
+_BOUNDS: dict[str, tuple[float, ...]] = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
+_UNEVEN_BOUNDS: dict[str, tuple[float, ...]] = {
+    "volume": (100, 101, 300, 10_000_000),
+    "price": (80, 80.5, 110, 10_000_000),
+}
 #: What the driver can project itself, and what it cannot.
 _SIGNED = (
     "count(*) AS n, sum(volume) AS v, avg(price) AS p, max(price) AS high, sum(volume) FILTER (WHERE price > 100) AS f",

@@ -107,7 +107,7 @@ def take_in(
             with kept_beside(plan, scan, frames, keeper, kept_files) as (left, taker):
                 made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
         parts += made
-        size += sum(map(_size, made))
+        size += 0 if limit is None else sum(map(_size, made))
         del made  # cells are given back while they are merged
         if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
@@ -140,9 +140,10 @@ def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None
     made = []
     for part in parts:
         made.append(part)
-        size += _size(part)
-        if limit is not None and size > limit:
-            raise TooLargeError(stream.name, size, limit)
+        if limit is not None:
+            size += _size(part)
+            if size > limit:
+                raise TooLargeError(stream.name, size, limit)
     return made
 
 
