@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, keys_of_bits
 from windloom.weave.moved import moved
 from windloom.weave.once import once
 
@@ -116,7 +116,7 @@ class Column:
     def keys(self) -> Ints:
         """64-bit keys in Spark's order of the values, with NaN above everything."""
         if pa.types.is_floating(self.type):
-            return float_keys(self.floats)
+            return keys_of_bits(self.floats.view(np.int64))
         return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
 
     @once
