@@ -9,6 +9,7 @@ import os
 import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
 from windloom import Loom, WindloomError
 from windloom.plan.scans import WovenScan
+from windloom.rounds import taken
+from windloom.rounds.evaluate import places
 from windloom.spark.intake import take
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.projection import projected
@@ -178,7 +181,10 @@ def check_projected(frame: DataFrame, files: Path, *texts: str) -> None:
 
 def tuple_bag(table: pa.Table) -> list[str]:
     """Rows as text, which tells NaN and -0.0 apart, in one order."""
-    plain = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in table.columns]
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
     instants = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in plain]
     return sorted(map(repr, zip(*(column.to_pylist() for column in instants), strict=True)))
 
@@ -194,6 +200,35 @@ def test_portions_are_merged(
     check(loom_of(frame, texts[0]), frame)  # fewer sets than threads
     check(loom_of(frame, *texts), frame)
     assert read == [True, True]
+
+
+@pytest.mark.parametrize("tuples_per_entry", [0, 1])
+def test_portions_of_threads_are_rolled_up_from_signatures_and_merged(
+    spark: SparkSession,
+    files: Path,
+    read: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    tuples_per_entry: int,
+) -> None:
+    """With one tuple per entry, tables have too many entries for these files: predicates are evaluated one by one."""
+    monkeypatch.setattr(places, "TUPLES_PER_ENTRY", tuples_per_entry)
+    monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
+    monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    monkeypatch.setattr(taken, "weave", partial(taken.weave, by_signature=True))
+    frame = spark.read.parquet(str(files))
+    wheres = [*(f"a > {bound}" for bound in range(-2, 3)), *(f"x < {bound} OR a = 1" for bound in range(3))]
+    window = "FROM events [RANGE 7 seconds SLIDE 3 seconds]"
+    texts = [f"SELECT s, sum(b) AS b, max(x) AS m {window} WHERE {where} GROUP BY s" for where in wheres]
+    loom = loom_of(frame, *texts)
+    (scan,) = loom.plan(intake="woven").scans
+    assert isinstance(scan, WovenScan)
+    assert len(scan.feeds) == len(wheres)
+    found = list(file_tuples(scan, loom.streams["events"], sorted(map(str, files.iterdir())), 1 << 11))
+    assert len(found) > 3
+    assert all(pa.types.is_dictionary(table["s0"].type) for table in found)
+    check(loom, frame)
+    assert read == [True]
 
 
 def test_times_may_be_whole_numbers_and_unknown(spark: SparkSession, tmp_path: Path, read: list[bool]) -> None:

@@ -11,8 +11,9 @@ import pytest
 from windloom.engine import rehearsal
 from windloom.engine.rehearsal import AREAS, many_predicates, rehearse
 from windloom.kernels.compiling.loading import load_noted, note_path
-from windloom.rounds.evaluate.places import Table
+from windloom.rounds.evaluate import places
 from windloom.rounds.signed import SignedCells
+from windloom.weave import signatures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,15 +30,18 @@ def test_many_predicates_are_looked_up_and_rolled_up_from_signatures(
     """Otherwise nothing of that would be compiled at set-up."""
     called: list[str] = []
 
-    def noted(owner: type, name: str) -> None:
+    def noted(owner: object, name: str) -> None:
         method = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *given: called.append(name) or method(*given))
 
+    kernels = {"_place", "_place_in_bucket", "_take", "_look_up"}, {"_number", "_number_coded"}
+    for owner, names in zip((places, signatures), kernels, strict=True):
+        for name in names:
+            noted(owner, name)
     noted(SignedCells, "cells")
-    noted(Table, "sign")
     many_predicates(spark)
     assert called.count("cells") >= 8
-    assert "sign" in called
+    assert set(called) == {"cells"}.union(*kernels)
 
 
 def test_the_kernels_of_the_first_area_are_noted_when_all_are_done(

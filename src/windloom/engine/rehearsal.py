@@ -61,13 +61,19 @@ _KINDS = {
     "sessions": "SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 1 s] GROUP BY symbol",
     "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
 }
-_BOUNDS = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
+_BOUNDS: dict[str, tuple[float, ...]] = {"volume": (100, 200, 300, 400), "price": (80, 90, 110, 120)}
+_UNEVEN_BOUNDS: dict[str, tuple[float, ...]] = {
+    "volume": (100, 101, 300, 10_000_000),
+    "price": (80, 80.5, 110, 10_000_000),
+}
 #: What the driver can project itself, and what it cannot.
 _SIGNED = (
     "count(*) AS n, sum(volume) AS v, avg(price) AS p, max(price) AS high, sum(volume) FILTER (WHERE price > 100) AS f",
     "stddev(price) AS r, max(symbol) AS s, bit_or(volume) AS b, bit_xor(volume) AS x, last(price) AS l,"
     " sum(cast(price AS decimal(10,2))) AS d",
 )
+#: All of its predicates are in one table.
+_LOOKED_UP = "count(*) AS n, max(price) AS high"
 _JOINED = f"FROM trades {_OF_SLIDES} a JOIN trades {_OF_SLIDES} b ON a.symbol = b.symbol GROUP BY a.symbol"
 _JOINS = {
     "whole": f"SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v {_JOINED}",
@@ -99,10 +105,14 @@ def lists_of_values(spark: SparkSession) -> None:
 
 def many_predicates(spark: SparkSession) -> None:
     """Enough tuples for so many predicates that sets are rolled up from signatures."""
-    conditions = [f"{column} > {bound}" for column, bounds in _BOUNDS.items() for bound in bounds]
     with TemporaryDirectory(prefix="windloom-") as folder:
         synthetic_trades(spark, 40 * _EVENTS, 40 * _PER_SECOND, _KEYS).write.parquet(f"{folder}/parquet")
-        for asked in _SIGNED:
+        for asked, bounds in (
+            *((asked, _BOUNDS) for asked in _SIGNED),
+            (_LOOKED_UP, _BOUNDS),
+            (_LOOKED_UP, _UNEVEN_BOUNDS),
+        ):
+            conditions = [f"{column} > {bound}" for column, own in bounds.items() for bound in own]
             select = f"SELECT symbol, {asked} FROM trades [TUMBLE 30 s] WHERE {{}} GROUP BY symbol"
             queries = {f"q{number}": select.format(condition) for number, condition in enumerate(conditions)}
             _loom(spark.read.parquet(f"{folder}/parquet"), queries).run(intake="woven")

@@ -40,13 +40,13 @@ class Scanned:
 
 def scanned_tuples(plan: Plan, scan: Scan, tuples: Tuples) -> Scanned:
     """What a scan read, from the signatures of its tuples."""
-    words = [tuples.word(number) for number in range(scan.signature.words)]
     signatures = tuples.known_signatures
     if signatures is not None:
         step = -(-len(tuples) // SAMPLE)
         distinct = int(np.count_nonzero(np.bincount(signatures.codes[::step], minlength=1)))
         told = scanned_partials(plan, scan, list(signatures.words), signatures.counts)
         return Scanned(len(tuples), told.conditions, max(1, distinct))
+    words = [tuples.word(number) for number in range(scan.signature.words)]
     counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
     for number, word in enumerate(words):
         _count_bits(word, counts[number, : len(scan.signature.predicates) - number * SIGNATURE_BITS])

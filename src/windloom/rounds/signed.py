@@ -17,7 +17,7 @@ from windloom.aggregates import neutral
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.lifted import AnyLifted, Lifted, valid_or_ones, without_unused
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.algebra import AddInt, Columns
+from windloom.kernels.families.algebra import AddInt
 from windloom.plan.physical import PartialSet, PlannedComponent
 from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, WovenSet
 from windloom.rounds.cells import Cells
@@ -46,6 +46,7 @@ class SignedCells:
         every = np.arange(len(grid), dtype=np.int64)  # in order of slices, as coarser cells are numbered
         self._cut = Cut(tuples, grid, (), Kept(every, np.array([0, len(grid)])))
         self._lifted: dict[Part, Lifted] = {}
+        self._grids: dict[EdgeSet, Grid] = {}
         self._parts = parts
 
     def makers(self) -> list[Callable[[], None]]:
@@ -62,19 +63,18 @@ class SignedCells:
         """The cells of one set. Components that cannot be rolled up are made from tuples."""
         own = bits_of(fed)
         if all(map(_rolls_up, partial_set.components)):
-            slices = self._tuples.slices
-            grouping = self._tuples.grouping(fed.groups)
-            grid = self._grid.coarser(slices, slices.slicing(partial_set.edges), grouping)
+            grid = self._coarser(fed.groups, partial_set.edges)
             of_signed = grid.cells
         else:
             grid = self._tuples.grid(fed.groups, partial_set.edges)
             of_signed = grid.cells[self._grid.row_of]
         counts = np.zeros(len(grid), np.int64)
-        self._fold(of_signed, own, AddInt(self._cut.counts(Read(), None)), AddInt(counts))
+        rows = self._rows(own)
+        fold_values(of_signed, rows, not own, AddInt(self._cut.counts(Read(), None)), AddInt(counts))
         kept = grid.holding(counts) if own else grid.every
         cut = Cut(self._tuples, grid, own, kept)
         lifted = tuple(
-            self._rolled(planned, read, cut, of_signed)
+            self._rolled(planned, read, cut, of_signed, rows)
             if _rolls_up(planned)
             else planned.card.weave(planned, cut, read)
             for planned, read in zip(partial_set.components, fed.components, strict=True)
@@ -82,26 +82,36 @@ class SignedCells:
         keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
         return Cells(keys, kept.bounds, grid.starts_of(kept), lifted)
 
-    def _rolled(self, planned: PlannedComponent, read: Read, cut: Cut, of_signed: Codes) -> AnyLifted:
+    def _rolled(
+        self, planned: PlannedComponent, read: Read, cut: Cut, of_signed: Codes, rows_of_set: Codes
+    ) -> AnyLifted:
         found = self._lifted[part_of(planned, read)]
         nothing = neutral(planned, len(cut.grid))
         assert isinstance(nothing, Lifted)
         bits = cut.own if read.filter is None else (*cut.own, read.filter)
+        rows = rows_of_set if read.filter is None else self._rows(bits)
         for values, out in zip(found.parts, nothing.parts, strict=True):
-            self._fold(of_signed, bits, values, out)
+            fold_values(of_signed, rows, not bits, values, out)
         parts = tuple(type(out)(*map(cut.taken, out)) for out in nothing.parts)
         if nothing.valid is None or (found.valid is None and read.filter is None):
             return without_unused(Lifted(parts, None, found.dictionary))
-        self._fold(of_signed, bits, AddInt(valid_or_ones(found)), nothing.valid)
+        fold_values(of_signed, rows, not bits, AddInt(valid_or_ones(found)), nothing.valid)
         valid = cut.taken(nothing.valid.value)
         return without_unused(Lifted(parts, None if (valid > 0).all() else AddInt(valid), found.dictionary))
 
-    def _fold(self, of_signed: Codes, bits: Bits, values: Columns, out: Columns) -> None:
-        """Combines the cells whose signatures have all these bits into the cells that they are part of."""
+    def _rows(self, bits: Bits) -> Codes:
+        """The cells whose signatures have all these bits; none are listed if there are no bits, for all cells do."""
         rows = np.empty(len(self._grid) if bits else 0, np.int32)
-        if bits:
-            rows = rows[: _with_bits(self._signature_of, self._signatures.have(bits), rows)]
-        fold_values(of_signed, rows, not bits, values, out)
+        return rows[: _with_bits(self._signature_of, self._signatures.have(bits), rows)] if bits else rows
+
+    def _coarser(self, groups: tuple[int, ...], edges: EdgeSet) -> Grid:
+        """The cells by slice and group alone. Sets of the same slices share them, if one is made before the others."""
+        found = self._grids.get(edges)
+        if found is None:
+            slices = self._tuples.slices
+            grouping = self._tuples.grouping(groups)
+            found = self._grids[edges] = self._grid.coarser(slices, slices.slicing(edges), grouping)
+        return found
 
 
 def bits_of(fed: WovenSet) -> Bits:

@@ -17,7 +17,7 @@ from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_b
 from windloom.rounds.cells import Cells, merge_released, read_partials
 from windloom.rounds.feeds import feed_sets
 from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
-from windloom.rounds.weaving import read_tuples, weave
+from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
 from windloom.weave.tuples import Tuples
 
 Ints = NDArray[np.int64]
@@ -50,11 +50,13 @@ def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before 
     return Taken(feed_sets(plan, scan, read), {scan.number: behind}, scanned)
 
 
-def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
-    """Takes in the tuples of a woven scan, all with a tick."""
+def take_tuples(
+    plan: Plan, scan: WovenScan, table: pa.Table, before: Before = ON_TIME, threads: int | None = None
+) -> Taken:
+    """Takes in the tuples of a woven scan, all with a tick, by so many threads; None: as many as there are cores."""
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
-    cells = weave(plan, scan, tuples, before.frontier)
+    cells = weave(plan, scan, tuples, before.frontier, None if len(tuples) < FEW_TUPLES else threads)
     scanned = {scan.number: scanned_tuples(plan, scan, tuples)}
     return Taken(cells, {} if behind is None else {scan.number: behind}, scanned)
 

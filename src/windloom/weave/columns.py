@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, keys_of_bits
 from windloom.weave.moved import moved
 from windloom.weave.once import once
 
@@ -116,7 +116,7 @@ class Column:
     def keys(self) -> Ints:
         """64-bit keys in Spark's order of the values, with NaN above everything."""
         if pa.types.is_floating(self.type):
-            return float_keys(self.floats)
+            return keys_of_bits(self.floats.view(np.int64))
         return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
 
     @once
@@ -137,6 +137,11 @@ class Column:
             if by_offset is not None:
                 return by_offset
         return _encoded(self._grouped)
+
+    @property
+    def comes_coded(self) -> bool:
+        """Whether the column came with a dictionary."""
+        return bool(pa.types.is_dictionary(self._given.type))
 
     @once
     def ranked(self) -> Ranked:
@@ -219,6 +224,10 @@ class MovedColumn(Column):
     def equal_keys(self) -> Ints:
         return moved(self._from.equal_keys, self._places)
 
+    @property
+    def comes_coded(self) -> bool:
+        return self._from.comes_coded
+
     @once
     def coded(self) -> Coded:
         return Coded(moved(self._from.coded.codes, self._places), self._from.coded.dictionary)
@@ -257,8 +266,8 @@ def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]
 
 
 def _given_codes(column: pa.ChunkedArray, kind: pa.DataType) -> Coded | None:
-    """The codes that a column came with, if they are such as we make: strings, each once, and no NULL."""
-    if not len(column) or column.null_count or not pa.types.is_string(kind):
+    """The codes that a column came with, if they are such as we make: strings or integers, each once, and no NULL."""
+    if not len(column) or column.null_count or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
     dictionary = column.chunk(0).dictionary.cast(kind)
     if dictionary.null_count or len(dictionary.unique()) != len(dictionary):

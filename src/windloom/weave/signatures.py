@@ -24,6 +24,9 @@ SIGNATURE_BITS = 63
 MOST_SIGNATURES = 1 << 15
 TUPLES_PER_SIGNATURE = 64
 
+#: If so many pairs of a signature and its next word are possible, at most, they are numbered by a table of all pairs.
+MOST_PAIRS = 1 << 18
+
 _FIRST_TABLE = 1 << 10
 
 
@@ -50,20 +53,55 @@ class Signatures:
         return int(self.counts[self.have(bits)].sum())
 
 
-def number_signatures(words: Sequence[Ints], most: int) -> Signatures | None:
+@dataclass(frozen=True, slots=True)
+class CodedWord:
+    """A word of every tuple as a number, and the words by number."""
+
+    codes: Codes
+    words: Ints
+
+
+def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signatures | None:
     """Numbers the distinct signatures in order of appearance; None if they are more than `most`."""
-    tuples = len(words[0])
     codes, found, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
     for word in words:
         # The signatures so far, each together with the next word.
-        next_codes, before, own = np.empty(tuples, np.int32), np.zeros(most, np.int32), np.empty(most, np.int64)
+        given = word.codes if isinstance(word, CodedWord) else word
+        next_codes, before, own = np.empty(len(given), np.int32), np.zeros(most, np.int32), np.empty(most, np.int64)
+        pairs = max(1, len(counts)) * len(word.words) if isinstance(word, CodedWord) else 0
         counts = np.zeros(most, np.int64)
-        count = _number(codes, word, next_codes, before, own, counts)
+        if isinstance(word, CodedWord) and pairs <= MOST_PAIRS:
+            numbers = np.full(pairs, -1, np.int32)
+            count = _number_coded(codes, given, word.words, numbers, next_codes, before, own, counts)
+        else:
+            plain = word.words[word.codes] if isinstance(word, CodedWord) else word
+            count = _number(codes, plain, next_codes, before, own, counts)
         if count < 0:
             return None
         found = np.concatenate([found[:, before[:count]], own[None, :count]])
         codes, counts = next_codes, counts[:count]
     return Signatures(codes, found, counts)
+
+
+@compiled
+def _number_coded(codes, given, words, numbers, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
+    """The same as `_number` for words that have numbers; `numbers` has an entry of -1 for each pair."""
+    count = 0
+    for i in range(len(given)):
+        code = codes[i] if len(codes) else np.int32(0)
+        pair = np.uint32(code) * np.uint32(len(words)) + np.uint32(given[i])
+        number = numbers[pair]
+        if number < 0:
+            if count == len(own):
+                return -1
+            number = np.int32(count)
+            own[count] = words[given[i]]
+            before[count] = code
+            count += 1
+            numbers[pair] = number
+        next_codes[i] = number
+        counts[number] += 1
+    return count
 
 
 @compiled

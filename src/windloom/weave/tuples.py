@@ -23,6 +23,7 @@ from windloom.weave.signatures import (
     SIGNATURE_BITS,
     TUPLES_PER_SIGNATURE,
     Bits,
+    CodedWord,
     Signatures,
     number_signatures,
 )
@@ -158,7 +159,7 @@ class Tuples:
 
         def make() -> list[Signatures | None]:
             fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
-            return [number_signatures([self.word(number) for number in range(len(self._words))], fewer)]
+            return [number_signatures([_word(column) for column in self._words], fewer)]
 
         return self._once("signatures", make)[0]
 
@@ -250,6 +251,14 @@ class Tuples:
                 if found is None:
                     found = self._made[key] = make()
         return found  # type: ignore[return-value]
+
+
+def _word(column: Column) -> Ints | CodedWord:
+    """A word of the signature, as a number where it comes with one."""
+    if not column.comes_coded:
+        return column.integers
+    coded = column.coded
+    return CodedWord(coded.codes, np.array(coded.dictionary.to_numpy(), np.int64))
 
 
 @compiled

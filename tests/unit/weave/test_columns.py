@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windloom.kernels.families.float_keys import float_values
 from windloom.weave.columns import MOST_SPAN, SMALL_SPAN, Column, MovedColumn
 
 UTC = datetime.UTC
@@ -259,3 +260,20 @@ def test_a_column_in_another_order_is_the_column_of_moved_values(name: str, with
     if pa.types.is_integer(kind):
         assert found.span == (int(found.integers.min()), int(found.integers.max()))
         assert (found.integers[valid] == truth.integers[valid]).all()
+
+
+def test_keys_of_floats_are_in_spark_s_order() -> None:
+    """All values of the same sign are in the order of their bits; NaN, of any sign and payload, is above all."""
+    rng = np.random.default_rng(3)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1.7e308, -1.7e308])
+    payloads = np.array([0x7FF0000000000001, -1, 0x7FFFFFFFFFFFFFFF], np.int64).view(np.float64)
+    values = np.concatenate([special, payloads, rng.integers(-(2**63), 2**63, 5_000).view(np.float64)])
+    keys = Column(pa.chunked_array([pa.array(values)])).keys
+    is_nan = np.isnan(values)
+    assert len(set(keys[is_nan].tolist())) == 1
+    assert keys[is_nan][0] > keys[~is_nan].max()
+    numbers, own = values[~is_nan], keys[~is_nan]
+    order = np.lexsort([~np.signbit(numbers), numbers])  # -0.0 before 0.0
+    assert (np.diff(own[order]) >= 0).all()
+    assert ((np.diff(own[order]) == 0) == (np.diff(numbers[order].view(np.int64)) == 0)).all()
+    assert (float_values(own).view(np.int64) == numbers.view(np.int64)).all()

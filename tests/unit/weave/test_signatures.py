@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from support.weaving import tuples_of
-from windloom.weave.signatures import SIGNATURE_BITS, number_signatures
+from windloom.weave import signatures
+from windloom.weave.signatures import SIGNATURE_BITS, CodedWord, number_signatures
 from windloom.weave.tuples import Tuples
 
 
@@ -32,6 +33,49 @@ def test_distinct_signatures_are_numbered(words: int, distinct: int) -> None:
     order = np.lexsort(found.words[::-1])
     assert (expected == found.words[:, order].T).all()
     assert (found.counts[order] == counts).all()
+
+
+def coded_word(word: np.ndarray, seed: int) -> CodedWord:
+    """The word as numbers of values in any order, some of which no tuple has."""
+    rng = np.random.default_rng(seed)
+    values = rng.permutation(np.unique(np.concatenate([word, rng.integers(0, 2**SIGNATURE_BITS, 50)])))
+    order = np.argsort(values)
+    return CodedWord(order[np.searchsorted(values[order], word)].astype(np.int32), values)
+
+
+@pytest.mark.parametrize("most_pairs", [0, 100_000, 1 << 18])
+@pytest.mark.parametrize(("words", "coded"), [(1, (0,)), (2, (0, 1)), (3, (0, 2)), (3, (1,))])
+@pytest.mark.parametrize("distinct", [1, 60, 700])
+def test_words_that_come_with_numbers_are_numbered_like_others(
+    words: int, coded: tuple[int, ...], distinct: int, most_pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signatures, "MOST_PAIRS", most_pairs)
+    given = words_of(20_000, words, distinct)
+    found = number_signatures(
+        [coded_word(word, number) if number in coded else word for number, word in enumerate(given)], 20_000
+    )
+    assert found is not None
+    rows = list(zip(*(word.tolist() for word in given), strict=True))
+    numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}  # in order of appearance
+    assert found.codes.tolist() == [numbers[row] for row in rows]
+    assert list(zip(*found.words.tolist(), strict=True)) == list(numbers)
+    assert found.counts.tolist() == np.bincount([numbers[row] for row in rows]).tolist()
+    coded_words = [coded_word(word, 1) for word in given]
+    assert number_signatures(coded_words, len(numbers) - 1) is None
+    assert number_signatures(coded_words, len(numbers)) is not None
+
+
+def test_tuples_number_signatures_that_come_with_numbers_as_others() -> None:
+    word = [3, 1, 1, 7, 3]
+    plain, coded = pa.array(word), pa.array(word).dictionary_encode()
+    found = [tuples_of([0, 0, 1, 1, 5], own, words=1) for own in (plain, coded)]
+    by_value, by_number = (tuples.signatures(5) for tuples in found)
+    assert by_value is not None
+    assert by_number is not None
+    assert by_number.codes.tolist() == by_value.codes.tolist() == [0, 1, 1, 2, 0]
+    assert by_number.words.tolist() == by_value.words.tolist() == [[3, 1, 7]]
+    assert found[1].word(0).tolist() == word
+    assert found[1].chosen((1,)).rows.tolist() == [0, 3, 4]
 
 
 @pytest.mark.parametrize("words", [1, 3])

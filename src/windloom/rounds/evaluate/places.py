@@ -1,15 +1,17 @@
 """Many predicates at once: tuples are placed between the constants of all of them, and a table tells what holds there.
 
 Predicates that only compare a value with constants cannot tell two values apart that lie between the same
-constants. So each predicate is evaluated on one example of every place, and tuples are looked up. A value is
-placed by a binary search, however many predicates compare it.
+constants. So each predicate is evaluated on one example of every place, and tuples are looked up. A value is placed
+among the constants of its bucket, or by a binary search where constants are unevenly spaced, however many predicates
+compare it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import isnan, prod
+from functools import cached_property
+from math import isfinite, isnan, prod
 from typing import Any
 
 import numpy as np
@@ -30,12 +32,14 @@ MOST_ENTRIES = 1 << 14
 TUPLES_PER_ENTRY = 1
 #: Placing a value takes about as long as evaluating this many predicates.
 PREDICATES_PER_SUBJECT = 2
+#: Constants that need more buckets than this, for none to hold two of them, are searched.
+MOST_BUCKETS = 1 << 12
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 _LOGIC = ("and", "or", "not")
 
 
-@dataclass(slots=True)
+@dataclass
 class Subject:
     """What is compared with constants, and these in ascending order."""
 
@@ -73,7 +77,16 @@ class Subject:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
         numbers = numbers.astype(kind, copy=False)
         numbers.flags.writeable = False  # as Arrow's own memory is: kernels are compiled for one of the two
-        _place(numbers, valid, *_search_tree(np.array(self.constants, kind)), len(self.constants), codes)
+        found = self._buckets
+        if found is not None:
+            _place_in_bucket(numbers, valid, *found, len(self.constants), codes)
+        else:
+            _place(numbers, valid, *_search_tree(np.array(self.constants, kind)), len(self.constants), codes)
+
+    @cached_property
+    def _buckets(self) -> tuple[float, float, NDArray[Any], Codes] | None:
+        is_floating = pa.types.is_floating(arrow_type(self.node.kind))
+        return buckets(np.array(self.constants, np.float64 if is_floating else np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +104,43 @@ class Table:
     def pays(self, tuples: int) -> bool:
         return tuples >= TUPLES_PER_ENTRY * self.entries
 
-    def sign(self, rows: Rows, words: Sequence[Ints]) -> None:
-        """Adds the bits of every tuple."""
+    def entries_of(self, rows: Rows) -> Codes:
+        """The number of every tuple's entry."""
         codes = np.zeros(rows.table.num_rows, np.int32)
         for subject in self.subjects:
             subject.place(rows, codes)
+        return codes
+
+    def sign(self, rows: Rows, words: Sequence[Ints]) -> None:
+        """Adds the bits of every tuple."""
+        codes = self.entries_of(rows)
         for word, own in zip(words, self.words, strict=True):
             if own.any():
                 _look_up(codes, own, word)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctWords:
+    """A word of the signatures of a table: its distinct values, and the number of the value of each entry."""
+
+    values: pa.Array
+    number_of: Codes
+
+    @classmethod
+    def of(cls, word: Ints) -> DistinctWords:
+        values, number_of = np.unique(word, return_inverse=True)
+        return cls(pa.array(values), number_of.astype(np.int32))
+
+    def column(self, entries: Codes) -> pa.DictionaryArray:
+        """The word of every tuple, from its entry."""
+        return pa.DictionaryArray.from_arrays(pa.array(take_codes(entries, self.number_of)), self.values)
+
+
+def take_codes(entries: Codes, table: NDArray[Any]) -> NDArray[Any]:
+    """What a table has for the entry of every tuple."""
+    found = np.empty(len(entries), table.dtype)
+    _take(entries, table, found)
+    return found
 
 
 @dataclass(slots=True)
@@ -197,6 +239,30 @@ def _next(value: Any, kind: pa.DataType, *, up: bool) -> Any:
     return min(value + 1, limits.max) if up else max(value - 1, limits.min)
 
 
+def buckets(constants: NDArray[Any]) -> tuple[float, float, NDArray[Any], Codes] | None:
+    """Buckets of equal width that hold at most one constant each; None if they would have to be too many.
+
+    A value is in bucket `(value - low) · scale`, cut off at both ends. Rounding keeps the order of values, so constants
+    of other buckets are on the same side of all values of a bucket. Returned are `low`, `scale` and, for each bucket,
+    the constant that is in it or follows it (or else the last one) and the place just below that constant.
+    """
+    if not len(constants):
+        return None
+    low = float(constants[0])
+    width = float(constants[-1]) - low
+    count = 1
+    while count <= MOST_BUCKETS:
+        scale = (count - 1) / width if width else 0.0
+        if not isfinite(low) or not isfinite(width) or not isfinite(scale):
+            return None
+        own = np.minimum((constants.astype(np.float64) - low) * scale, count - 1).astype(np.int64)
+        if (own[1:] > own[:-1]).all():
+            near = np.minimum(np.searchsorted(own, np.arange(count)), len(constants) - 1)
+            return low, scale, constants[near], (2 * near).astype(np.int32)
+        count *= 2
+    return None
+
+
 def _search_tree(constants: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """A complete search tree of the constants, its root at 1 and the children of k at 2k and 2k + 1; and its leaves.
 
@@ -231,6 +297,31 @@ def _place(numbers, valid, tree, leaves, count, codes):  # type: ignore[no-untyp
         if len(valid) and not valid[i]:
             place = 2 * count + 2
         codes[i] = codes[i] * (2 * count + 3) + place
+
+
+@compiled
+def _place_in_bucket(numbers, valid, low, scale, near, below, count, codes):  # type: ignore[no-untyped-def]
+    """The same, from the bucket of each value."""
+    last = np.float64(len(near) - 1)
+    places = np.int32(2 * count + 3)
+    for i in range(len(numbers)):
+        number = numbers[i]
+        bucket = (np.float64(number) - low) * scale
+        bucket = bucket if bucket > 0.0 else 0.0  # NaN as well
+        bucket = np.uint32(np.int32(bucket if bucket < last else last))
+        constant = near[bucket]
+        place = below[bucket] + np.int32(2) * np.int32(constant < number) + np.int32(constant == number)
+        if number != number:
+            place = np.int32(2 * count + 1)
+        if len(valid) and not valid[i]:
+            place = np.int32(2 * count + 2)
+        codes[i] = codes[i] * places + place
+
+
+@compiled
+def _take(entries, table, out):  # type: ignore[no-untyped-def]
+    for i in range(len(entries)):
+        out[i] = table[np.uint32(entries[i])]
 
 
 @compiled

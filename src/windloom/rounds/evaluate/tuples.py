@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from windloom.plan.expressions.node import Node, read_by
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
-from windloom.rounds.evaluate.places import Table, clusters, examples, over_examples
+from windloom.rounds.evaluate.places import DistinctWords, Table, clusters, examples, over_examples, take_codes
 from windloom.rounds.evaluate.values import DeclinedError
 from windloom.weave.signatures import SIGNATURE_BITS
 
@@ -37,16 +38,43 @@ def _projected(local: LocalProjection, signature: Signature, table: pa.Table, ti
         kept = pa.array(_holds(local.where, Rows(table)) | _untimed(tick))
         table, tick = table.filter(kept), tick.filter(kept)
     rows = Rows(table)
-    words = _words(local.predicates, signature.words, rows)
-    arrays = [tick, *map(pa.array, words), *(_column(column, rows) for column in local.columns)]
+    words, has_bit = _signature(local.predicates, signature, rows)
+    arrays = [tick, *words, *(_column(column, rows) for column in local.columns)]
     names = ["tick", *(f"s{i}" for i in range(len(words))), *(f"x{i}" for i in range(len(local.columns)))]
     found = pa.Table.from_arrays(arrays, names)
-    if not signature.only_signed:
+    if has_bit is None:
         return found
-    wanted = _untimed(tick)
+    wanted = has_bit | _untimed(tick) if tick.null_count else has_bit
+    return found if wanted.all() else found.filter(pa.array(wanted))
+
+
+def _signature(predicates: tuple[Node, ...], signature: Signature, rows: Rows) -> tuple[list[pa.Array], Mask | None]:
+    """The words of the signature of every tuple; and, if others are left out, which tuples have a bit of a set.
+
+    If one table has all predicates, the words are numbers of its distinct words, in all parts of a stream.
+    """
+    coded = _coded(predicates, signature.words)
+    if coded is None or not coded[0].pays(rows.table.num_rows):
+        words = _words(predicates, signature.words, rows)
+        arrays = [pa.array(word) for word in words]
+        wanted = _wanted(signature, words)
+        return arrays if coded is None else [array.dictionary_encode() for array in arrays], wanted
+    table, own = coded
+    entries = table.entries_of(rows)
+    wanted = _wanted(signature, list(table.words))
+    if wanted is not None:
+        wanted = None if wanted.all() else take_codes(entries, wanted)
+    return [word.column(entries) for word in own], wanted
+
+
+def _wanted(signature: Signature, words: Sequence[NDArray[np.int64]]) -> Mask | None:
+    """Which signatures have a bit of a set; None if tuples are not left out."""
+    if not signature.only_signed:
+        return None
+    wanted = np.zeros(len(words[0]), np.bool_)
     for word, bits in zip(words, signature.wanting_bits, strict=True):
         wanted |= (word & bits) != 0
-    return found if wanted.all() else found.filter(pa.array(wanted))
+    return wanted
 
 
 def _words(predicates: tuple[Node, ...], count: int, rows: Rows) -> list[NDArray[np.int64]]:
@@ -74,6 +102,15 @@ def _tables(predicates: tuple[Node, ...], count: int) -> tuple[Table, ...]:
             words[bit // SIGNATURE_BITS] |= holds * np.int64(1 << bit % SIGNATURE_BITS)
         found.append(Table(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
     return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[DistinctWords, ...]] | None:
+    """The table that has all predicates, and its distinct words; None if there is no such table."""
+    tables = _tables(predicates, count)
+    if len(tables) != 1 or len(tables[0].bits) != len(predicates):
+        return None
+    return tables[0], tuple(map(DistinctWords.of, tables[0].words))
 
 
 def _holds(node: Node, rows: Rows) -> Mask:

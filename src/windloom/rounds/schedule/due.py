@@ -99,12 +99,11 @@ def reported_windows(units: Sequence[Unit], before: State, after: State) -> Iter
 def _due(planned: PlannedQuery | PlannedJoin, state: State, moved: State) -> Due | None:
     query, window = planned.query, planned.query.window
     closed = moved.closed_over(query.inputs)
-    after = life_of(window).own_after(planned, state, state.answered_by(query))
     # No window ends before the first tuple of its streams.
     first = [moved.first[stream] for stream in query.inputs if stream in moved.first]
     if not first or closed in (TICK_MIN, TICK_MAX):
         return None
-    after = max(after, min(first))
+    after = max(life_of(window).own_after(planned, state, state.answered_by(query)), min(first))
     residue = window.offset_ticks + window.range_ticks
     first_end = after + window.slide_ticks - (after - residue) % window.slide_ticks
     windows = (closed - first_end) // window.slide_ticks + 1

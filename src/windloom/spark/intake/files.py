@@ -51,14 +51,13 @@ def file_tuples(
     """The projected tuples of all files, in portions of so many bytes; raises DeclinedError where Spark must read."""
     local = scan.local
     assert local is not None
-    width = 8 * (1 + scan.signature.words + len(local.columns))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
             units = [unit for found in pool.map(lambda path: _units(path, local, stream), paths) for unit in found]
             if not units:
                 raise DeclinedError("files without tuples")
             waiting: list[Future[pa.Table]] = []
-            for own in [*_portions(units, max(1, portion // width)), []]:
+            for own in [*_portions(units, max(1, portion // _width(scan, local))), []]:
                 tables = [read.result() for read in waiting]
                 # The next portion is read while this one is woven.
                 waiting = [pool.submit(_read, unit, scan, local, stream) for unit in own]
@@ -71,10 +70,33 @@ def file_tuples(
             pool.shutdown(cancel_futures=True)
 
 
-def _portions(units: Sequence[Unit], most: int) -> Iterator[list[Unit]]:
-    """Consecutive units of at most so many rows together, unless one has more; about as many in every portion."""
+def file_portions(
+    scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, threads: int
+) -> list[list[Unit]]:
+    """The files in portions of at most so many bytes, to be read and woven by so many threads at the same time.
+
+    Every thread gets about as many tuples as the others, if the files can be divided so.
+    """
+    local = scan.local
+    assert local is not None
+    units = units_of(local, stream, paths)
+    if not units:
+        raise DeclinedError("files without tuples")
+    return list(_portions(units, max(1, portion // _width(scan, local)), threads))
+
+
+def _width(scan: WovenScan, local: LocalProjection) -> int:
+    """The bytes of a projected tuple."""
+    return 8 * (1 + scan.signature.words + len(local.columns))
+
+
+def _portions(units: Sequence[Unit], most: int, together: int = 1) -> Iterator[list[Unit]]:
+    """Consecutive units of at most so many rows together, unless one has more; about as many in every portion.
+
+    The number of portions is a multiple of `together` if units are small enough.
+    """
     rows = sum(unit.rows for unit in units)
-    even = rows / max(1, -(-rows // most))
+    even = rows / max(1, -(-rows // (most * together)) * together)
     own: list[Unit] = []
     held = 0
     for unit in units:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
-from windloom.spark.intake.files import file_tuples
+from windloom.spark.intake.files import Unit, file_portions, file_tuples, whole_tuples
 from windloom.spark.intake.kept_files import RoundFiles, TupleKeeper, kept_beside
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
@@ -34,7 +33,7 @@ LARGE_PORTION_BYTES = 80 << 20
 #: The size of portions of which several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
 #: And where many sets are rolled up from signatures: each portion has cells of all of them.
-SIGNED_PORTION_BYTES = 64 << 20
+SIGNED_PORTION_BYTES = 32 << 20
 
 
 class TooLargeError(Exception):
@@ -108,7 +107,7 @@ def take_in(
             with kept_beside(plan, scan, frames, keeper, kept_files) as (left, taker):
                 made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
         parts += made
-        size += sum(map(_size, made))
+        size += 0 if limit is None else sum(map(_size, made))
         del made  # cells are given back while they are merged
         if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
@@ -141,9 +140,10 @@ def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None
     made = []
     for part in parts:
         made.append(part)
-        size += _size(part)
-        if limit is not None and size > limit:
-            raise TooLargeError(stream.name, size, limit)
+        if limit is not None:
+            size += _size(part)
+            if size > limit:
+                raise TooLargeError(stream.name, size, limit)
     return made
 
 
@@ -175,10 +175,12 @@ def _from_files(
         portion, at_once = SIGNED_PORTION_BYTES, True
     elif len(scan.feeds) < (os.cpu_count() or 1):
         portion, at_once = SMALL_PORTION_BYTES, True
-    tables = file_tuples(scan, stream, paths, portion)
-    weave_all = _woven_at_once if at_once else _woven
+    if at_once:
+        parts = _woven_at_once(plan, scan, stream, paths, portion, before, found)
+    else:
+        parts = _woven(plan, scan, file_tuples(scan, stream, paths, portion), before, found)
     try:
-        return _within(stream, weave_all(plan, scan, tables, before, found), size, limit)
+        return _within(stream, parts, size, limit)
     except DeclinedError:
         found.ticks, found.portions, found.table = Ticks(), 0, None
         return None
@@ -274,17 +276,21 @@ def _woven(
 
 
 def _woven_at_once(
-    plan: Plan, scan: WovenScan, tables: Iterable[pa.Table], before: Before, found: _Found
+    plan: Plan, scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, before: Before, found: _Found
 ) -> Iterator[Taken]:
-    """The same, several portions at a time."""
+    """The same of files, several portions at a time: each is read and woven by one thread, which waits for no other."""
     threads = os.cpu_count() or 1
-    waiting: deque[Future[Taken]] = deque()
+    portions = file_portions(scan, stream, paths, portion, threads)
+    helpers = -(-threads // len(portions))
+
+    def take(units: Sequence[Unit]) -> tuple[Taken, Ticks]:
+        table, ticks = timed_tuples(whole_tuples(scan, stream, units))
+        return take_tuples(plan, scan, table, before, helpers), ticks
+
     with ThreadPoolExecutor(threads) as pool:
-        for table in tables:
-            table, ticks = timed_tuples(table)
-            found.ticks += ticks
-            waiting.append(pool.submit(take_tuples, plan, scan, table, before))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        try:
+            for taken, ticks in pool.map(take, portions):
+                found.ticks += ticks
+                yield taken
+        finally:
+            pool.shutdown(cancel_futures=True)
