@@ -9,7 +9,7 @@ from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.adapt.work import AtOnce, Beside
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
@@ -55,3 +55,21 @@ def test_a_chart_is_there_with_its_region_after_one_round_and_again_after_a_leap
     assert followed.chart is not None
     assert followed.chart is not first, "figures that are no dimension have leapt"
     assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
+
+
+def test_a_long_round_waits_until_the_plan_for_what_it_has_shown_is_known() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(), Objective(), Beside(at_once=60.0))
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+
+    def done(tuples: int, groups: int) -> None:
+        seen = a_round(basin, tuples, groups)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 500.0, "step": 1.0, "answers": 1.0}, 1000)
+        (followed,) = adapter.followed
+        assert followed.chart is not None
+        assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
+
+    done(10_000, 100)
+    done(1_000_000, 800_000)  # the next round need not run with the plan for the one before
+    adapter.close()

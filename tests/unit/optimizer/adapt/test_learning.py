@@ -222,6 +222,41 @@ def test_a_task_that_is_being_done_is_not_done_again() -> None:
     wait_until(lambda: done == ["drawn", "last", "drawn"])
 
 
+def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
+    worker, done, gate = Beside(), list[str](), threading.Event()
+
+    def work() -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.02:
+            pass
+        worker.pause()
+        done.append("filled")
+
+    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.wait(("fill", "s", (0,)), 30.0)
+    assert done == ["filled"]
+    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait(("draw", "s"), 0.05)
+    assert 0.04 < time.perf_counter() - begun < 10
+    gate.set()
+    worker.wait(("draw", "s"), 30.0)
+    worker.submit(("fill", "s", (1,)), work, Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait(("fill", "s", (1,)), 0.01)
+    assert time.perf_counter() - begun < 0.009, "the last one of its kind took longer"
+    wait_until(lambda: done == ["filled", "filled"])
+    worker.wait(("fill", "s", (2,)), 30.0)  # nobody has asked for it
+
+
+def test_nothing_is_waited_for_that_is_not_going_to_be_done() -> None:
+    worker = Beside(at_once=0.0)
+    worker.submit("fill", lambda: pytest.fail("its budget is used up"), Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait("fill", 30.0)
+    assert time.perf_counter() - begun < 10
+
+
 def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds() -> None:
     worker, order, learned = Beside(at_once=1e-9), list[str](), threading.Event()
 
