@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import log
+from time import perf_counter
 
 from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
@@ -36,8 +37,9 @@ from windloom.plan.physical import Plan
 COLD_ROUNDS = 2
 #: Rounds whose way through a chart is remembered.
 PATH = 100
-#: After a round, what the next one needs is waited for by this share of what the round took.
-PATIENCE = 0.02
+#: Between two rounds, what the next one needs is waited for: by this share of what rounds took, saved up to so many
+#: seconds.
+PATIENCE, MOST_PATIENCE = 0.01, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Adapter:
         self._version, self._choices = -1, Choices()
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
-        self._patience = 0.0  # seconds
+        self._patience = 0.0  # seconds that may be waited for a plan
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._changed = False  # another plan has become best after the present round
@@ -147,7 +149,7 @@ class Adapter:
         if is_whole:
             self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
-        self._patience = PATIENCE * sum(seconds.values())
+        self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1
         wanted, moved, self._changed = Choices(), False, False
@@ -213,7 +215,9 @@ class Adapter:
         A round with a plan for something else may take several times as long as the one that is looked for.
         """
         self._worker.submit(key, task, Urgency.NEEDED)
+        begun = perf_counter()
         self._worker.wait(key, self._patience)
+        self._patience = max(0.0, self._patience - (perf_counter() - begun))
 
     def _look_ahead(self, followed: Followed, chart: Chart, before: Sequence[float] | None, now: list[float]) -> None:
         """Has the regions filled that the stream may come to next."""

@@ -57,6 +57,12 @@ def test_short_rounds_teach_a_constant_and_long_ones_a_factor() -> None:
     assert both.lines["intake"].factor == pytest.approx(2.0, rel=0.1)
 
 
+def test_rounds_of_tuples_that_take_twice_as_long_as_predicted_teach_a_factor_and_not_mostly_a_constant() -> None:
+    found = Correction([a_round(0.4, 0.8)] * 4)
+    assert found(RoundCost(0.4), WOVEN).intake == pytest.approx(0.8, rel=0.05)
+    assert found(RoundCost(0.0), WOVEN).intake < 0.12, "a round of few tuples takes little"
+
+
 def test_a_way_to_take_tuples_in_that_was_tried_has_a_line_of_its_own() -> None:
     found = Correction([a_round(1.0, 3.0, "native")] * 4 + [a_round(1.0, 1.0, "woven")] * 4)
     cost = RoundCost(1.0)
