@@ -323,7 +323,10 @@ class Adapter:
     def _rebase(self, followed: Followed, chart: Chart, estimates: Estimates) -> None:
         region = followed.region
         if followed.chart is chart and region and chart.has_drifted(region, estimates, self._worker.pause):
-            followed.chart = chart.rebased(estimates)
+            rebased = chart.rebased(estimates)
+            self._fill(rebased, region, followed.basin.own(self._choices))
+            if followed.chart is chart:  # a round may have leapt meanwhile
+                followed.chart = rebased
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         """How a round compares with what the model says of it, now that it is known what came.

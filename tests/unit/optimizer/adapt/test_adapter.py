@@ -62,7 +62,8 @@ def test_a_chart_is_there_with_its_region_after_one_round_and_again_after_a_leap
     assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
 
 
-def test_a_long_round_waits_until_the_plan_for_what_it_has_shown_is_known() -> None:
+def test_a_long_round_waits_until_the_plan_for_what_it_has_shown_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.MOST_PATIENCE", 60.0)
     basin, memory = a_basin(), Memory()
     adapter = Adapter(memory, Estimates(), ChartOptions(), Objective(), Beside(at_once=60.0))
     adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
@@ -70,7 +71,7 @@ def test_a_long_round_waits_until_the_plan_for_what_it_has_shown_is_known() -> N
     def done(tuples: int, groups: int) -> None:
         seen = a_round(basin, tuples, groups)
         memory.add(seen)
-        adapter.done(seen, {"partials": 100.0, "step": 1.0, "answers": 1.0}, 1000)
+        adapter.done(seen, {"partials": 6000.0, "step": 1.0, "answers": 1.0}, 1000)
         (followed,) = adapter.followed
         assert followed.chart is not None
         assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
