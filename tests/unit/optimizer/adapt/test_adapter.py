@@ -120,3 +120,16 @@ def test_what_answers_take_after_a_switch_is_no_price_of_compiling() -> None:
     adapter.begin(1, basin.plan(Estimates(), other), lambda: [basin])
     done(0.1, 60.0)
     assert adapter.prices.recompiling < before
+
+
+def test_a_chart_that_has_drifted_is_filled_where_the_stream_is_before_rounds_see_it() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(dimensions=1), Objective(), AtOnce())
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+    for groups in (50_000, 50_000, 150_000, 150_000, 150_000, 150_000):  # groups are no dimension, and leap by little
+        seen = a_round(basin, 500_000, groups)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 0.1, "step": 0.01, "answers": 0.01}, 1000)
+        (followed,) = adapter.followed
+        assert followed.chart is not None
+        assert followed.region in followed.chart.regions
