@@ -19,9 +19,11 @@ from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW
 from windloom import Loom
+from windloom.engine.sinks.memory import MemorySink
 from windloom.engine.streaming import Handle
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.views import described
+from windloom.plan.estimates import Estimates
 
 #: Seconds of event time of a round.
 SECONDS = 10
@@ -72,26 +74,55 @@ def stored_phases() -> Iterator[Path]:
         yield Path(name)
 
 
-def _followed(spark: SparkSession, folder: Path) -> DataFrame:
-    schema = spark.read.parquet(str(folder)).schema
+def _followed(spark: SparkSession, folder: Path, among: Path) -> DataFrame:
+    """The files of a folder, a file per round; `among` holds files of the same columns."""
+    schema = spark.read.parquet(str(among)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[list[float], Handle, str]:
-    """Seconds of all rounds by phase; with `known`, the plan is made for that phase and stays. And what its plan is."""
-    loom = _asked(spark, _followed(spark, folder))
-    if known is not None:
-        first = sum(phase.rounds for phase in PHASES[:known])
-        # Of two rounds: within one slice no time passes by which a rate could be told.
-        rounds = [str(folder / f"p{number:03d}.parquet") for number in (first, first + 1)]
-        shown = _asked(spark, spark.read.parquet(*rounds))
-        shown.run(placement="driver")  # a run learns what the phase is like
-        loom._learned.estimates = shown._learned.estimates
+def learned_of(spark: SparkSession, folder: Path, phase: int) -> Estimates:
+    """What a batch run over the first rounds of a phase learns of it."""
+    first = sum(each.rounds for each in PHASES[:phase])
+    # Of two rounds: within one slice no time passes by which a rate could be told.
+    rounds = [str(folder / f"p{number:03d}.parquet") for number in (first, first + 1)]
+    shown = _asked(spark, spark.read.parquet(*rounds))
+    shown.run(placement="driver")
+    return shown._learned.estimates
+
+
+def plan_for(spark: SparkSession, folder: Path, learned: Estimates) -> str:
+    """With which plan a stream starts that knows this; nothing comes."""
+    with tempfile.TemporaryDirectory() as empty:
+        return run_stream(spark, Path(empty), folder, learned)[2]
+
+
+def run_phases(spark: SparkSession, folder: Path, learned: Estimates | None) -> tuple[list[float], int]:
+    """Seconds of all rounds by phase, and how often plans were switched; what is `learned` makes a plan that stays."""
+    seconds, switches, _ = run_stream(spark, folder, folder, learned)
+    return _by_phase(seconds), switches
+
+
+def run_stream(
+    spark: SparkSession, folder: Path, among: Path, learned: Estimates | None
+) -> tuple[list[float], int, str]:
+    """Seconds of all rounds, how often plans were switched, and the last plan."""
+    loom = _asked(spark, _followed(spark, folder, among))
+    if learned is not None:
+        loom._learned.estimates = learned
     with tempfile.TemporaryDirectory() as checkpoint:
-        handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=known is None)
+        handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=learned is None)
         handle.await_termination()
-        plan = described(choices_of(handle.plan))
-    return _by_phase([progress.total_seconds for progress in handle.recent_progress]), handle, plan
+    rounds = handle.recent_progress
+    _drop_rows(handle)
+    switches = rounds[-1].switches if rounds else 0
+    return [progress.total_seconds for progress in rounds], switches, described(choices_of(handle.plan))
+
+
+def _drop_rows(handle: Handle) -> None:
+    """Spark's callback keeps a handle for as long as the session, and the handle a gigabyte of rows in memory."""
+    for sink in handle._loop._sinks.values():
+        assert isinstance(sink, MemorySink)
+        sink._rounds.clear()
 
 
 def _by_phase(rounds: Sequence[float]) -> list[float]:
@@ -123,22 +154,24 @@ class Measured:
 
 
 def measured(repeats: int, phases: Sequence[int]) -> Measured:
-    """All in turn, several times; the median of each counts, without the first time, which compiles."""
+    """All in turn, several times; the median of each counts, without the first time, which compiles.
+
+    Of phases that have the same plan, the first one stands for all.
+    """
     spark = session()
     adapting: list[list[float]] = []
     fixed: dict[int, list[list[float]]] = {}
-    plans: dict[int, str] = {}
     with stored_phases() as folder:
-        for number in range(max(2, repeats // 2)):
-            seconds, handle, _ = run_phases(spark, folder, None)
+        learned = {phase: learned_of(spark, folder, phase) for phase in phases}
+        plans = {phase: plan_for(spark, folder, learned[phase]) for phase in phases}
+        distinct = {plan: phase for phase, plan in reversed(plans.items())}
+        for _ in range(max(2, repeats // 2)):
+            seconds, switches = run_phases(spark, folder, None)
             adapting.append(seconds)
-            for phase in phases:
-                if number and plans[phase] in [plans[other] for other in phases if other < phase]:
-                    continue  # the same plan as for an earlier phase
-                seconds, _, plans[phase] = run_phases(spark, folder, phase)
-                fixed.setdefault(phase, []).append(seconds)
-    medians = {phase: _median(times[1:]) for phase, times in fixed.items() if len(times) > 1}
-    return Measured(_median(adapting[1:]), handle.recent_progress[-1].switches, medians, plans)
+            for phase in sorted(distinct.values()):
+                fixed.setdefault(phase, []).append(run_phases(spark, folder, learned[phase])[0])
+    medians = {phase: _median(times[1:]) for phase, times in fixed.items()}
+    return Measured(_median(adapting[1:]), switches, medians, plans)
 
 
 def _median(runs: Sequence[Sequence[float]]) -> Sequence[float]:

@@ -8,10 +8,11 @@ region that the stream is in, the worker is asked for it, and the plan in force 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import log
+from time import perf_counter
 
 from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
@@ -36,6 +37,9 @@ from windloom.plan.physical import Plan
 COLD_ROUNDS = 2
 #: Rounds whose way through a chart is remembered.
 PATH = 100
+#: Between two rounds, what the next one needs is waited for: by this share of what rounds took, saved up to so many
+#: seconds.
+PATIENCE, MOST_PATIENCE = 0.01, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class Adapter:
         self._version, self._choices = -1, Choices()
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
+        self._patience = 0.0  # seconds that may be waited for a plan
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._changed = False  # another plan has become best after the present round
@@ -144,6 +149,7 @@ class Adapter:
         if is_whole:
             self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
+        self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1
         wanted, moved, self._changed = Choices(), False, False
@@ -179,21 +185,39 @@ class Adapter:
 
     def _look_up(self, followed: Followed) -> tuple[Choices, bool]:
         """The choices for a basin, and whether it has moved."""
-        present, chart = followed.basin.own(self._choices), followed.chart
+        present = followed.basin.own(self._choices)
+        chart = self._chart(followed)
         if chart is None:
-            self._worker.submit(("draw", followed.basin.name), partial(self._draw, followed), Urgency.NEEDED)
             return present, False
         values = self.values(followed, chart)
         region = chart.region(values)
         moved = followed.region is not None and region != followed.region
         before, followed.region, followed.values = followed.values, region, values
         if not self._has(chart, region, present):
-            task = partial(self._fill, chart, region, present)
-            self._worker.submit(("fill", followed.basin.name, region), task, Urgency.NEEDED)
+            self._need(("fill", followed.basin.name, region), partial(self._fill, chart, region, present))
             if not self._has(chart, region, present):
                 return present, moved
         self._look_ahead(followed, chart, before, values)
         return self._preferred(followed, chart, values, present), moved
+
+    def _chart(self, followed: Followed) -> Chart | None:
+        """The chart of a basin, if there is one that holds: while all that is no dimension of it stays as it was."""
+        if followed.chart is not None and followed.chart.is_stale(partial(self._expected, basin=followed.basin)):
+            # Nowhere: to be somewhere again is a move.
+            followed.chart, followed.region, followed.values = None, (), None
+        if followed.chart is None:
+            self._need(("draw", followed.basin.name), partial(self._draw, followed))
+        return followed.chart
+
+    def _need(self, key: Hashable, task: Callable[[], None]) -> None:
+        """Has a task done before the next round, if it does not take long, or else beside it.
+
+        A round with a plan for something else may take several times as long as the one that is looked for.
+        """
+        self._worker.submit(key, task, Urgency.NEEDED)
+        begun = perf_counter()
+        self._worker.wait(key, self._patience)
+        self._patience = max(0.0, self._patience - (perf_counter() - begun))
 
     def _look_ahead(self, followed: Followed, chart: Chart, before: Sequence[float] | None, now: list[float]) -> None:
         """Has the regions filled that the stream may come to next."""
@@ -292,21 +316,17 @@ class Adapter:
         self.forecast = Forecast(plan, self._cost(plan, estimates), point, exponents, rounds)
 
     def _renew(self, followed: Followed, estimates: Estimates) -> None:
-        """A chart holds while all that is no dimension of it stays as it was."""
-        if followed.chart is None:
-            return
-        if followed.chart.is_stale(estimates):
-            # Nowhere: to be somewhere again is a move.
-            followed.chart, followed.region, followed.values = None, (), None
-            self._worker.submit(("draw", followed.basin.name), partial(self._draw, followed), Urgency.NEEDED)
-        else:
+        if followed.chart is not None:
             task = partial(self._rebase, followed, followed.chart, estimates)
             self._worker.submit(("drift", followed.basin.name), task, Urgency.AFTERWARDS)
 
     def _rebase(self, followed: Followed, chart: Chart, estimates: Estimates) -> None:
         region = followed.region
         if followed.chart is chart and region and chart.has_drifted(region, estimates, self._worker.pause):
-            followed.chart = chart.rebased(estimates)
+            rebased = chart.rebased(estimates)
+            self._fill(rebased, region, followed.basin.own(self._choices))
+            if followed.chart is chart:  # a round may have leapt meanwhile
+                followed.chart = rebased
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         """How a round compares with what the model says of it, now that it is known what came.
@@ -332,12 +352,12 @@ class Adapter:
         again: bool,
     ) -> None:
         predicted = self._model_of(plan, seen)
-        if compiles:
-            excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
+        measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
+        if compiles:  # only tuples are taken in by other code: what answers take is no price
+            excess = measured.stage("intake") - self.correction(predicted, choices).intake
             self.prices = self.prices.after(excess, recompiles=True, again=again)
             if not again:
                 return
-        measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         self.correction, self.measured = self.correction.after(measured), measured
 
     def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:

@@ -14,8 +14,9 @@ last part have regions of their own, so a chart is never too small; `parts` says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from math import exp, floor, log
 
@@ -30,7 +31,7 @@ from windloom.optimizer.adapt.candidates import (
     no_pause,
     ranked,
 )
-from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, with_figures
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.known import LEAST, with_statistics
@@ -255,13 +256,15 @@ class Chart:
                     return True
         return False
 
-    def is_stale(self, estimates: Estimates) -> bool:
-        """Does a figure that is no dimension differ from what the chart was drawn with?"""
-        others = [figure for figure in figures_of(self.basin) if figure not in self.figures]
-        pairs = (
-            (value_of(figure, self.basin, estimates), value_of(figure, self.basin, self.base)) for figure in others
-        )
-        return any(abs(log(now / before)) > log(STALE) for now, before in pairs)
+    @cached_property
+    def held(self) -> Mapping[Figure, float]:
+        """The figures that are no dimensions, as they were when the chart was drawn."""
+        return values_of((each for each in figures_of(self.basin) if each not in self.figures), self.basin, self.base)
+
+    def is_stale(self, now: Callable[[Figure], float | None]) -> bool:
+        """Does a figure that is no dimension, and that is known, differ from what the chart was drawn with?"""
+        pairs = ((now(figure), before) for figure, before in self.held.items())
+        return any(value is not None and abs(log(value / before)) > log(STALE) for value, before in pairs)
 
     def rebased(self, estimates: Estimates) -> Chart:
         """The same dimensions, with no region filled yet: all other figures are as they are estimated now."""

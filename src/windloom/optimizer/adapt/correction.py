@@ -35,7 +35,7 @@ _WAITING = "waiting"
 #: How fast older rounds count less. What rounds take is noisier than what they bring, so more of them are averaged.
 DECAY = 0.25
 #: How strange constants (in seconds) and factors are: the fit leaves 0 and 1 by as little as rounds allow.
-_CONSTANT, _FACTOR = 0.2, 0.5
+_CONSTANT, _FACTOR = 0.2, 1.0
 #: How much that counts against one round.
 _PRIOR = 0.01
 #: How much what is known of other ways counts against one round that went a way itself.

@@ -1,6 +1,7 @@
 """Where charts are filled: in a thread beside the rounds, or at once.
 
-A thread that plans competes with the Python code of rounds. So it pauses between steps, for longer than it works.
+A thread that plans competes with the Python code of rounds. So it pauses between steps, for longer than it works. A
+round may wait for a task, by a small share of what it took itself; meanwhile there are no pauses.
 
 What rounds took is learned at once, which takes next to nothing. A task that is needed comes before one that reports
 afterwards, and that before one that is done ahead of time. What is needed may take seconds when a stream begins. Beyond
@@ -48,6 +49,10 @@ class Worker(Protocol):
         """Rounds have taken so much more time."""
         ...
 
+    def wait(self, key: Hashable, seconds: float) -> None:
+        """Let a task be done that was submitted, if that takes no longer than this."""
+        ...
+
     def pause(self) -> None:
         """Called by a task between two steps of its work."""
         ...
@@ -65,6 +70,8 @@ class AtOnce:
 
     def passed(self, seconds: float) -> None: ...
 
+    def wait(self, key: Hashable, seconds: float) -> None: ...
+
     def pause(self) -> None: ...
 
     def close(self) -> None: ...
@@ -76,6 +83,9 @@ class Beside:
     def __init__(self, at_once: float = AT_ONCE) -> None:
         """`at_once` are the seconds that needed tasks may take before rounds have taken any time."""
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # tasks are done, or no more of them are
+        self._hurried = threading.Event()  # while a round waits
+        self._took: dict[Hashable, float] = {}  # seconds of the processor that the last task of each kind took
         self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {urgency: OrderedDict() for urgency in Urgency}
         # Seconds that needed tasks, and optional ones, may still take.
         self._at_once, self._needed, self._optional = at_once, at_once, 0.0
@@ -100,6 +110,15 @@ class Beside:
             self._optional = min(self._optional + OPTIONAL_SHARE * seconds, SAVED)
             self._wake()
 
+    def wait(self, key: Hashable, seconds: float) -> None:
+        """Of a kind of task that took longer the last time, nothing is waited for."""
+        with self._changed:
+            if self._took.get(_kind(key), 0.0) > seconds:
+                return
+            self._hurried.set()
+            self._changed.wait_for(lambda: not self._is_running or not self._is_left(key), seconds)
+            self._hurried.clear()
+
     def close(self) -> None:
         """Nothing more is begun."""
         with self._lock:
@@ -109,8 +128,11 @@ class Beside:
 
     def pause(self) -> None:
         took = time.thread_time() - self._began
-        time.sleep(min(LONGEST_PAUSE, PAUSE * took))
+        self._hurried.wait(min(LONGEST_PAUSE, PAUSE * took))
         self._began = time.thread_time()
+
+    def _is_left(self, key: Hashable) -> bool:
+        return key == self._present or any(key in waiting for waiting in self._waiting.values())
 
     def _wake(self) -> None:
         if not self._is_running and not self._is_closed and self._first() is not None:
@@ -126,7 +148,11 @@ class Beside:
         )
 
     def _spend(self, seconds: float, urgency: Urgency) -> None:
-        with self._lock:
+        with self._changed:
+            if urgency is Urgency.NEEDED:
+                self._took[_kind(self._present)] = seconds
+            self._present = None
+            self._changed.notify_all()
             if urgency <= Urgency.NEEDED:
                 self._needed -= seconds
             else:
@@ -135,8 +161,9 @@ class Beside:
     def _next(self) -> tuple[Task, Urgency] | None:
         with self._lock:
             urgency, self._present = self._first(), None
+            self._is_running = urgency is not None
+            self._changed.notify_all()
             if urgency is None:
-                self._is_running = False
                 return None
             # The newest one is about where the stream is now.
             self._present, task = self._waiting[urgency].popitem(last=True)
@@ -149,8 +176,14 @@ class Beside:
             try:
                 task()
             except BaseException as error:  # a thread has no caller: whoever gives tasks is told of it
-                with self._lock:
+                with self._changed:
                     self.failure, self._is_running, self._is_closed = error, False, True
+                    self._changed.notify_all()
                 return
             self._spend(time.thread_time() - begun, urgency)
             self.pause()
+
+
+def _kind(key: Hashable) -> Hashable:
+    """What a task does, and for which basin."""
+    return key[:2] if isinstance(key, tuple) else key

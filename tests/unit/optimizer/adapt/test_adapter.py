@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+import pytest
+
 from support.catalogs import STREAM, TYPES, make_query
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.adapter import MOST_PATIENCE, PATIENCE, Adapter
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.work import AtOnce, Beside, Task, Urgency
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
@@ -55,3 +60,76 @@ def test_a_chart_is_there_with_its_region_after_one_round_and_again_after_a_leap
     assert followed.chart is not None
     assert followed.chart is not first, "figures that are no dimension have leapt"
     assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
+
+
+def test_a_long_round_waits_until_the_plan_for_what_it_has_shown_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.MOST_PATIENCE", 60.0)
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(), Objective(), Beside(at_once=60.0))
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+
+    def done(tuples: int, groups: int) -> None:
+        seen = a_round(basin, tuples, groups)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 6000.0, "step": 1.0, "answers": 1.0}, 1000)
+        (followed,) = adapter.followed
+        assert followed.chart is not None
+        assert followed.chart.region(adapter.values(followed, followed.chart)) in followed.chart.regions
+
+    done(10_000, 100)
+    done(1_000_000, 800_000)  # the next round need not run with the plan for the one before
+    adapter.close()
+
+
+def test_rounds_wait_by_a_small_share_of_what_they_took_which_is_saved_up() -> None:
+    waits: list[float] = []
+
+    class Idle(AtOnce):
+        """Nothing is ever done, so every round asks for a chart."""
+
+        def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None: ...
+
+        def wait(self, key: Hashable, seconds: float) -> None:
+            waits.append(seconds)
+
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(), Objective(), Idle())
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+    for seconds in (2.0, 3.0, 1000.0):
+        seen = a_round(basin, 1000, 100)
+        memory.add(seen)
+        adapter.done(seen, {"partials": seconds}, 1000)
+    assert waits == pytest.approx([2 * PATIENCE, 5 * PATIENCE, MOST_PATIENCE], rel=0.1)
+
+
+def test_what_answers_take_after_a_switch_is_no_price_of_compiling() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(), Objective(), AtOnce())
+    plan = basin.plan(Estimates())
+    adapter.begin(0, plan, lambda: [basin])
+
+    def done(taking_in: float, answers: float) -> None:
+        seen = a_round(basin, 1000, 100)
+        memory.add(seen)
+        adapter.done(seen, {"partials": taking_in, "step": 0.01, "answers": answers}, 1000)
+
+    for _ in range(6):
+        done(0.1, 0.01)
+    before, (present,) = adapter.prices.recompiling, choices_of(plan).options_of("intake").values()
+    other = choices_of(plan).with_option("intake", "s", "native" if present == "woven" else "woven")
+    adapter.begin(1, basin.plan(Estimates(), other), lambda: [basin])
+    done(0.1, 60.0)
+    assert adapter.prices.recompiling < before
+
+
+def test_a_chart_that_has_drifted_is_filled_where_the_stream_is_before_rounds_see_it() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = Adapter(memory, Estimates(), ChartOptions(dimensions=1), Objective(), AtOnce())
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+    for groups in (50_000, 50_000, 150_000, 150_000, 150_000, 150_000):  # groups are no dimension, and leap by little
+        seen = a_round(basin, 500_000, groups)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 0.1, "step": 0.01, "answers": 0.01}, 1000)
+        (followed,) = adapter.followed
+        assert followed.chart is not None
+        assert followed.region in followed.chart.regions

@@ -230,10 +230,12 @@ def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
 def test_a_chart_is_stale_when_a_figure_that_is_no_dimension_has_leapt() -> None:
     chart = Chart(a_basin(), (Dimension(RATE, Axis(1, 10_000, 4)),), SEEN, Objective())
     groups, rate = value_of(GROUPS, chart.basin, SEEN), value_of(RATE, chart.basin, SEEN)
-    assert not chart.is_stale(SEEN)
-    assert not chart.is_stale(with_figures(SEEN, chart.basin, {GROUPS: 3 * groups}))
-    assert chart.is_stale(with_figures(SEEN, chart.basin, {GROUPS: 5 * groups}))
-    assert not chart.is_stale(with_figures(SEEN, chart.basin, {RATE: 100 * rate})), "it is a dimension"
+    assert not chart.is_stale({}.get), "nothing is known that has changed"
+    assert not chart.is_stale({GROUPS: groups}.get)
+    assert not chart.is_stale({GROUPS: 3 * groups}.get)
+    assert chart.is_stale({GROUPS: 5 * groups}.get)
+    assert chart.is_stale({GROUPS: groups / 5}.get)
+    assert not chart.is_stale({RATE: 100 * rate}.get), "it is a dimension"
 
 
 def test_the_regions_that_a_point_moves_towards_are_ahead() -> None:

@@ -57,6 +57,12 @@ def test_short_rounds_teach_a_constant_and_long_ones_a_factor() -> None:
     assert both.lines["intake"].factor == pytest.approx(2.0, rel=0.1)
 
 
+def test_rounds_of_tuples_that_take_twice_as_long_as_predicted_teach_a_factor_and_not_mostly_a_constant() -> None:
+    found = Correction([a_round(0.4, 0.8)] * 4)
+    assert found(RoundCost(0.4), WOVEN).intake == pytest.approx(0.8, rel=0.05)
+    assert found(RoundCost(0.0), WOVEN).intake < 0.12, "a round of few tuples takes little"
+
+
 def test_a_way_to_take_tuples_in_that_was_tried_has_a_line_of_its_own() -> None:
     found = Correction([a_round(1.0, 3.0, "native")] * 4 + [a_round(1.0, 1.0, "woven")] * 4)
     cost = RoundCost(1.0)
@@ -220,6 +226,53 @@ def test_a_task_that_is_being_done_is_not_done_again() -> None:
     wait_until(lambda: "last" in done)
     worker.submit("draw", draw, Urgency.NEEDED)
     wait_until(lambda: done == ["drawn", "last", "drawn"])
+
+
+def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
+    worker, done, gate = Beside(), list[str](), threading.Event()
+
+    def work() -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.1:
+            pass
+        worker.pause()
+        done.append("filled")
+
+    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.wait(("fill", "s", (0,)), 30.0)
+    assert done == ["filled"]
+    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait(("draw", "s"), 0.05)
+    assert 0.04 < time.perf_counter() - begun < 10
+    gate.set()
+    worker.wait(("draw", "s"), 30.0)
+    worker.wait(("fill", "s", (2,)), 30.0)  # nobody has asked for it
+
+
+def test_nothing_is_waited_for_if_the_last_task_of_its_kind_took_longer() -> None:
+    worker, gate = Beside(), threading.Event()
+
+    def work() -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 1.0:
+            pass
+
+    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.wait(("fill", "s", (0,)), 60.0)
+    worker.submit(("fill", "s", (1,)), lambda: gate.wait(60) and None, Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait(("fill", "s", (1,)), 0.9)
+    assert time.perf_counter() - begun < 0.8
+    gate.set()
+
+
+def test_nothing_is_waited_for_that_is_not_going_to_be_done() -> None:
+    worker = Beside(at_once=0.0)
+    worker.submit("fill", lambda: pytest.fail("its budget is used up"), Urgency.NEEDED)
+    begun = time.perf_counter()
+    worker.wait("fill", 30.0)
+    assert time.perf_counter() - begun < 10
 
 
 def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds() -> None:
