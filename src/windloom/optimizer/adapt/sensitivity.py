@@ -13,7 +13,7 @@ the best plan becomes another one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from windloom.model.figures import number
@@ -73,15 +73,21 @@ def sensitivities(
     """The sensitivities to all figures of a basin, the most important first."""
     found = candidates_at(basin, estimates, objective, pause=pause)
     best, *others = (basin.plan(estimates, candidate.choices) for candidate in [found[0], *_rivals(found)])
-    values, each, known = values_of(figures_of(basin), basin, estimates), [], SetCosts()
+    values, each, known = values_of(figures_of(basin), basin, estimates), list[Sensitivity](), SetCosts()
+
+    def objective_of(exponents: Mapping[str, float]) -> float:
+        return objective.latency * exponents["seconds"] + objective.memory * exponents["bytes"]
+
     for figure, value in values.items():
         pause()
-        each.append(_sensitivity(basin, estimates, objective, best, (), figure, value, known))
+        exponents = _exponents(basin, estimates, best, figure, value, known)
+        cost, seconds, nbytes = objective_of(exponents), exponents.pop("seconds"), exponents.pop("bytes")
+        each.append(Sensitivity(figure, value, cost, 0.0, seconds, nbytes, exponents, objective.memory > 0))
     each.sort(key=_order)
-    for place, sensitivity in enumerate(each[:COMPARED] if others else ()):  # compared where it may matter
+    for place, mine in enumerate(each[:COMPARED] if others else ()):  # compared where it may matter
         pause()
-        figure, value = sensitivity.figure, sensitivity.value
-        each[place] = _sensitivity(basin, estimates, objective, best, others, figure, value, known)
+        theirs = (objective_of(_exponents(basin, estimates, other, mine.figure, mine.value, known)) for other in others)
+        each[place] = replace(mine, ratio=max((mine.cost - cost for cost in theirs), key=abs))
     return sorted(each, key=_order)
 
 
@@ -100,35 +106,18 @@ def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
     return -round(sensitivity.total, 6), sensitivity.figure
 
 
-def _sensitivity(
-    basin: Basin,
-    estimates: Estimates,
-    objective: Objective,
-    best: Plan,
-    others: Sequence[Plan],
-    figure: Figure,
-    value: float,
-    known: SetCosts,
-) -> Sensitivity:
+def _exponents(
+    basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts
+) -> dict[str, float]:
+    """How the seconds of each stage of a plan, all of them, and its bytes change with a figure."""
     most = 1.0 if figure.kind is Kind.SHARE else float("inf")
     ends = (value / FACTOR, min(value * FACTOR, most))
     span = log(ends[1] / ends[0])
-
-    def exponents(plan: Plan) -> dict[str, float]:
-        low, high = (_cost(basin, estimates, plan, figure, end, known) for end in ends)
-        pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
-        pairs["seconds"] = (sum(low.stages.values()), sum(high.stages.values()))
-        pairs["bytes"] = (low.nbytes, high.nbytes)
-        return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
-
-    def weighed(found: Mapping[str, float]) -> float:
-        return objective.latency * found["seconds"] + objective.memory * found["bytes"]
-
-    stages = exponents(best)
-    cost = weighed(stages)
-    ratio = max((cost - weighed(exponents(other)) for other in others), key=abs, default=0.0)
-    seconds, nbytes = stages.pop("seconds"), stages.pop("bytes")
-    return Sensitivity(figure, value, cost, ratio, seconds, nbytes, stages, objective.memory > 0)
+    low, high = (_cost(basin, estimates, plan, figure, end, known) for end in ends)
+    pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
+    pairs["seconds"] = (sum(low.stages.values()), sum(high.stages.values()))
+    pairs["bytes"] = (low.nbytes, high.nbytes)
+    return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
 
 
 def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts) -> RoundCost:
