@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from bench import clocks
 from bench.adapt_charts import drawing
 from bench.adapt_phases import phases_against_best, phases_against_first
-from bench.adapt_traces import fidelity_of_joins, fidelity_of_streams
+from bench.adapt_traces import fidelity_of_joins, fidelity_of_streams, learned_fidelity_of_streams
 from bench.bids import PER_FILE, UnlikeQuery, stored_bids, unlike_queries
 from bench.measure import Outcome
 from bench.sessions import session
@@ -39,6 +39,7 @@ FOLLOWING = (
     "windloom.engine.running.adapting.Adapting.begin",
     "windloom.engine.running.adapting.Adapting.told",
     "windloom.engine.running.adapting.Adapting.kept",
+    "windloom.engine.running.adapting.Adapting.foresee",
     "windloom.engine.running.adapting.Adapting.done",
 )
 #: What is done beside rounds, in a thread of its own.
@@ -171,5 +172,6 @@ ADAPT_WORKLOADS: dict[str, Callable[[int], Outcome]] = {
     "adapt_first": phases_against_first,
     "adapt_fidelity": fidelity_of_streams,
     "adapt_fidelity_joins": fidelity_of_joins,
+    "adapt_fidelity_learned": learned_fidelity_of_streams,
     "adapt_predicted": predicted,
 }

@@ -7,45 +7,57 @@ often it is a hit says how much there is to follow.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
 from unittest.mock import patch
 
-from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.adapter import TIE, Adapter
+from windloom.optimizer.adapt.correction import Correction
 from windloom.optimizer.adapt.objective import Least
-from windloom.optimizer.adapt.switching import CLEARLY
+from windloom.optimizer.adapt.switching import Prices
+from windloom.optimizer.cost.constants import VARIABLE
 from windloom.plan.choices import Choices
+from windloom.plan.memory import estimates_of
 from windloom.plan.observed import RoundObserved
 
 
 @dataclass
 class Rivals:
-    """Of every judged round the optimum, and which candidates were as good: no switch would be made for the other."""
+    """Of every judged round the optimum, and which candidates tie with it."""
 
     optima: list[Choices] = field(default_factory=list)
     good: list[frozenset[Choices]] = field(default_factory=list)
     random: float = 0.0
     by_rate: int = 0
+    exact: int = 0  # rounds whose plan is the optimum to the last technique
     seconds: float = 0.0  # that the optima are predicted to take, all together
+    missed: list[tuple[int, float]] = field(default_factory=list)  # rounds, and by how much their plan was worse
 
-    def judge(self, adapter: Adapter, choices: Choices, seen: RoundObserved) -> None:
+    def judge(self, adapter: Adapter, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
         (followed,) = adapter.followed
         if followed.chart is None:
             return
-        ranking = adapter._best_for(followed.chart, followed.basin.own(choices), seen)
-        costs = {each.choices: adapter.correction(each.cost, each.choices) for each in ranking}
+        own = followed.basin.own(choices)
+        ranking = adapter._best_for(followed.chart, own, seen, corrected)
+        costs = {each.choices: corrected(each.cost, each.choices) for each in ranking}
         best, objective = ranking[0].choices, adapter.objective
-        good = set()
+        good, bounds = set(), Least.of([*costs.values()])
         for other, cost in costs.items():
-            bounds = Least.of([cost, costs[best]])
-            if objective.utility(costs[best], bounds) >= (1 - CLEARLY) * objective.utility(cost, bounds):
+            share = objective.utility(costs[best], bounds) / objective.utility(cost, bounds)
+            if share >= 1 - TIE:
                 good.add(other)
+            elif other == own:
+                self.missed.append((len(self.optima), 1 / share - 1))
         self.optima.append(best)
         self.good.append(frozenset(good))
         self.random += len(good) / len(costs)
         self.by_rate += min(costs, key=lambda other: costs[other].seconds) in good
+        self.exact += best == own
         self.seconds += costs[best].seconds
 
     @property
@@ -55,12 +67,12 @@ class Rivals:
 
     @property
     def changes(self) -> int:
-        """How often the plan before was no longer as good as the optimum."""
+        """How often the optimum of the round before was none any more."""
         return sum(before not in good for before, good in zip(self.optima, self.good[1:], strict=False))
 
     @property
     def staying(self) -> float:
-        """The share of rounds for which the best of all plans that stay is as good as the optimum."""
+        """The share of rounds for which the best of all plans that stay is an optimum."""
         every = Counter(choices for good in self.good for choices in good)
         return max(every.values()) / len(self.good)
 
@@ -74,12 +86,48 @@ class Rivals:
 
 @contextmanager
 def judging() -> Iterator[Rivals]:
-    """While the block runs, whatever is judged is noted."""
+    """While the block runs, every round is judged by itself, and whatever is judged is noted."""
     rivals, judged = Rivals(), Adapter._judged
 
-    def run(adapter: Adapter, choices: Choices, seen: RoundObserved) -> None:
-        rivals.judge(adapter, choices, seen)
-        judged(adapter, choices, seen)
+    def run(adapter: Adapter, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
+        adapter._bests.clear()  # no round is taken to be like another
+        rivals.judge(adapter, choices, seen, corrected)
+        judged(adapter, choices, seen, corrected)
 
     with patch.object(Adapter, "_judged", run):
         yield rivals
+
+
+@contextmanager
+def clock_of_the_model() -> Iterator[None]:
+    """While the block runs, a round takes what the shipped constants predict for what it brought, and a switch nothing.
+
+    Then plans and optima depend on data alone. By a real clock they depend on what else the machine does, too: where
+    rounds are short, what it takes to start a job decides between plans, and that changes with every round.
+    """
+    done, begun = Adapter.done, Adapter.begin
+
+    def run(
+        adapter: Adapter, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, **named: bool
+    ) -> Choices | None:
+        assert adapter._plan is not None
+        if not adapter.followed:
+            return done(adapter, seen, seconds, state_bytes, **named)
+        cost = adapter._cost(adapter._plan, estimates_of(seen).before(adapter._estimates()))
+        taken = {"partials": cost.intake + cost.rest, "step": cost.step, "answers": cost.answers}
+        return done(adapter, seen, taken, round(cost.held), **named)
+
+    def begin(adapter: Adapter, *arguments: Any) -> None:
+        adapter.prices = Prices(0.0, 0.0, 0.0)
+        begun(adapter, *arguments)
+
+    def switched(adapter: Adapter, seconds: float) -> None: ...
+
+    shipped = str(files("windloom.optimizer.cost").joinpath("constants.json"))
+    with (
+        patch.dict(os.environ, {VARIABLE: shipped}),
+        patch.object(Adapter, "begin", begin),
+        patch.object(Adapter, "done", run),
+        patch.object(Adapter, "switched", switched),
+    ):
+        yield

@@ -172,6 +172,10 @@ class Checkpoint:
         log = self.read_log(round)  # the record that it began may be damaged
         return log is not None and log.only_answers
 
+    def has_begun(self, round: int) -> bool:
+        """Whether a round that was interrupted had begun, and keeps its plan."""
+        return self.begun(round) is not None or self.read_log(round) is not None
+
     def begun(self, round: int) -> Begun | None:
         """What a round has begun with, if it has."""
         if round not in self._begun:

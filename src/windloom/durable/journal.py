@@ -29,6 +29,8 @@ class Journal(Protocol):
 
     def was_answering(self, round: int) -> bool: ...
 
+    def has_begun(self, round: int) -> bool: ...
+
     def write_log(self, log: RoundLog) -> None: ...
 
     def read_log(self, round: int) -> RoundLog | None: ...
@@ -73,6 +75,9 @@ class NoJournal:
         return self._record
 
     def was_answering(self, round: int) -> bool:
+        return False
+
+    def has_begun(self, round: int) -> bool:
         return False
 
     def write_log(self, log: RoundLog) -> None: ...

@@ -26,6 +26,15 @@ class StreamRound:
 
 
 @dataclass(frozen=True, slots=True)
+class Coming:
+    """What is known of the tuples of a stream before a round takes them in: how many, and their first and last tick."""
+
+    tuples: int
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SetRound:
     """`tuples` of a set were made into `cells`, in a round that spans `slices` of its slices.
 

@@ -12,8 +12,11 @@ from support.catalogs import make_query
 from support.durable import STREAMS, reported
 from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
 from windloom.model import Aggregate, Expression, TimeWindow
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.switches import choices_of
+from windloom.plan.choices import Choices
+from windloom.plan.observed import Coming, RoundObserved
 
 SECOND = 1_000_000
 SUMS = [Aggregate("sum", Expression.of_column("i")), Aggregate("max", Expression.of_column("x"))]
@@ -38,9 +41,19 @@ def batches(rounds: int = 14) -> list[Frames]:
     return found
 
 
-def live(folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placement: str = "driver") -> MicroBatches:
+def told(round_: Frames, factor: int = 1) -> dict[str, Coming]:
+    """What a source tells of a round before it begins."""
+    ticks = [row["tick"] for row in round_["s"]]
+    return {"s": Coming(factor * len(ticks), min(ticks), max(ticks))}
+
+
+def live(
+    folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placement: str = "driver", *, foreseen: bool = False
+) -> MicroBatches:
     with MicroBatches(folder, STREAMS, adapt=adapt, placement=placement) as life:
         life.change(QUERIES)
+        if foreseen and life.loop.adapting is not None:
+            life.loop.adapting.coming = lambda batch: told(rounds[batch])
         for round_ in rounds[life.loop.next_round :]:
             life.round(round_)
         return life
@@ -84,6 +97,72 @@ def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_had_begun(tmp_
     versions = [life.checkpoint.begun(number) for number in range(9)]
     known = [record.plan_version for record in versions if record is not None]
     assert known == sorted(known)
+
+
+def test_what_is_chosen_for_a_round_that_is_foreseen_is_the_plan_of_that_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = batches(9)
+    live(tmp_path / "fixed", rounds, None)
+
+    def foresee(adapter: Adapter, coming: RoundObserved) -> Choices | None:
+        way = "native" if coming.streams["s"].tuples > 100 else "woven"
+        return None if not adapter.followed else adapter.choices.with_option("intake", "s", way)
+
+    monkeypatch.setattr(Adapter, "foresee", foresee)
+    monkeypatch.setattr(Adapter, "done", lambda *_, **__: None)
+    ways = []
+    with MicroBatches(tmp_path / "adapting", STREAMS, adapt=CHARTS) as life:
+        adapting = life.loop.adapting
+        assert adapting is not None
+        life.change(QUERIES)
+        adapting.coming = lambda batch: told(rounds[batch])
+        for round_ in rounds:
+            life.round(round_)
+            ways.append(adapting.adapter.choices.options_of("intake")["s"])
+    assert ways[1:] == ["woven"] * 2 + ["native"] * 3 + ["woven"] * 3
+    assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
+
+
+def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_was_foreseen(tmp_path: Path) -> None:
+    rounds = batches(9)
+    live(tmp_path / "fixed", rounds, None)
+    began: dict[int, int] = {}
+    for crash in (7, 13, 18, 22, 31, 40, 48, 500):
+        with suppress(CrashError), crash_after(crash):
+            live(tmp_path / "adapting", rounds, CHARTS, foreseen=True)
+        with MicroBatches(tmp_path / "adapting", STREAMS) as life:
+            for number in range(9):
+                record = life.checkpoint.begun(number)
+                if record is not None:
+                    assert began.setdefault(number, record.plan_version) == record.plan_version
+    assert len(began) == 9
+    assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
+
+
+def test_a_source_that_told_something_else_than_what_came_is_not_asked_again(tmp_path: Path) -> None:
+    rounds = batches(6)
+    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+        adapting = life.loop.adapting
+        assert adapting is not None
+        life.change(QUERIES)
+        adapting.coming = lambda batch: told(rounds[batch], factor=2 if batch == 2 else 1)
+        foreseen = []
+        for round_ in rounds:
+            life.round(round_)
+            foreseen.append("s" not in adapting._doubtful)
+    assert foreseen == [True, True, False, False, False, False]
+
+
+def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_path: Path) -> None:
+    life = live(tmp_path, batches(3), CHARTS)
+    assert life.loop.adapting is not None
+    usual = life.loop.memory.round_of("s")
+    assert usual is not None
+    found = life.loop.adapting._round_of("s", Coming(100), {})
+    assert found is not None
+    assert (found.tuples, found.seconds) == (100, usual)
+    assert life.loop.adapting._round_of("never", Coming(100), {}) is None
 
 
 def test_a_restart_goes_on_with_what_was_counted_and_learned(tmp_path: Path) -> None:

@@ -2,32 +2,45 @@
 
 The record is written between two rounds, before the round that runs with it begins. A round that was interrupted runs
 again with the plan that it began with, whatever was recorded since.
+
+Some sources tell what a micro-batch is about to bring. Then the plan is chosen for that when the round is about to
+begin, and not for what earlier rounds let expect when the one before is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 from windloom.durable import PlanRecord
 from windloom.durable.adapted import write_adapted
 from windloom.engine.running.progress import RoundProgress
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.basin import Basin
 from windloom.plan.choices import Choices
-from windloom.plan.observed import RoundObserved
+from windloom.plan.observed import Coming, RoundObserved, StreamRound
 from windloom.plan.physical import Plan
+
+#: What comes may differ by this share from what was foreseen; a source that is further off is not asked again.
+CLOSE = 0.1
 
 
 @dataclass(slots=True)
 class Adapting:
-    """`basins` are those of the queries of a record; `switch` has the next rounds run with other choices."""
+    """`basins` are those of the queries of a record; `switch` has the next rounds run with other choices.
+
+    `coming` says what a micro-batch of a number brings, by stream, as far as that is known before it is read.
+    """
 
     adapter: Adapter
     basins: Callable[[PlanRecord], list[Basin]]
     switch: Callable[[Choices], None] = lambda choices: None
+    coming: Callable[[int], Mapping[str, Coming]] = lambda batch: {}
+    _foreseen: Mapping[str, int] = field(default_factory=dict)  # tuples of the present round
+    _doubtful: set[str] = field(default_factory=set)  # streams of which something else came than was foreseen
 
     def begin(self, record: PlanRecord, plan: Plan) -> None:
         self.adapter.begin(record.version, plan, lambda: self.basins(record))
@@ -52,7 +65,34 @@ class Adapting:
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
     ) -> None:
-        wanted = self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole)
+        foreseen, self._foreseen = self._foreseen, {}
+        for name, tuples in foreseen.items():
+            if abs(seen.streams[name].tuples - tuples) > CLOSE * tuples:
+                self._doubtful.add(name)
+        self._go_on_with(self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole))
+
+    def foresee(self, batch: int, seen: Mapping[str, int]) -> None:
+        """The round of a micro-batch is about to begin; `seen` are the last ticks of streams that came before it."""
+        known = {}
+        for name, coming in self.coming(batch).items():
+            found = None if name in self._doubtful else self._round_of(name, coming, seen)
+            if found is not None:
+                known[name] = found
+        self._foreseen = {name: stream_round.tuples for name, stream_round in known.items()}
+        if known:
+            self._go_on_with(self.adapter.foresee(RoundObserved(known)))
+
+    def _round_of(self, name: str, coming: Coming, seen: Mapping[str, int]) -> StreamRound | None:
+        """A round that brings so much; if its times are not known, it is taken to be as long as others."""
+        if not coming.tuples:
+            return None
+        if coming.first is None or coming.last is None:
+            usual = self.adapter.memory.round_of(name)
+            return None if usual is None else StreamRound(coming.tuples, usual, usual)
+        passed = max(0, coming.last - seen.get(name, coming.first))
+        return StreamRound(coming.tuples, passed / TICKS_PER_SECOND, (coming.last - coming.first) / TICKS_PER_SECOND)
+
+    def _go_on_with(self, wanted: Choices | None) -> None:
         if wanted is not None:
             begun = perf_counter()
             self.switch(wanted)

@@ -172,11 +172,23 @@ class RoundLoop:
                 ran = self._run_locked(None, Intake(only_answers=True), self.record)
                 if intake.only_answers and not intake.everything and not intake.must:
                     return ran
+            ahead = self._foresee(batch)
             leaving = self._leaving(intake)
             if leaving:
                 # A query that goes has to report the windows that are closed already: its cells go with it.
                 self._run_locked(None, Intake(only_answers=True, must=leaving), self.record)
-            return self._run_locked(batch, intake, self.record if intake.only_answers else None)
+            return self._run_locked(batch, intake, self.record if intake.only_answers else None, ahead)
+
+    def _foresee(self, batch: int | None) -> float:
+        """What a micro-batch is about to bring may ask for another plan, unless its round has begun before.
+
+        Returns the seconds that it took to look.
+        """
+        begun = self._clock()
+        if self.adapting is None or batch is None or self._journal.has_begun(self.next_round):
+            return 0.0
+        self.adapting.foresee(batch, self.state.seen)
+        return self._clock() - begun
 
     def _leaving(self, intake: Intake) -> frozenset[str]:
         """Queries that owe answers, and are not part of the next round, or not as they were, or whose cells are not."""
@@ -192,18 +204,21 @@ class RoundLoop:
             names |= {planned.name for planned in readers_of(self.plan, number)}
         return frozenset(names & self.state.answered.keys())
 
-    def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
+    def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float = 0.0) -> Ran:
+        """`ahead` are the seconds that the round has taken before it begins."""
         while True:
             try:
-                return self._attempt(batch, intake, answers_of)
+                return self._attempt(batch, intake, answers_of, ahead)
             except LostTuplesError as error:
                 # The round is not committed, and begins again, as after a crash, without what needs the file.
                 if not self.placement.lose(error):
                     raise
 
-    def _attempt(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
+    def _attempt(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float) -> Ran:
         number = self.next_round
         watch = Stopwatch(self._clock)
+        if ahead:
+            watch.seconds["adapt"] = ahead
         record = self._journal.begin(number, batch, answers_of=answers_of)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0 and not self.placement.logs_past:

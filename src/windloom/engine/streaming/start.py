@@ -62,6 +62,7 @@ from windloom.spark.relations.jobs import SparkRelationJobs
 from windloom.spark.rows.history import SparkHistory
 from windloom.spark.rows.session import JobSessions
 from windloom.spark.rows.stored import StoredTuples
+from windloom.spark.sources.coming import SparkOffsets
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -136,6 +137,9 @@ def start_stream(
         )
         if loop.adapting is not None:
             loop.adapting.switch = partial(_switch, loop, opened, queries)
+            told = SparkOffsets.at(f"{place}/spark", [registry.streams[name] for name in frames])
+            if told is not None:
+                loop.adapting.coming = told.coming
         held = list(sinks.values())
         handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
         if handover is not None:

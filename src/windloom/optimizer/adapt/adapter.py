@@ -15,10 +15,10 @@ from math import log
 from time import perf_counter
 
 from windloom.optimizer.adapt.basin import Basin
-from windloom.optimizer.adapt.candidates import Candidate, candidates_at
+from windloom.optimizer.adapt.candidates import Candidate, candidates_at, ranked
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
-from windloom.optimizer.adapt.figures import Figure, remembered, shown, stream_figures, value_of
+from windloom.optimizer.adapt.figures import Figure, remembered, shown, stream_figures, value_of, with_figures
 from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
@@ -35,6 +35,8 @@ from windloom.plan.physical import Plan
 
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2
+#: Plans whose utilities differ by no more than this share tie.
+TIE = 0.001
 #: Rounds whose way through a chart is remembered.
 PATH = 100
 #: Between two rounds, what the next one needs is waited for: by this share of what rounds took, saved up to so many
@@ -47,8 +49,8 @@ class Verdicts:
     """How well plans were chosen: `hits` of the `judged` rounds ran with the best plan for what they really brought.
 
     A plan also counts as best if no switch away from it would be made. `same` counts rounds that ran with the very plan
-    that is predicted to be best, however small its lead. `regret` are the seconds that rounds are predicted to have
-    lost.
+    that is predicted to be best, or one that ties with it: the two differ by a thousandth or less. `regret` are the
+    seconds that rounds are predicted to have lost.
     """
 
     judged: int = 0
@@ -101,6 +103,7 @@ class Adapter:
         adapted = adapted or Adapted()
         self.moves, self.switches, self.verdicts = adapted.moves, adapted.switches, adapted.verdicts
         self.correction, self.prices, self.stays = Correction(measured), Prices(), Stays()
+        self._chosen_by = self.correction  # what was known when the plan in force was chosen, or chosen again
         self.measured: MeasuredRound | None = None  # the last round that was learned from
         self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
         self.followed: list[Followed] = []
@@ -113,9 +116,8 @@ class Adapter:
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._changed = False  # another plan has become best after the present round
         self._again = False  # and it has compiled that before
-        self._compiled: set[frozenset[tuple[str, str, str]]] = (
-            set()
-        )  # for all plans that have run since queries changed
+        self._compiled: set[tuple[str, str, str]] = set()  # options of plans that have run since queries changed
+        self._coming: RoundObserved | None = None  # what is known of the round that is about to begin, or runs
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
@@ -134,8 +136,8 @@ class Adapter:
         elif before != self._choices:
             self.switches += 1
             self._compiles = recompiling(before, self._choices)
-            self._again = compiled_for(self._choices) in self._compiled
-        self._compiled.add(compiled_for(self._choices))
+            self._again = compiled_for(self._choices) <= self._compiled
+        self._compiled |= compiled_for(self._choices)
 
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
@@ -152,12 +154,34 @@ class Adapter:
         self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1
-        wanted, moved, self._changed = Choices(), False, False
+        foreseen, self._coming = self._coming is not None, None
+        # What is foreseen of the next round tells more than what is expected of it now.
+        wanted = None if foreseen and all(followed.chart for followed in self.followed) else self._chosen()
+        self.predicted = self._expect()
+        return wanted
+
+    def foresee(self, coming: RoundObserved) -> Choices | None:
+        """The next round is about to begin, and so much is known of it; returns what it is to choose, if not the same.
+
+        What is not known is taken to be as the memory says. A source that tells of one round tells of the next one,
+        too: after a round that was foreseen, nothing is chosen before the next one is.
+        """
+        if not self.followed:
+            return None
+        self._coming = coming
+        wanted = self._chosen()
+        if wanted is None and self.forecast is not None and self.forecast.plan is self._plan:
+            self.predicted = self.correction(self.forecast.at(self._point(self._expected)), self._choices).seconds
+        return wanted
+
+    def _chosen(self) -> Choices | None:
+        """What the next round is to choose, if that is not what is in force."""
+        wanted, moved, self._changed, self._chosen_by = Choices(), False, False, self.correction
         for followed in self.followed:
             choices, has_moved = self._look_up(followed)
             wanted, moved = wanted | choices, moved or has_moved
         self.stays = self.stays.after(moved=self._changed)
-        self.moves, self.predicted = self.moves + moved, self._expect()
+        self.moves += moved
         return None if wanted == self._choices else wanted
 
     @property
@@ -229,10 +253,10 @@ class Adapter:
                 self._worker.submit(("fill", followed.basin.name, near), task, Urgency.AHEAD)
 
     def values(self, followed: Followed, chart: Chart) -> list[float]:
-        """The point at which the next round is expected."""
+        """The point at which the next round is expected: along the dimensions of a chart, and beside them."""
         found = []
-        for figure in chart.figures:
-            value = remembered(figure, followed.basin, self.memory)
+        for figure in [*chart.figures, *(dimension.figure for dimension in chart.beside)]:
+            value = self._expected(figure, followed.basin)
             found.append(value_of(figure, followed.basin, chart.base) if value is None else value)
         return found
 
@@ -247,22 +271,25 @@ class Adapter:
         followed.best = best[0].choices
         if best[0].choices == present:
             return present
-        own = next(candidate for candidate in best if candidate.choices == present)
-        now, then = (self.correction(candidate.cost, candidate.choices) for candidate in (own, best[0]))
-        recompiles, again = recompiling(present, best[0].choices), self._has_compiled(chart.basin, best[0].choices)
-        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles, again=again)
+        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in best}
+        is_worth = pays(
+            costs[present],
+            costs[best[0].choices],
+            self.objective,
+            self.stays.expected,
+            self.prices,
+            recompiles=recompiling(present, best[0].choices),
+            again=compiled_for(best[0].choices) <= self._compiled,
+            least=Least.of([*costs.values()]),
+        )
         return best[0].choices if is_worth else present
-
-    def _has_compiled(self, basin: Basin, choices: Choices) -> bool:
-        """Has Spark compiled for what is chosen for a basin, and all else as it is?"""
-        others = compiled_for(self._choices) - compiled_for(basin.own(self._choices))
-        return compiled_for(choices) | others in self._compiled
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, followed: Followed) -> None:
         """A chart, and the region where the stream is: a round that had to ask for that would be another one lost."""
-        chart = draw_chart(followed.basin, self._estimates(), self.objective, self.options, self._worker.pause)
+        estimates = with_figures(self._estimates(), followed.basin, self._foreseen(followed.basin))
+        chart = draw_chart(followed.basin, estimates, self.objective, self.options, self._worker.pause)
         self._worker.pause()
         self._fill(chart, chart.region(self.values(followed, chart)), followed.basin.own(self._choices))
         followed.chart = chart
@@ -291,8 +318,16 @@ class Adapter:
                     found[figure] = number
         return found
 
+    def _foreseen(self, basin: Basin) -> dict[Figure, float]:
+        """What is known of the streams of the next round: a chart without it would not hold in that round."""
+        coming = self._coming
+        told = () if coming is None else ((figure, shown(figure, basin, coming)) for figure in stream_figures(basin))
+        return {figure: value for figure, value in told if value is not None}
+
     def _expected(self, figure: Figure, basin: Basin) -> float | None:
-        return remembered(figure, basin, self.memory)
+        """What is known of the next round, or else what is remembered of those before."""
+        foreseen = None if self._coming is None else shown(figure, basin, self._coming)
+        return remembered(figure, basin, self.memory) if foreseen is None else foreseen
 
     def _expect(self) -> float | None:
         """The seconds that the next round is expected to take, with the plan in force."""
@@ -380,27 +415,27 @@ class Adapter:
             followed.chart is None for followed in self.followed
         ):
             return
-        task = partial(self._judged, self._choices, seen)
+        task = partial(self._judged, self._choices, seen, self._chosen_by)
         self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
 
-    def _judged(self, choices: Choices, seen: RoundObserved) -> None:
+    def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
+        """By what was known of this machine when the plan was chosen: what is judged is how well data are foretold."""
         is_hit, is_same, regret = True, True, 0.0
         for followed in self.followed:
             if followed.chart is None:
                 return
             own = followed.basin.own(choices)
-            best = self._best_for(followed.chart, own, seen)
-            now = next(each for each in best if each.choices == own)
-            mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
-            bounds = Least.of([mine, least])
-            better = self.objective.utility(least, bounds) < (1 - CLEARLY) * self.objective.utility(mine, bounds)
-            is_same = is_same and best[0].choices == own
-            is_hit = is_hit and not better
+            best = self._best_for(followed.chart, own, seen, corrected)
+            costs = {each.choices: corrected(each.cost, each.choices) for each in best}
+            mine, least, bounds = costs[own], costs[best[0].choices], Least.of([*costs.values()])
+            share = self.objective.utility(least, bounds) / self.objective.utility(mine, bounds)
+            is_same = is_same and share >= 1 - TIE
+            is_hit = is_hit and share >= 1 - CLEARLY
             regret += max(0.0, mine.seconds - least.seconds)
         self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
 
-    def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:
-        """The candidates for what a round was, its own plan among them.
+    def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved, corrected: Correction) -> list[Candidate]:
+        """The candidates for what a round was, its own plan among them, best first.
 
         Rounds whose figures (those that the chart has dimensions of, and how many cells they make of tuples) are within
         about five percent are taken as alike.
@@ -413,11 +448,11 @@ class Adapter:
         key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
-            found = candidates_at(basin, estimates, self.objective, self.correction, self._worker.pause)
+            found = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)
             if all(candidate.choices != own for candidate in found):
                 found = (*found, Candidate(own, basin.cost(basin.plan(estimates, own))))
             self._bests[key] = found
-        return self._bests[key]
+        return ranked(self._bests[key], self.objective, corrected)
 
     def _taken_over(self, basins: list[Basin]) -> list[Followed]:
         """Charts of basins whose queries are the same as before are kept."""

@@ -1,8 +1,12 @@
 """Candidates: the plans that compete at one point of the space of estimates, best first.
 
-The first is what the optimizer makes for that point. The others differ from it in one thing: the option of a switch
-whose cost is predicted, one tree per set instead of several, the usual techniques instead of others. What is better in
+The first is what the optimizer makes for that point. The others differ from it in one thing: options of switches whose
+cost is predicted, one tree per set instead of several, the usual techniques instead of others. What is better in
 the objective replaces it, until nothing is.
+
+Of options, those plans compete that differ from the best one in one option, and those that have one option everywhere.
+Utilities are relative to the least seconds and bytes of all candidates: if these were only the neighbours of a plan,
+which plan is best would depend on where the search began.
 """
 
 from __future__ import annotations
@@ -73,7 +77,9 @@ def candidates_at(
     found = {best.choices: best}
     plans[best.choices] = plan
     for _ in range(_MOST_STEPS):
-        for choices in _variants(plan, best.choices):
+        for choices in dict.fromkeys(_variants(plan, best.choices)):
+            if choices in found:
+                continue
             other = basin.plan(estimates, choices)
             made = choices_of(other)  # an option may bring others with it
             pause()
@@ -104,10 +110,15 @@ def ranked(
 def _variants(plan: Plan, choices: Choices) -> Iterator[Choices]:
     for switch in SWITCHES.values():
         if switch.is_varied:
-            for about, present in switch.in_force(plan).items():
-                for option in switch.options(plan, about):
-                    if option != present:
-                        yield choices.with_option(switch.name, about, option)
+            options = {about: switch.options(plan, about) for about in switch.in_force(plan)}
+            for about, possible in options.items():
+                yield from (choices.with_option(switch.name, about, option) for option in possible)
+            for option in dict.fromkeys(option for possible in options.values() for option in possible):
+                everywhere = choices
+                for about, possible in options.items():
+                    if option in possible:
+                        everywhere = everywhere.with_option(switch.name, about, option)
+                yield everywhere
     if plan.strategy == "auto" and any(len(partial_set.trees) > 1 for partial_set in plan.sets):
         together = (tuple(sorted(planned.name for planned in partial_set.queries)) for partial_set in plan.sets)
         yield replace(choices, trees=tuple(sorted(TreeChoice(names) for names in together)))

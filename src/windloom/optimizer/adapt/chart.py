@@ -5,7 +5,9 @@ drawn. Every dimension is cut into parts, so a region is a tuple of whole number
 in takes a few divisions. The candidates of a region are those for its centroid, found when it is first needed (or
 ahead of time), and kept. What each costs is also predicted for the ends of the region's parts, and between them taken
 to change with powers of the figures: so the best one of them is looked up for the point itself, however coarse
-the chart.
+the chart. Other figures at which the best plan may change are *beside* the dimensions: as dimensions they would make
+too many regions. They count at the point all the same: what each candidate costs is predicted where such a figure is
+four times as large, and as small, as when the chart was drawn.
 
 Parts are *geometric* (each begins at a multiple of where the one before began) because figures vary by orders of
 magnitude and costs with their ratios, or *regular* (of equal length), as in source B. Values beyond the first and the
@@ -31,7 +33,7 @@ from windloom.optimizer.adapt.candidates import (
     no_pause,
     ranked,
 )
-from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.known import LEAST, with_statistics
@@ -117,13 +119,15 @@ class Axis:
             place = (value - self.low) / (self.high - self.low)
         return floor(self.parts * place + 1e-9)
 
-    def place(self, value: float) -> float:
-        """Where in its part a value lies: −1 at the beginning, 0 at the centre, 1 at the end.
+    def place(self, value: float, part: int | None = None) -> float:
+        """Where in its part, or nearest to it in another, a value lies: from −1 at the beginning to 1 at the end.
 
         >>> [round(Axis(1, 10_000, 4).place(value), 6) for value in (1, 10**0.5, 9.999, 2_000)]
         [-1.0, 0.0, 0.999913, -0.39794]
+        >>> Axis(1, 10_000, 4).place(2_000, part=0)
+        1.0
         """
-        part = self.part(value)
+        part = self.part(value) if part is None else part
         if self.is_geometric:
             within = log(max(value, 1e-300) / self.edge(part)) / log(self.edge(part + 1) / self.edge(part))
         else:
@@ -174,7 +178,8 @@ class Dimension:
 class Chart:
     """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions.
 
-    `exponents` say, by stage and figure, how the seconds of the best plan change near there.
+    `exponents` say, by stage and figure, how the seconds of the best plan change near there. `others` are figures
+    beside the dimensions.
     """
 
     basin: Basin
@@ -183,14 +188,25 @@ class Chart:
     objective: Objective
     exponents: Mapping[str, Mapping[Figure, float]] = field(default_factory=dict)
     regions: dict[Region, tuple[Candidate, ...]] = field(default_factory=dict)
+    others: tuple[Figure, ...] = ()
 
     @property
     def figures(self) -> list[Figure]:
         return [dimension.figure for dimension in self.dimensions]
 
+    @property
+    def beside(self) -> tuple[Dimension, ...]:
+        """The figures beside the dimensions: each has one part, around what it was when the chart was drawn."""
+        return tuple(Dimension(figure, self._around(figure)) for figure in self.others)
+
+    def _around(self, figure: Figure) -> Axis:
+        value = value_of(figure, self.basin, self.base)
+        factor = max(1.05, min(STALE, 1 / value)) if figure.kind is Kind.SHARE else STALE
+        return Axis(value / factor, value * factor, 1)
+
     def region(self, values: Sequence[float]) -> Region:
-        """The region that bounds a point: O(1)."""
-        return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=True))
+        """The region that bounds a point, whose values are those of dimensions, and of others: O(1)."""
+        return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=False))
 
     def centroid(self, region: Region) -> dict[Figure, float]:
         return {
@@ -227,9 +243,9 @@ class Chart:
     def _ends(
         self, region: Region, plan: Plan, known: SetCosts, pause: Pause
     ) -> tuple[tuple[RoundCost, RoundCost], ...]:
-        """What a plan costs where a part of the region begins and ends, dimension by dimension."""
-        centre, found = self.centroid(region), []
-        for dimension, part in zip(self.dimensions, region, strict=True):
+        """What a plan costs where a part of the region begins and ends, dimension by dimension; then those beside."""
+        centre, beside, found = self.centroid(region), self.beside, []
+        for dimension, part in zip((*self.dimensions, *beside), (*region, *(0 for _ in beside)), strict=True):
             pair = []
             for edge in (dimension.axis.edge(part), dimension.axis.edge(part + 1)):
                 pause()
@@ -277,7 +293,8 @@ class Chart:
         found = self.regions[region]
         if values is None:
             return ranked(found, self.objective, corrected, found[0].choices)
-        places = [dimension.axis.place(value) for dimension, value in zip(self.dimensions, values, strict=True)]
+        parts = (*zip(self.dimensions, region, strict=True), *((dimension, 0) for dimension in self.beside))
+        places = [dimension.axis.place(value, part) for (dimension, part), value in zip(parts, values, strict=False)]
         return ranked([candidate.at(places) for candidate in found], self.objective, corrected)
 
     def ahead(self, before: Sequence[float], values: Sequence[float]) -> Iterable[Region]:

@@ -81,8 +81,12 @@ def figures_of(basin: Basin) -> list[Figure]:
 
 
 def stream_figures(basin: Basin) -> list[Figure]:
-    """What comes of each of its streams, and in rounds of which length."""
-    return [Figure(kind, name) for name in basin.streams for kind in (Kind.RATE, Kind.ROUND)]
+    """What comes of each of its streams, and in rounds of which length.
+
+    A round is one of all streams, so its length is one figure, that of the first stream.
+    """
+    first = next(iter(basin.streams))
+    return [*(Figure(Kind.RATE, name) for name in basin.streams), Figure(Kind.ROUND, first)]
 
 
 def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
@@ -156,23 +160,25 @@ def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, flo
     streams, sets = dict(estimates.streams), dict(estimates.sets)
     for figure, value in wanted.items():
         streams[figure.stream] = _moved_stream(figure, value, basin, streams.get(figure.stream), estimates)
-        for name in _enriched_alike(figure, basin, streams):
-            own = value if figure.kind is Kind.ROUND else streams[name].rate.value * value / now[figure]
-            streams[name] = _moved_stream(figure, own, basin, streams[name], estimates)
+        for name in _others_alike(figure, basin, streams):
+            own = value_of(replace(figure, stream=name), basin, estimates) * value / now[figure]
+            streams[name] = _moved_stream(replace(figure, stream=name), own, basin, streams.get(name), estimates)
         for identity in _sets_of(figure, basin):
             sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
     return Estimates(streams, sets)
 
 
-def _enriched_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
-    """The streams that move with a figure because they are joined of the tuples that it is about."""
+def _others_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
+    """The streams that move with a figure: those that are joined of the tuples that it is about, and all in a round."""
     if figure.kind not in (Kind.RATE, Kind.ROUND):
         return []
-    return [
+    alike = [
         name
         for name, enriched_stream in basin.enriched.items()
         if enriched_stream.base == figure.stream and name in streams
     ]
+    others = [name for name in basin.streams if name != figure.stream] if figure.kind is Kind.ROUND else []
+    return [*alike, *others]
 
 
 def _rate(seen: StreamEstimate | None, given: float | None) -> float:

@@ -1,20 +1,24 @@
 """Which figures become dimensions of a chart: those that the cost of plans is most sensitive to.
 
-A figure is multiplied and divided by four. Two things count: by how much the predicted seconds of the best plan change
-(without those of Spark's job, which every round takes), and by how much they change in proportion to those of the
-runner-up, because only then another plan may become best. Both are exponents: 1 means that costs change as much as the
-figure does.
+A figure is multiplied and divided by four. Two things count: by how much the predicted cost of the best plan changes,
+and by how much it changes in proportion to those of its rivals, because only then another plan may become best. Both
+are exponents: 1 means that costs change as much as the figure does. What costs are is the objective's to say: seconds
+(without those of Spark's job, which every round takes) and bytes count by their weights.
+
+A rival is the best candidate that has another option of some switch. The runner-up itself is often the same plan with
+another technique, whose cost changes with every figure as that of the best plan does: it tells of no figure at which
+the best plan becomes another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 from windloom.model.figures import number
 from windloom.optimizer.adapt.basin import Basin
-from windloom.optimizer.adapt.candidates import Pause, candidates_at, no_pause
+from windloom.optimizer.adapt.candidates import Candidate, Pause, candidates_at, no_pause
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
@@ -25,21 +29,29 @@ from windloom.plan.physical import Plan
 
 #: The factor by which figures are changed.
 FACTOR = 4.0
-#: The figures whose effect on the runner-up is looked at: those that the cost of the best plan depends on most.
-COMPARED = 6
+#: The figures whose effect against rivals is looked at: those that the cost of the best plan depends on most.
+COMPARED = 10
+#: At most so many rivals, and so many figures beside the dimensions.
+RIVALS, BESIDE = 3, 8
 #: A figure that costs depend on less than this is no dimension, unless there is no other.
 LEAST_SENSITIVITY = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """`cost` and `ratio` are exponents: of the best plan's seconds, and of their ratio to the runner-up's."""
+    """`cost` and `ratio` are exponents: of the best plan's cost in the objective, and of its ratio to a rival's.
+
+    `seconds` and `nbytes` are those of the best plan's seconds and bytes.
+    """
 
     figure: Figure
     value: float
     cost: float
     ratio: float
+    seconds: float
+    nbytes: float
     stages: Mapping[str, float]  # of the best plan, by stage
+    is_of_memory: bool = False  # memory counts in the objective
 
     @property
     def total(self) -> float:
@@ -47,9 +59,11 @@ class Sensitivity:
 
     @property
     def reason(self) -> str:
-        text = f"four times as much changes the predicted seconds by a factor of {number(FACTOR**self.cost)}"
+        text = f"four times as much changes the predicted seconds by a factor of {number(FACTOR**self.seconds)}"
+        if self.is_of_memory:
+            text += f", bytes by {number(FACTOR**self.nbytes)}"
         if abs(self.ratio) >= LEAST_SENSITIVITY:
-            text += f", and against the runner-up by {number(FACTOR**self.ratio)}"
+            text += f", and against a rival by {number(FACTOR**self.ratio)}"
         return text
 
 
@@ -58,45 +72,52 @@ def sensitivities(
 ) -> list[Sensitivity]:
     """The sensitivities to all figures of a basin, the most important first."""
     found = candidates_at(basin, estimates, objective, pause=pause)
-    best, *others = (basin.plan(estimates, candidate.choices) for candidate in found[:2])
-    values, each, known = values_of(figures_of(basin), basin, estimates), [], SetCosts()
+    best, *others = (basin.plan(estimates, candidate.choices) for candidate in [found[0], *_rivals(found)])
+    values, each, known = values_of(figures_of(basin), basin, estimates), list[Sensitivity](), SetCosts()
+
+    def objective_of(exponents: Mapping[str, float]) -> float:
+        return objective.latency * exponents["seconds"] + objective.memory * exponents["bytes"]
+
     for figure, value in values.items():
         pause()
-        each.append(_sensitivity(basin, estimates, best, None, figure, value, known))
+        exponents = _exponents(basin, estimates, best, figure, value, known)
+        cost, seconds, nbytes = objective_of(exponents), exponents.pop("seconds"), exponents.pop("bytes")
+        each.append(Sensitivity(figure, value, cost, 0.0, seconds, nbytes, exponents, objective.memory > 0))
     each.sort(key=_order)
-    for other in others:  # compared where it may matter
-        for place, sensitivity in enumerate(each[:COMPARED]):
-            pause()
-            each[place] = _sensitivity(basin, estimates, best, other, sensitivity.figure, sensitivity.value, known)
+    for place, mine in enumerate(each[:COMPARED] if others else ()):  # compared where it may matter
+        pause()
+        theirs = (objective_of(_exponents(basin, estimates, other, mine.figure, mine.value, known)) for other in others)
+        each[place] = replace(mine, ratio=max((mine.cost - cost for cost in theirs), key=abs))
     return sorted(each, key=_order)
+
+
+def _rivals(found: Sequence[Candidate]) -> list[Candidate]:
+    """The best candidates, each with other options than the first and than those before; if none, the runner-up."""
+    mine, told, rivals = set(found[0].choices.options), set[tuple[str, str]](), list[Candidate]()
+    for candidate in found[1:]:
+        differing = {option[:2] for option in mine ^ set(candidate.choices.options)}
+        if differing - told:
+            told |= differing
+            rivals.append(candidate)
+    return rivals[:RIVALS] or list(found[1:2])
 
 
 def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
     return -round(sensitivity.total, 6), sensitivity.figure
 
 
-def _sensitivity(
-    basin: Basin,
-    estimates: Estimates,
-    best: Plan,
-    other: Plan | None,
-    figure: Figure,
-    value: float,
-    known: SetCosts,
-) -> Sensitivity:
+def _exponents(
+    basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts
+) -> dict[str, float]:
+    """How the seconds of each stage of a plan, all of them, and its bytes change with a figure."""
     most = 1.0 if figure.kind is Kind.SHARE else float("inf")
     ends = (value / FACTOR, min(value * FACTOR, most))
     span = log(ends[1] / ends[0])
-
-    def exponents(plan: Plan) -> dict[str, float]:
-        low, high = (_cost(basin, estimates, plan, figure, end, known) for end in ends)
-        pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
-        pairs[""] = (sum(low.stages.values()), sum(high.stages.values()))
-        return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
-
-    stages = exponents(best)
-    cost = stages.pop("")
-    return Sensitivity(figure, value, cost, 0.0 if other is None else cost - exponents(other)[""], stages)
+    low, high = (_cost(basin, estimates, plan, figure, end, known) for end in ends)
+    pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
+    pairs["seconds"] = (sum(low.stages.values()), sum(high.stages.values()))
+    pairs["bytes"] = (low.nbytes, high.nbytes)
+    return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
 
 
 def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts) -> RoundCost:
@@ -128,4 +149,6 @@ def draw_chart(
     exponents = {
         stage: {sensitivity.figure: sensitivity.stages[stage] for sensitivity in found} for stage in found[0].stages
     }
-    return Chart(basin, dimensions, estimates, objective, exponents)
+    # Other figures at which a rival may become best, however many there are.
+    decisive = [each.figure for each in found[len(kept) :] if abs(each.ratio) >= LEAST_SENSITIVITY]
+    return Chart(basin, dimensions, estimates, objective, exponents, others=tuple(decisive[:BESIDE]))

@@ -142,7 +142,7 @@ def recompiling(before: Choices, after: Choices) -> bool:
 
 
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
-    """What Spark compiles code for: plans that have these options in common run the same code."""
+    """What Spark compiles code for: each option is of a job of its own, whatever the other options of a plan are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
 
 

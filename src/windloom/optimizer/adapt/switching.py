@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
 
-#: A plan must be better by this share to replace another: if Spark compiles new code, and if not.
+#: A plan must be better by this share to replace another: if Spark compiles code that it has not yet, and if not.
 CLEARLY, SLIGHTLY = 0.03, 0.01
 #: Rounds that a stay is expected to last before any has ended, and as how many stays that counts.
 USUAL_STAY, STAYS = 8.0, 2.0
@@ -81,16 +81,17 @@ def pays(
     *,
     recompiles: bool,
     again: bool = False,
+    least: Least | None = None,
 ) -> bool:
     """Is another plan worth what a switch costs, if it runs for `stay` rounds?
 
-    `again` says that Spark has compiled for it before.
+    `again` says that Spark has compiled for it before; `least` is of all candidates, by which the other is best.
     """
-    least = Least.of([present, other])
+    least = least or Least.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)
     saved = now - then
     price = prices.of(recompiles=recompiles, again=again)
     return (
-        saved > (CLEARLY if recompiles else SLIGHTLY) * now
+        saved > (CLEARLY if recompiles and not again else SLIGHTLY) * now
         and saved * stay >= objective.latency * price / least.seconds
     )

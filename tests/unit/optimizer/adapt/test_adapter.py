@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from unittest.mock import patch
 
 import pytest
 
@@ -12,6 +13,7 @@ from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.adapter import MOST_PATIENCE, PATIENCE, Adapter
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.figures import Figure, Kind, value_of
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.work import AtOnce, Beside, Task, Urgency
@@ -133,3 +135,84 @@ def test_a_chart_that_has_drifted_is_filled_where_the_stream_is_before_rounds_se
         (followed,) = adapter.followed
         assert followed.chart is not None
         assert followed.region in followed.chart.regions
+
+
+TAKEN = {"partials": 0.1, "step": 0.01, "answers": 0.01}
+RATE, ROUND, GROUPS = Figure(Kind.RATE, "s"), Figure(Kind.ROUND, "s"), Figure(Kind.GROUPS, "s", ("k",))
+
+
+def adapting(
+    basin: Basin, memory: Memory, objective: Objective | None = None, options: ChartOptions | None = None
+) -> Adapter:
+    adapter = Adapter(memory, Estimates(), options or ChartOptions(), objective or Objective(), AtOnce())
+    adapter.begin(0, basin.plan(Estimates()), lambda: [basin])
+    for _ in range(4):
+        seen = a_round(basin, 1000, 100)
+        memory.add(seen)
+        adapter.done(seen, TAKEN, 1000)
+    return adapter
+
+
+def test_what_is_foreseen_of_a_round_counts_instead_of_what_is_remembered() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory)
+    (followed,) = adapter.followed
+    assert followed.chart is not None
+    figures = [*followed.chart.figures, *followed.chart.others]
+    assert RATE in figures
+    before = adapter.predicted
+    adapter.foresee(RoundObserved({"s": StreamRound(200_000, 20.0, 20.0)}))
+    now = dict(zip(figures, adapter.values(followed, followed.chart), strict=True))
+    assert now[RATE] == 10_000
+    assert now.get(ROUND, 20.0) == 20.0
+    assert round(now.get(GROUPS, 100.0)) == 100, "which is not foreseen"
+    assert before is not None
+    assert adapter.predicted is not None
+    assert adapter.predicted > before
+
+
+def test_a_chart_that_is_drawn_for_a_foreseen_leap_holds_in_the_round_of_the_leap() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory, options=ChartOptions(dimensions=1))
+    (followed,) = adapter.followed
+    before = followed.chart
+    assert before is not None
+    leap = RoundObserved({"s": StreamRound(200_000, 20.0, 20.0)})
+    adapter.foresee(leap)
+    drawn = followed.chart
+    assert drawn is not None
+    assert drawn is not before
+    assert value_of(RATE, basin, drawn.base) == 10_000
+    adapter.foresee(leap)
+    assert followed.chart is drawn
+
+
+def test_after_a_round_that_was_foreseen_nothing_is_chosen_before_the_next_one_is() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory, Objective.of({"latency": 0.4, "memory": 0.6}))
+    asked: list[str] = []
+    with patch.object(Adapter, "_chosen", lambda self: asked.append("chosen")):
+        seen = a_round(basin, 1000, 100)
+        adapter.foresee(RoundObserved(seen.streams))
+        adapter.done(seen, TAKEN, 1000)
+        assert len(asked) == 1
+        adapter.done(seen, TAKEN, 1000)
+        assert len(asked) == 2, "this one was not foreseen"
+
+
+def test_a_round_is_judged_by_what_was_known_of_the_machine_when_its_plan_was_chosen() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory)
+    known, judged = adapter.correction, []
+    with patch.object(Adapter, "_judged", lambda self, choices, seen, corrected: judged.append(corrected)):
+        seen = a_round(basin, 1000, 100)
+        memory.add(seen)
+        adapter.done(seen, {"partials": 9.0, "step": 1.0, "answers": 1.0}, 1000)
+    assert judged == [known]
+    assert adapter.correction is not known
+
+
+def test_spark_has_compiled_for_options_that_have_run_in_whatever_plan() -> None:
+    adapter = adapting(a_basin(), Memory())
+    (way,) = adapter.choices.options_of("intake").items()
+    assert ("intake", *way) in adapter._compiled

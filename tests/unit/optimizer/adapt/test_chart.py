@@ -196,6 +196,35 @@ def test_dimensions_are_what_costs_depend_on_most() -> None:
     )
 
 
+def test_where_memory_counts_bytes_make_dimensions_too() -> None:
+    basin = a_basin()
+    fast, small = (
+        {each.figure: each for each in sensitivities(basin, SEEN, Objective.of(name))} for name in ("latency", "memory")
+    )
+    for figure, each in fast.items():
+        assert each.cost == pytest.approx(each.seconds)
+        assert small[figure].cost == pytest.approx(small[figure].nbytes)
+        assert "bytes by" in small[figure].reason
+        assert "bytes by" not in each.reason
+
+
+def test_figures_beside_the_dimensions_count_at_the_point() -> None:
+    basin, objective = a_basin(), Objective.of("memory")
+    chart = draw_chart(basin, SEEN, objective, ChartOptions(6, 1))
+    assert chart.others
+    assert not set(chart.others) & set(chart.figures)
+    values = [value_of(figure, basin, SEEN) for figure in (*chart.figures, *chart.others)]
+    region = chart.region(values)
+    chart.fill(region)
+    for place, figure in enumerate(chart.others, start=1):
+        moved = [value * (2.0 if i == place else 1.0) for i, value in enumerate(values)]
+        at = with_figures(SEEN, basin, dict(zip((*chart.figures, *chart.others), moved, strict=True)))
+        for candidate in chart.best(region, values=moved):
+            exact = basin.cost(basin.plan(at, candidate.choices))
+            assert candidate.cost.nbytes == pytest.approx(exact.nbytes, rel=0.25), figure
+            assert candidate.cost.seconds == pytest.approx(exact.seconds, rel=0.25), figure
+
+
 def test_the_objective_decides_what_plan_a_region_has() -> None:
     """At many tuples of few groups, native partials are far fewer bytes than tuples."""
     basin, seen = a_basin(), with_figures(SEEN, a_basin(), {RATE: 3e4, GROUPS: 6e4})

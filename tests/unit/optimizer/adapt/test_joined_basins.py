@@ -12,7 +12,7 @@ from windloom.model import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
+from windloom.optimizer.adapt.figures import Figure, Kind, stream_figures, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.switches import SWITCHES, choices_of, recompiling
 from windloom.optimizer.adapt.views import described
@@ -119,3 +119,22 @@ def test_the_order_of_a_join_counts_as_it_is() -> None:
     assert elimination_of(join.join, sizes, best.order) == best
     for order in ((0, 1), (1, 0)):
         assert elimination_of(join.join, sizes, order).rows >= best.rows
+
+
+def test_the_length_of_a_round_is_one_figure_of_all_streams() -> None:
+    basin = a_basin(MET)
+    lengths = [figure for figure in stream_figures(basin) if figure.kind is Kind.ROUND]
+    assert len(lengths) == 1
+    seen = with_figures(at(basin, s=10.0, t=20.0, u=30.0), basin, {lengths[0]: 10.0})
+    moved = with_figures(seen, basin, {lengths[0]: 60.0})
+    assert {name: each.round.value for name, each in moved.streams.items() if each.round} == dict.fromkeys("stu", 60.0)
+    assert {name: each.rate.value for name, each in moved.streams.items()} == {"s": 10.0, "t": 20.0, "u": 30.0}
+
+
+def test_one_way_of_taking_all_streams_in_is_always_a_candidate() -> None:
+    """Utilities are relative to the smallest plan, which must be among those that compete wherever search begins."""
+    basin = a_basin(MET)
+    for rate in (5.0, 500.0, 5e4):
+        found = candidates_at(basin, at(basin, s=rate, t=rate, u=rate), Objective.of({"latency": 0.4, "memory": 0.6}))
+        ways = {frozenset(candidate.choices.options_of("intake").values()) for candidate in found}
+        assert {frozenset({"native"}), frozenset({"woven"})} <= ways

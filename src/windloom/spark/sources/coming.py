@@ -1,0 +1,137 @@
+"""What a micro-batch is about to bring, before anything of it is read: from Spark's offsets, and the footers of files.
+
+Spark writes down which offsets of every source a micro-batch has before it hands the micro-batch over. Of a source of
+files, an offset means a list of files, and the footer of a Parquet file says how many rows it has and between which
+times they lie. Of Kafka, two offsets say how many records lie between them. All of that is in small files, which are
+read without Spark. What is found only helps to choose a plan: whatever is not as expected counts as not known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windloom.model.stream import Stream
+from windloom.model.time import INTEGER_UNITS
+from windloom.plan.observed import Coming
+
+#: Footers of more files than that are not read before a round.
+MOST_FILES = 64
+#: A list of files that was merged with all before is read from its end, so many bytes.
+TAIL = 1 << 16
+#: Ticks per unit of a time in a file.
+_UNITS = {"ms": 1_000.0, "us": 1.0, "ns": 0.001}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOffsets:
+    """The offsets of a streaming query that reads one source for each of `streams`, in their order."""
+
+    checkpoint: Path  # Spark's own
+    streams: tuple[Stream, ...]
+
+    @classmethod
+    def at(cls, place: str, streams: Sequence[Stream]) -> SparkOffsets | None:
+        """None if the checkpoint is not on this machine."""
+        parts = urlsplit(place)
+        return cls(Path(parts.path), tuple(streams)) if parts.scheme in ("", "file") else None
+
+    def coming(self, batch: int) -> dict[str, Coming]:
+        """What a micro-batch brings, by stream; a stream of which that is not known is left out."""
+        try:
+            new, old = self._offsets(batch), self._offsets(batch - 1) if batch else [None] * len(self.streams)
+            if not len(new) == len(old) == len(self.streams):  # a stream has several sources, or two have the same one
+                return {}
+            found = {}
+            for place, stream in enumerate(self.streams):
+                coming = self._of_source(place, stream, old[place], new[place])
+                if coming is not None:
+                    found[stream.name] = coming
+            return found
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+            return {}
+
+    def _offsets(self, batch: int) -> list[Any]:
+        """By source, after a line of the version and one about the micro-batch; None while nothing has come."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+        return [None if line == "-" else json.loads(line) for line in lines]
+
+    def _of_source(self, place: int, stream: Stream, old: Any, new: Any) -> Coming | None:
+        if new is None or new == old:
+            return Coming(0)
+        if isinstance(new, Mapping) and set(new) == {"logOffset"}:
+            first = -1 if old is None else int(old["logOffset"])
+            files = [
+                path for entry in range(first + 1, int(new["logOffset"]) + 1) for path in self._files(place, entry)
+            ]
+            return of_files(files, stream) if 0 < len(files) <= MOST_FILES else None
+        return None if old is None else Coming(_records(old, new))
+
+    def _files(self, place: int, entry: int) -> list[str]:
+        """The files of one entry of a source's log; raises OSError if it is gone."""
+        folder = self.checkpoint / "sources" / str(place)
+        plain = folder / str(entry)
+        if plain.exists():
+            lines = plain.read_bytes().splitlines()[1:]
+        else:
+            with (folder / f"{entry}.compact").open("rb") as merged:
+                size = merged.seek(0, 2)
+                merged.seek(max(0, size - TAIL))
+                lines = merged.read().splitlines()[1:]  # the first may be a part of one, or the version
+        found = (json.loads(line) for line in lines)
+        return [_local(about["path"]) for about in found if about["batchId"] == entry]
+
+
+def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
+    """What the footers of Parquet files say of a stream."""
+    rows, ticks = 0, list[float]()
+    is_timed = True
+    for path in paths:
+        footer = pq.read_metadata(path)
+        rows += footer.num_rows
+        place = footer.schema.names.index(stream.time) if stream.time in footer.schema.names else -1
+        scale = _scale(footer, place, stream) if place >= 0 else None
+        for group in range(footer.num_row_groups if footer.num_rows else 0):
+            about = None if scale is None else footer.row_group(group).column(place).statistics
+            if about is None or not about.has_min_max or scale is None:
+                is_timed = False
+                break
+            ticks += [about.min_raw * scale, about.max_raw * scale]
+    return Coming(rows, int(min(ticks)), int(max(ticks))) if is_timed and ticks else Coming(rows)
+
+
+def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:
+    """Ticks per unit of the time column as the file has it; None if Spark's zone, or an old format, has a say in it."""
+    kind = footer.schema.to_arrow_schema().field(stream.time).type
+    if footer.schema.column(place).physical_type not in ("INT32", "INT64"):
+        return None
+    if pa.types.is_timestamp(kind):
+        return _UNITS.get(kind.unit) if kind.tz is not None else None
+    return float(INTEGER_UNITS[stream.time_unit or "us"]) if pa.types.is_integer(kind) else None
+
+
+def _records(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str, int]]) -> int:
+    """How many records lie between two offsets of Kafka, by topic and partition.
+
+    >>> _records({"bids": {"0": 5, "1": 7}}, {"bids": {"0": 9, "1": 7, "2": 3}})
+    7
+    """
+    return sum(
+        int(until) - int(old.get(topic, {}).get(partition, 0))
+        for topic, partitions in new.items()
+        for partition, until in partitions.items()
+    )
+
+
+def _local(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme not in ("", "file") or parts.netloc:
+        raise ValueError(address)
+    return unquote(parts.path)
