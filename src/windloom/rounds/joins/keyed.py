@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.lists.murmur import spark_hash
 from windloom.plan.links import MOST_COUNTED, KeyHistogram, LinkRound
 from windloom.plan.physical import Plan, PlannedJoin
 from windloom.rounds.cells import Cells
+from windloom.rounds.keyed import KeyedSides
 
 #: Sides with more groups are sampled: of their keys one in two, in four, …
 MOST_GROUPS = 1 << 15
@@ -21,15 +23,19 @@ _BUCKETS = (1 << 16) - 1
 _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int], LinkRound]:
+def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> dict[tuple[int, int], LinkRound]:
     """Counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
-    hashes: dict[tuple[int, tuple[int, ...], tuple[bool, ...]], NDArray[np.int64]] = {}
+    hashes: dict[object, NDArray[np.int64]] = {}
 
     def hashed(join: PlannedJoin, side: int, places: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
         number = join.sides[side].set
         positions = tuple(plan.side(join.sides[side])[2].group_positions[place] for place in places)
-        key = (number, positions, safe)
-        if key not in hashes:
+        keyed = tuples.of(join)
+        key = (number, positions, safe, keyed is None)
+        if key not in hashes and keyed is not None:
+            place = join.tuples[side]
+            hashes[key] = _hashes_of_keys(tuples.keys(place, number), tuples.grouped(place, number).groups, *safe)
+        elif key not in hashes:
             hashes[key] = _hashes(cells.get(number), positions, safe)
         return hashes[key]
 
@@ -66,11 +72,22 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
-    is_matched = np.ones(cells.groups, np.bool_)
+    return spark_hash(columns, cells.groups)[_matchable(columns, safe, cells.groups)]
+
+
+def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> NDArray[np.int64]:
+    """The same, given how many groups each key has."""
+    wanted = _matchable([keys], (is_safe,), len(keys))
+    found: NDArray[np.int64] = np.repeat(spark_hash([keys], len(keys))[wanted], groups[wanted])
+    return found
+
+
+def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -> NDArray[np.bool_]:
+    found = np.ones(groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            is_matched &= column.is_valid().to_numpy(zero_copy_only=False)
-    return spark_hash(columns, cells.groups)[is_matched]
+            found &= column.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:

@@ -252,13 +252,21 @@ class Matrix:
         return Partner(relation.sides, 0 if side == self.fixed else len(relation.ends), relation.held, rows)
 
     def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
-        """For every slice of the fixed side, the slices of the other that some window holds together with it."""
-        fixed, moving = self.fixed, 1 - self.fixed
-        own = self.ticks[fixed][first[fixed] : last[fixed]]
-        others = self.ticks[moving][first[moving] : last[moving]]
-        low = np.searchsorted(others, own - self._ranges[moving], side="right")
-        high = np.searchsorted(others, own + self._ranges[fixed], side="left")
-        return Band.of(low.astype(np.int32), high.astype(np.int32))
+        return band_of(self.ticks, self._ranges, self.fixed, first, last)
+
+
+def band_of(
+    ticks: Sequence[Ints], ranges: tuple[int, int], fixed: int, first: tuple[int, int], last: tuple[int, int]
+) -> Band:
+    """For every slice of the fixed side, the slices of the other that some window holds together with it.
+
+    By side, `ticks` are where slices begin, `ranges` the longest windows, and `first : last` the slices.
+    """
+    moving = 1 - fixed
+    own, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
+    low = np.searchsorted(others, own - ranges[moving], side="right")
+    high = np.searchsorted(others, own + ranges[fixed], side="left")
+    return Band.of(low.astype(np.int32), high.astype(np.int32))
 
 
 def _add(stretches: Stretches, fold: TermFold) -> None:
