@@ -76,6 +76,8 @@ def weave_keyed(
             raise NotKeyedError
         if len(found):
             made[scan.number, place] = found
+            for keyed_set in feed.sets:  # by this thread, if there is but one portion: the step asks for it
+                found.grouped(keyed_set.outs)
 
     left = _left(plan, scan, wanted)
     cells = weave(*left, tuples, closed, beside=[partial(make, place, feed) for place, feed in wanted.items()])
@@ -154,6 +156,12 @@ def _merged(parts: Sequence[Keyed]) -> Keyed:
     return Keyed(keys[0], bounds, records, starts, tuple(distinct), sizes)
 
 
+def merge_examples() -> None:
+    """Merges two portions, for what that compiles."""
+    part = Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros(1, np.int64), (), (0,))
+    _merged([part, part])
+
+
 class KeyedSides:
     """Tuples in order for the sides of joins, and cells of them for folds that need cells after all."""
 
@@ -187,6 +195,10 @@ class KeyedSides:
         """The tuples of both sides of a join, if they are there."""
         found = [self._keyed.get(place) for place in join.tuples]
         return (found[0], found[1]) if len(found) == 2 and found[0] is not None and found[1] is not None else None
+
+    def place(self, join: PlannedJoin, side: int) -> FeedPlace | None:
+        """Where the tuples of one side of a join are; None if it has cells."""
+        return join.tuples[side] if join.tuples and join.tuples[side] in self._keyed else None
 
     def grouped(self, place: FeedPlace, number: int) -> Grouped:
         """The tuples by the grouping columns of a set."""

@@ -79,8 +79,12 @@ class Keyed:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
                 count = len(distinct[0]) if distinct else 1
-                groups = np.empty(len(self.keys), np.int64)
-                cells = _count_groups(self.bounds, self.records, of_out, count, groups)
+                if count == 1:
+                    groups = (np.diff(self.bounds) > 0).astype(np.int64)
+                    cells = _count_slices(self.bounds, self.records)
+                else:
+                    groups = np.empty(len(self.keys), np.int64)
+                    cells = _count_groups(self.bounds, self.records, of_out, count, groups)
                 self._grouped[columns] = Grouped(of_out, tuple(distinct), count, groups, int(cells))
             return self._grouped[columns]
 
@@ -235,6 +239,19 @@ def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds,
             records[at, 2] = second[i]
         if len(third):
             records[at, 3] = third[i]
+
+
+@compiled
+def _count_slices(bounds, records):  # type: ignore[no-untyped-def]
+    """How many slices have tuples, of all keys together."""
+    count = 0
+    for key in range(len(bounds) - 1):
+        latest = -1
+        for i in range(bounds[key], bounds[key + 1]):
+            now = records[i, 0] & (MOST_SLICES - 1)
+            count += now != latest
+            latest = now
+    return count
 
 
 @compiled

@@ -1,17 +1,19 @@
 """Which joins of a batch run may be folded straight from tuples, and what their scans put in order for that.
 
-Folding tuples saves making cells of them. Joins that share a slice matrix are decided on together, and once more, for
-the tuples at hand, when the plan runs: see `rounds.keyed`.
+Folding tuples saves making cells of them. Only tuples of files that the driver reads itself are put in order: what
+comes from Spark takes much longer to arrive than cells take to be made. Joins that share a slice matrix are decided on
+together, and once more, for the tuples at hand, when the plan runs: see `rounds.keyed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Join
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import TypeKind
 from windloom.optimizer.joins.folds import pairings
 from windloom.plan.physical import FeedPlace, PartialSet, PlannedComponent, PlannedJoin
@@ -90,13 +92,9 @@ def _family(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Seq
     (link,) = join.links
     if len(link.keys) != 1 or link.residual is not None or len({side for side, _ in join.groups}) > 1:
         return None
-    sides = []
-    for number, key in ((link.parent, link.keys[0].parent), (link.child, link.keys[0].child)):
-        side = _side(joins, number, key, sets, scans)
-        if side is None:
-            return None
-        sides.append(side)
-    return _Family(joins, (sides[link.parent], sides[link.child]))
+    parent = _side(joins, 0, link.keys[0].parent, sets, scans)
+    child = _side(joins, 1, link.keys[0].child, sets, scans)
+    return None if parent is None or child is None else _Family(joins, (parent, child))
 
 
 def _side(
@@ -138,7 +136,7 @@ def _side(
 
 def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenSet] | None:
     for scan in scans:
-        if isinstance(scan, WovenScan) and scan.counted_by is None:
+        if isinstance(scan, WovenScan) and scan.counted_by is None and scan.local is not None:
             for fed in scan.feeds:
                 if fed.number == number:
                     return scan, fed
@@ -202,5 +200,4 @@ def _width(family: _Family, sets: Sequence[PartialSet]) -> float:
     """How many slices of one side some window holds together with a slice of the other."""
     joins: list[Join] = [planned.join for planned in family.joins]
     length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
-    widths: Mapping[int, float] = {side.set: sets[side.set].edges.edges_per_second for side in family.sides}
-    return length / 1e6 * max(widths.values())
+    return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)
