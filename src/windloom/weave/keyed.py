@@ -26,6 +26,8 @@ MOST_SLICES, MOST_OUTS = 1 << SLICE_BITS, 1 << 15
 MOST_VALUES = 3
 #: Values are kept in 32 bits.
 MOST_SIZE = (1 << 31) - 1
+#: Groups and cells are counted among so many tuples, or a few more.
+COUNTED = 1 << 18
 #: Combinations of several columns that are looked for among so many.
 _MOST_COMBINED = 1 << 20
 
@@ -35,7 +37,7 @@ class Grouped:
     """Tuples with one key, divided by some of the columns that they are grouped by.
 
     `of_out` numbers the values of these columns, of which there are `count`. `groups` has the groups of each key that
-    have tuples, and `cells` is how many pairs of a group and a slice have any.
+    have tuples, and `cells` is how many pairs of a group and a slice have any: statistics, estimated for many tuples.
     """
 
     of_out: Codes
@@ -79,14 +81,31 @@ class Keyed:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
                 count = len(distinct[0]) if distinct else 1
-                if count == 1:
-                    groups = (np.diff(self.bounds) > 0).astype(np.int64)
-                    cells = _count_slices(self.bounds, self.records)
-                else:
-                    groups = np.empty(len(self.keys), np.int64)
-                    cells = _count_groups(self.bounds, self.records, of_out, count, groups)
-                self._grouped[columns] = Grouped(of_out, tuple(distinct), count, groups, int(cells))
+                groups, cells = self._counted(of_out, count)
+                self._grouped[columns] = Grouped(of_out, tuple(distinct), count, groups, cells)
             return self._grouped[columns]
+
+    def _counted(self, of_out: Codes, count: int) -> tuple[Ints, int]:
+        """The groups of every key, and how many cells there would be: of many tuples, from a sample of the keys."""
+        tuples = np.diff(self.bounds)
+        groups = np.minimum(tuples, 1)
+        one_in = max(1, len(self) // COUNTED)
+        keys = _sampled(len(tuples), one_in)
+        sampled, seen = np.empty(len(keys), np.int64), int(tuples[keys].sum())
+        cells = int(_count_groups(self.bounds, self.records, keys, of_out, count, sampled))
+        if one_in == 1:
+            return sampled, cells
+        share = len(self) / max(1, seen)
+        if count > 1:
+            groups = np.minimum(tuples, np.maximum(groups, np.rint(tuples * (sampled.sum() / max(1, seen)))))
+            groups[keys] = sampled
+        return groups.astype(np.int64), min(len(self), max(int(groups.sum()), round(cells * share)))
+
+
+def _sampled(keys: int, one_in: int) -> Ints:
+    """Some keys, whatever pattern their numbers have."""
+    every = np.arange(keys, dtype=np.uint32)
+    return np.flatnonzero(every * np.uint32(2_654_435_769) <= np.uint32((2**32 - 1) // one_in))
 
 
 def key_tuples(
@@ -242,24 +261,12 @@ def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds,
 
 
 @compiled
-def _count_slices(bounds, records):  # type: ignore[no-untyped-def]
-    """How many slices have tuples, of all keys together."""
-    count = 0
-    for key in range(len(bounds) - 1):
-        latest = -1
-        for i in range(bounds[key], bounds[key + 1]):
-            now = records[i, 0] & (MOST_SLICES - 1)
-            count += now != latest
-            latest = now
-    return count
-
-
-@compiled
-def _count_groups(bounds, records, of_out, count, groups):  # type: ignore[no-untyped-def]
-    """Counts the groups of every key; returns how many cells there are."""
+def _count_groups(bounds, records, keys, of_out, count, groups):  # type: ignore[no-untyped-def]
+    """Counts the groups of some keys; returns how many cells these have."""
     latest = np.full(count, -1, np.int64)  # the key and the slice of the latest tuple of each group
     cells = 0
-    for key in range(len(bounds) - 1):
+    for k in range(len(keys)):
+        key = keys[k]
         own = 0
         for i in range(bounds[key], bounds[key + 1]):
             place = records[i, 0]
@@ -269,5 +276,5 @@ def _count_groups(bounds, records, of_out, count, groups):  # type: ignore[no-un
             cells += before != now
             own += before >> SLICE_BITS != key
             latest[out] = now
-        groups[key] = own
+        groups[k] = own
     return cells

@@ -145,7 +145,7 @@ class MatrixFamily:
                     sums = matrix.sums(prepared, first, portions[until - 1].last, pool, threads)
                 window = matrix.values(prepared, sums, first, last, pool)
                 rectangles = window.rectangles(asked, part)
-                parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
+                parts.append((part, window.over_all(wanted, rectangles)))
                 held += len(part) * matrix.groups * len(wanted)
                 if held >= HELD_VALUES:
                     yield from self._rows(parts, asked, owner, matrix)

@@ -6,7 +6,7 @@ in windows, aggregates and HAVING. A matrix is made for some windows at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -295,6 +295,14 @@ class Window:
     shape: tuple[int, int, int]
     first: tuple[int, int]
     fixed: int
+
+    def over_all(self, terms: Collection[Term], rectangles: Rectangles) -> dict[Term, Held]:
+        """Terms over every rectangle; what several terms have in common is made once."""
+        made: dict[int, Held] = {}
+        for term in terms:
+            if id(self.held[term]) not in made:
+                made[id(self.held[term])] = self.over(term, rectangles)
+        return {term: made[id(self.held[term])] for term in terms}
 
     def over(self, term: Term, rectangles: Rectangles) -> Held:
         """A term over every rectangle, group by group."""
