@@ -157,9 +157,13 @@ def _merged(parts: Sequence[Keyed]) -> Keyed:
 
 
 def merge_examples() -> None:
-    """Merges two portions, for what that compiles."""
-    part = Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros(1, np.int64), (), (0,))
-    _merged([part, part])
+    """Merges two portions, the second before the first, for what that compiles."""
+    _merged(
+        [
+            Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.array([start]), (), (0,))
+            for start in (1, 0)
+        ]
+    )
 
 
 class KeyedSides:

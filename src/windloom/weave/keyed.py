@@ -28,6 +28,8 @@ MOST_VALUES = 3
 MOST_SIZE = (1 << 31) - 1
 #: Groups and cells are counted among so many tuples, or a few more.
 COUNTED = 1 << 18
+#: With more slices for each record of a key, these are not sorted by counting.
+_SLICES_PER_RECORD = 8
 #: Combinations of several columns that are looked for among so many.
 _MOST_COMBINED = 1 << 20
 
@@ -200,10 +202,41 @@ def joined_records(
     in_order = True
     for part, *numbers in zip(parts, keys, outs, slices, strict=True):
         in_order &= bool(_append(part.bounds, part.records, *numbers, following, latest, records))
-    if not in_order:  # a portion has tuples that are earlier than those of the portion before it
-        of_key = np.repeat(np.arange(count), np.diff(bounds))
-        records = records[np.lexsort((records[:, 0] & (MOST_SLICES - 1), of_key))]
+    if not in_order:  # a portion has tuples that are earlier than those of the portion before it, as files may
+        _sort_by_slice(bounds, records, 1 + max(int(own.max(initial=0)) for own in slices))
     return bounds, records
+
+
+@compiled
+def _sort_by_slice(bounds, records, slices):  # type: ignore[no-untyped-def]
+    """Sorts the records of every key, stably: by counting, or otherwise if there are many slices for few records."""
+    most = 0
+    for key in range(len(bounds) - 1):
+        most = max(most, bounds[key + 1] - bounds[key])
+    held, places = np.empty((most, records.shape[1]), np.int32), np.empty(slices + 1, np.int64)
+    for key in range(len(bounds) - 1):
+        begin, count = bounds[key], bounds[key + 1] - bounds[key]
+        in_order = True
+        for i in range(begin + 1, begin + count):
+            in_order &= records[i - 1, 0] & (MOST_SLICES - 1) <= records[i, 0] & (MOST_SLICES - 1)
+        if in_order:
+            continue
+        held[:count] = records[begin : begin + count]
+        if slices > _SLICES_PER_RECORD * count:
+            order = np.argsort(held[:count, 0] & (MOST_SLICES - 1), kind="mergesort")
+            for i in range(count):
+                records[begin + i] = held[order[i]]
+            continue
+        places[:] = 0
+        for i in range(count):
+            places[(held[i, 0] & (MOST_SLICES - 1)) + 1] += 1
+        for part in range(slices):
+            places[part + 1] += places[part]
+        for i in range(count):
+            part = held[i, 0] & (MOST_SLICES - 1)
+            for column in range(records.shape[1]):
+                records[begin + places[part], column] = held[i, column]
+            places[part] += 1
 
 
 @compiled

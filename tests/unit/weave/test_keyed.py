@@ -8,7 +8,7 @@ import pytest
 
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave import keyed as keyed_module
-from windloom.weave.keyed import Keyed, key_tuples
+from windloom.weave.keyed import Keyed, joined_records, key_tuples
 from windloom.weave.tuples import Tuples
 
 EDGES = EdgeSet((EdgeClass(10, 0),))
@@ -77,3 +77,22 @@ def test_groups_and_cells_of_many_tuples_are_estimated_from_some_keys(
         assert found.groups.sum() == pytest.approx(wanted.groups.sum(), rel=0.1)
         assert ((found.groups > 0) == (wanted.groups > 0)).all()
         assert (found.groups <= np.diff(estimated.bounds)).all()
+
+
+@pytest.mark.parametrize("slices", [5, 3_000])
+def test_portions_are_joined_in_order_of_slices_and_tuples_of_a_slice_as_they_come(slices: int) -> None:
+    rng, parts = np.random.default_rng(1), []
+    for _ in range(3):
+        own = [np.sort(rng.integers(0, slices, rng.integers(0, 60))) for _ in range(4)]
+        places = np.concatenate(own) | rng.integers(0, 3, sum(map(len, own))) << 16
+        records = np.stack([places, rng.integers(0, 9, len(places))], axis=1).astype(np.int32)
+        bounds = np.cumsum([0, *map(len, own)])
+        parts.append(Keyed(pa.array(range(4)), bounds, records, np.arange(slices), (pa.array(list("abc")),), (9,)))
+    numbers = [[np.arange(size) for _ in parts] for size in (4, 3, slices)]
+    bounds, records = joined_records(parts, *numbers, 4)
+    for key in range(4):
+        every = [
+            tuple(record) for part in parts for record in part.records[part.bounds[key] : part.bounds[key + 1]].tolist()
+        ]
+        wanted = sorted(every, key=lambda record: record[0] & 0xFFFF)
+        assert [tuple(record) for record in records[bounds[key] : bounds[key + 1]].tolist()] == wanted
