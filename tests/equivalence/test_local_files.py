@@ -80,8 +80,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
     original: Callable[..., Any] = take._from_files
 
-    def noted(*given: Any) -> Any:
-        made = original(*given)
+    def noted(*given: Any, **named: Any) -> Any:
+        made = original(*given, **named)
         found.append(made is not None)
         return made
 

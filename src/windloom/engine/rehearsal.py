@@ -26,6 +26,7 @@ from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name
 from windloom.rounds.joins.example import fold_examples
+from windloom.rounds.keyed import merge_examples
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session.archive import archive_path, can_archive, draft_of
 from windloom.spark.session.java import JavaHome, find_java
@@ -79,6 +80,14 @@ _JOINS = {
     "whole": f"SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v {_JOINED}",
     "large": f"SELECT a.symbol, sum(a.volume * 10000000000) AS v {_JOINED}",
     "others": f"SELECT a.symbol, sum(a.price * b.volume) AS p, max(b.price) AS high {_JOINED}",
+}
+
+
+#: Joins that are folded straight from tuples.
+_TUPLE_JOINS = {
+    name: f"SELECT {group}count(*) AS n, sum(a.volume * b.volume) AS v FROM trades {_OF_SLIDES} a"
+    f" JOIN trades {_OF_SLIDES} b ON a.volume = b.volume{rest}"
+    for name, group, rest in (("of_all", "", ""), ("by_symbol", "a.symbol, ", " WHERE a.price > 0 GROUP BY a.symbol"))
 }
 
 
@@ -173,6 +182,12 @@ def folds(spark: SparkSession) -> None:
     """Every kernel that folds sides of joins."""
     fold_examples()
     _loom(_trades(spark), _JOINS).run(fold="slice_matrix")
+    with TemporaryDirectory(prefix="windloom-") as folder:
+        # Tuples of files are folded without cells, and those of two portions are merged before.
+        _trades(spark).write.parquet(f"{folder}/parquet")
+        results = _loom(spark.read.parquet(f"{folder}/parquet"), _TUPLE_JOINS).run(intake="woven", fold="slice_matrix")
+        assert all(join.tuples for join in results.plan.joins)
+    merge_examples()
 
 
 def sharing(spark: SparkSession) -> None:

@@ -52,6 +52,8 @@ def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[st
             yield from fact("", observed_text(join, link, planned.observed[i]))
     yield from fact("plan", bits_text(plan, planned))
     yield from fact("fold", fold_text(plan, planned))
+    if planned.tuples:
+        yield from fact("", tuples_text(planned))
     for name, text in costs.join_facts(planned):
         yield from fact(name, text)
     yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
@@ -155,6 +157,17 @@ def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     return f"{planned.fold}: {', then '.join(steps)}{shared}"
 
 
+def tuples_text(planned: PlannedJoin) -> str:
+    """That a batch run may fold tuples instead of cells."""
+    join = planned.join
+    (pair,) = join.links[0].keys
+    keys = [
+        f"{side.alias}.{one_line(side.group_by[key].sql)}"
+        for side, key in zip(join.sides, (pair.parent, pair.child), strict=True)
+    ]
+    return f"a batch run folds tuples in order of {' and '.join(keys)}, unless cells are clearly fewer"
+
+
 def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
     """Other joins that are folded by the same slice matrix."""
     if planned.fold != SliceMatrix.name:
@@ -219,6 +232,7 @@ def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, A
         ],
         "plan": plan_name(early),
         "fold": planned.fold,
+        "tuples": [list(place) for place in planned.tuples],
         "matrix_with": [planned_join.name for planned_join in sharing_matrix(plan, planned)],
         "order": list(planned.order),
         "cost": costs.join_json(planned),

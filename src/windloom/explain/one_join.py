@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windloom.explain.cost_views import CostView
-from windloom.explain.joins import bits_text, fold_text, joined_text, link_text, partners_text, shards_text, side_text
+from windloom.explain.joins import (
+    bits_text,
+    fold_text,
+    joined_text,
+    link_text,
+    partners_text,
+    shards_text,
+    side_text,
+    tuples_text,
+)
 from windloom.explain.labels import answer_text
 from windloom.explain.lines import fact, one_line, wrapped
 from windloom.explain.patterns import pattern_facts
@@ -27,6 +36,8 @@ def one_join_lines(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterato
         label = ""
     yield from fact("plan", bits_text(plan, planned))
     yield from fact("fold", fold_text(plan, planned))
+    if planned.tuples:
+        yield from fact("", tuples_text(planned))
     yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
     for number, place in enumerate(planned.sides):
         partial_set, tree, _ = plan.side(place)

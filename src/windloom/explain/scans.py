@@ -10,7 +10,7 @@ from windloom.explain.slices import edge_rate, measure_of, slice_id_text
 from windloom.model.figures import count, share
 from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import Fed, NativeScan, RolledUp, Scan, WovenScan, WovenSet
+from windloom.plan.scans import Fed, KeyedFeed, NativeScan, RolledUp, Scan, WovenScan, WovenSet
 
 #: A scan with more predicates, columns or sets shows the first few only.
 _MANY = 12
@@ -65,6 +65,16 @@ def _rolled_up_text(scan: WovenScan, rolled: RolledUp) -> str:
     return f"{which} rolled up from signatures, of which {rolled.signatures:,.0f} are expected"
 
 
+def _keyed_text(scan: WovenScan, feed: KeyedFeed) -> str:
+    """What is put in order for folds."""
+    key = shorten(one_line(scan.columns[feed.key].sql), _SQL_WIDTH)
+    sets = ", ".join(str(keyed_set.number) for keyed_set in feed.sets)
+    which = "every tuple" if feed.bit is None else f"tuples with bit {feed.bit}"
+    made = [str(keyed_set.number) for keyed_set in feed.sets if keyed_set.cells is None]
+    without = f"; no cells of {'set' if len(made) == 1 else 'sets'} {', '.join(made)}" if made else ""
+    return f"{which} by {key}, for folds that read {'set' if len(feed.sets) == 1 else 'sets'} {sets}{without}"
+
+
 def scan_title(plan: Plan, scan: Scan) -> list[str]:
     """What the picture tells of a scan that is pointed at."""
     lines = [_head(scan), intake_text(scan)]
@@ -111,6 +121,8 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
         rest = f", and {len(columns) - len(shown):,} more" if len(shown) < len(columns) else ""
         places = ["time"] if scan.counted_by is None else ["time", "position"]
         yield from fact("projects", f"{', '.join([*places, *shown])}{rest}")
+        for feed in scan.keyed:
+            yield from fact("orders", _keyed_text(scan, feed))
     else:
         yield from fact("group by", ", ".join(one_line(expression.sql) for expression in scan.group_by) or "none")
         measure = measure_of(plan.sets[scan.feeds[0].number])

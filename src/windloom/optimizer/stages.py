@@ -28,6 +28,7 @@ from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.joins.bits import check_join_plan, forced_sets
 from windloom.optimizer.joins.folds import check_fold, with_folds
 from windloom.optimizer.joins.plan import plan_join
+from windloom.optimizer.joins.tuples import with_tuples
 from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
 from windloom.optimizer.rows.plan import plan_rows, stores_of
@@ -134,12 +135,15 @@ def make_plan(
     used = {name for query in queries for name in query.streams} | {store.stream for store in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)
     enriched = enriched_streams(queries)
+    scans = choose_scans(
+        (*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores, known.files
+    )
+    if options.tuples is None and given is None:  # a batch run
+        joins, scans = with_tuples(joins, sets, scans)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(
-            (*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores, known.files
-        ),
+        scans,
         tuple(shapes),
         joins,
         options.strategy,

@@ -106,12 +106,17 @@ class SidePlace:
     name: str
 
 
+#: Tuples in order of a join key: the number of the scan that reads them, and the place among those that it has.
+FeedPlace = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedJoin:
     """A join query: its sides, and how their answers are folded.
 
     `order` are the links of the join in the order in which they are folded, those of a child before the one that it
-    hangs on. `components` are those of the query, with the types of their arguments.
+    hangs on. `components` are those of the query, with the types of their arguments. `tuples` says where both sides
+    find their tuples in order of the join key, if a batch run may fold these instead of cells.
     """
 
     query: Query
@@ -121,6 +126,7 @@ class PlannedJoin:
     fold: str
     order: tuple[int, ...]
     observed: tuple[LinkEstimate, ...] = field(default=(), compare=False)  # by link, if rounds have shown them
+    tuples: tuple[FeedPlace, ...] = ()
 
     @property
     def name(self) -> str:

@@ -155,6 +155,40 @@ class WovenSet:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedSet:
+    """A set whose tuples folds read: cut at `edges`, grouped by the key and by some of the columns `outs` of the feed.
+
+    `cells` are the edges at which others need its cells; None if nobody does.
+    """
+
+    number: int
+    edges: EdgeSet
+    outs: tuple[int, ...]
+    cells: EdgeSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFeed:
+    """Tuples that folds read in order of a join key, in a batch run on the driver, instead of the cells of `sets`.
+
+    Columns go by position: that of the key, those by which tuples are grouped besides, values that are added up, and
+    columns in which tuples are counted. A row of the band that a tuple meets has `width` slices.
+    """
+
+    key: int
+    bit: int | None
+    outs: tuple[int, ...]
+    values: tuple[int, ...]
+    counted: tuple[int, ...]
+    sets: tuple[KeyedSet, ...]
+    width: float
+
+    @property
+    def edges(self) -> EdgeSet:
+        return EdgeSet.of(edge_class for keyed_set in self.sets for edge_class in keyed_set.edges.classes)
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """Which of its tuples a scan hands over to the store of the stream: those that have one of `bits`, None for all.
 
@@ -179,6 +213,7 @@ class WovenScan:
     told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
     cells, or whichever of the two are smaller. `kept` is set if the stream has a store. `local` is set if the driver
     may read the stream's files and project their tuples itself; Spark does where that is not possible after all.
+    `keyed` are tuples that folds may read instead of cells.
     """
 
     number: int
@@ -193,6 +228,7 @@ class WovenScan:
     kept: Kept | None = None
     local: LocalProjection | None = field(default=None, compare=False)
     rolled_up: RolledUp | None = field(default=None, compare=False)
+    keyed: tuple[KeyedFeed, ...] = ()
 
 
 Scan = NativeScan | WovenScan

@@ -20,7 +20,7 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.plan.physical import Asking, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.physical import Asking, FeedPlace, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells, merge_all
@@ -32,6 +32,7 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.summaries import summary_blocks
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark, Span
+from windloom.weave.keyed import Keyed
 
 #: The size that a block aims at, in rows: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -65,6 +66,7 @@ class Answers:
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
     earlier: tuple[Answers, ...] = ()
     rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with what their aggregates are made from
+    keyed: Mapping[FeedPlace, Keyed] = field(default_factory=dict)  # tuples that folds read instead of cells
 
     def blocks(
         self,
@@ -116,7 +118,7 @@ class Answers:
                 if any(map(self._reports, tree.answered)):
                     yield tree.answered[0].name, partial(self._tree_blocks, each, tree, cells, rows)
         asked = self._asked(number for number in range(len(self.plan.joins)) if number not in without)
-        yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads)
+        yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads, self.keyed)
         yield from self._summary_makers()
 
     def _summary_makers(self) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:

@@ -18,6 +18,7 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.early import early_turns
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
+from windloom.rounds.keyed import KeyedSides
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.owed import (
     Intervals,
@@ -76,7 +77,11 @@ def step(
         sets.take(partial_set)
     intervals = _intervals(state, plan, until, answered)
     rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
-    answers = replace(_with_open(sets, intervals, plan, state, advanced_state), rows=rows.answered)
+    answers = replace(
+        _with_open(sets, intervals, plan, state, advanced_state),
+        rows=rows.answered,
+        keyed=round_input.taken.keyed,
+    )
     since = _since(state, plan, until, answered)
     after_round = replace(
         advanced_state,
@@ -95,7 +100,13 @@ def step(
     counted = {number: held for number, held in sets.cells.items() if not plan.sets[number].is_relation}
     groups = {number: held.groups if len(held) else 0 for number, held in counted.items()}
     cells = {number: len(held) for number, held in counted.items()}
-    links = count_links(plan, sets.cells)
+    tuples = KeyedSides(plan, round_input.taken.keyed)
+    for place, keyed_set in tuples.sets:
+        # Counted as if cells had been made of them.
+        number, grouped = keyed_set.number, tuples.grouped(place, keyed_set.number)
+        sets.tuples[number], groups[number] = tuples.count(place), int(grouped.groups.sum())
+        sets.partials[number] = cells[number] = grouped.cells
+    links = count_links(plan, sets.cells, tuples)
     return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells, links)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.plan.physical import Plan
+from windloom.plan.physical import FeedPlace, Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
 from windloom.rounds.cells import Cells, merge_released, read_partials
 from windloom.rounds.feeds import feed_sets
+from windloom.rounds.keyed import KeyedChoice, merge_keyed, weave_keyed
 from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
 from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
+from windloom.weave.keyed import Keyed
 from windloom.weave.tuples import Tuples
 
 Ints = NDArray[np.int64]
@@ -28,12 +30,14 @@ Mask = NDArray[np.bool_]
 class Taken:
     """`cells` by number of the set, `behind` by number of the scan; a scan that is not there had no such tuples.
 
-    `scanned` is what each scan saw, by its number: statistics, which change no answer.
+    `scanned` is what each scan saw, by its number: statistics, which change no answer. `keyed` are tuples in order of a
+    join key, which folds of a batch run read instead of cells.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)
     behind: Mapping[int, Behind] = field(default_factory=dict)
     scanned: Mapping[int, Scanned] = field(default_factory=dict)
+    keyed: Mapping[FeedPlace, Keyed] = field(default_factory=dict)
 
 
 def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
@@ -51,25 +55,55 @@ def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before 
 
 
 def take_tuples(
-    plan: Plan, scan: WovenScan, table: pa.Table, before: Before = ON_TIME, threads: int | None = None
+    plan: Plan,
+    scan: WovenScan,
+    table: pa.Table,
+    before: Before = ON_TIME,
+    threads: int | None = None,
+    choice: KeyedChoice | None = None,
 ) -> Taken:
-    """Takes in the tuples of a woven scan, all with a tick, by so many threads; None: as many as there are cores."""
+    """Takes in the tuples of a woven scan, all with a tick, by so many threads; None: as many as there are cores.
+
+    With a `choice`, tuples may be put in order for folds. Raises NotKeyedError if those of another portion were, and
+    these cannot be.
+    """
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
-    cells = weave(plan, scan, tuples, before.frontier, None if len(tuples) < FEW_TUPLES else threads)
+    threads = None if len(tuples) < FEW_TUPLES else threads
+    keyed: dict[FeedPlace, Keyed] = {}
+    if choice is None:
+        cells = weave(plan, scan, tuples, before.frontier, threads)
+    else:
+        cells, keyed = weave_keyed(plan, scan, tuples, choice, before.frontier, threads)
     scanned = {scan.number: scanned_tuples(plan, scan, tuples)}
-    return Taken(cells, {} if behind is None else {scan.number: behind}, scanned)
+    return Taken(cells, {} if behind is None else {scan.number: behind}, scanned, keyed)
+
+
+def with_keyed_merged(parts: list[Taken]) -> list[Taken]:
+    """The portions of one scan, of which the first has the tuples of all that were put in order.
+
+    Raises NotKeyedError if they cannot be put in order together.
+    """
+    if len(parts) < 2 or not any(part.keyed for part in parts):
+        return parts
+    merged = merge_keyed([part.keyed for part in parts])
+    return [replace(part, keyed={} if number else merged) for number, part in enumerate(parts)]
 
 
 def take_together(parts: list[Taken]) -> Taken:
-    """What several portions of tuples gave together. The list is emptied, so that cells are not held twice."""
+    """What several portions of tuples gave together. The list is emptied, so that cells are not held twice.
+
+    Tuples of different scans may have been put in order.
+    """
     if len(parts) == 1:
         return parts.pop()
     cells: dict[int, list[Cells]] = {}
     behind: dict[int, list[Behind]] = {}
     scanned: dict[int, Scanned] = {}
+    keyed: dict[FeedPlace, Keyed] = {}
     while parts:
         part = parts.pop(0)
+        keyed |= part.keyed
         for number in part.cells:
             cells.setdefault(number, []).append(part.cells[number])
         for number, late in part.behind.items():
@@ -85,6 +119,7 @@ def take_together(parts: list[Taken]) -> Taken:
         {number: merged[number] for number in cells},
         {number: join_behind(found) for number, found in behind.items()},
         scanned,
+        keyed,
     )
 
 

@@ -59,15 +59,17 @@ def weave(
     closed: int = TICK_MIN,
     threads: int | None = None,
     by_signature: bool | None = None,
+    beside: Sequence[Callable[[], None]] = (),
 ) -> dict[int, Cells]:
     """The cells of each set of a scan, by its number; a set that no tuple is part of has none.
 
     `closed` is where the sets were closed before the tuples came: some kinds of windows leave late ones out.
-    `by_signature` forces or forbids that sets are rolled up from signatures; None: where that is less work.
+    `by_signature` forces or forbids that sets are rolled up from signatures; None: where that is less work. `beside` is
+    called by the same threads.
     """
     if not len(tuples):
         return {}
-    workers = threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
+    workers = _workers(tuples, threads)
     made: dict[int, Cells] = {}
     with ThreadPoolExecutor(workers) as pool:
         if workers > 1:
@@ -86,9 +88,23 @@ def weave(
                 _make_all(pool, workers, _moved(plan, tuples, others))
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
             make = partial(_made, plan, tuples, closed, dict(made), signed)
-            found = _make_all(pool, workers, [partial(make, fed) for fed in ordered])
-            made |= dict(zip((fed.number for fed in ordered), found, strict=True))
+            makers: list[Callable[[], Cells | None]] = [*beside, *(partial(make, fed) for fed in ordered)]
+            found = _make_all(pool, workers, makers)[len(beside) :]
+            made |= {fed.number: cells for fed, cells in zip(ordered, found, strict=True) if cells is not None}
+            beside = ()
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
+
+
+def share_columns(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = None) -> None:
+    """Makes what the sets of a scan share, if there are threads to divide that among."""
+    workers = _workers(tuples, threads)
+    if workers > 1:
+        with ThreadPoolExecutor(workers) as pool:
+            _make_all(pool, workers, _shared(plan, scan, tuples))
+
+
+def _workers(tuples: Tuples, threads: int | None) -> int:
+    return threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
 
 
 def _make_all(pool: ThreadPoolExecutor, workers: int, makers: Sequence[Callable[[], Made]]) -> list[Made]:

@@ -41,3 +41,55 @@ def _add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any,
 
 
 add_products: Any = intrinsic(_add_products)
+
+
+def _side_by_side(builder: Any, values: Any, bits: int) -> Any:
+    """Numbers in registers as one vector: written to memory one by one, they could not be read at once for a while."""
+    found = ir.Constant(ir.VectorType(ir.IntType(bits), LANES), ir.Undefined)
+    for lane, value in enumerate(values):
+        found = builder.insert_element(found, value, ir.Constant(ir.IntType(32), lane))
+    return found
+
+
+def _lanes_at(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, Any]:
+    """The lanes of an array from an index on, and where they are."""
+    pointer = builder.gep(context.make_array(kind)(context, builder, array).data, [index])
+    pointer = builder.bitcast(pointer, ir.VectorType(context.get_data_type(kind.dtype), LANES).as_pointer())
+    values = builder.load(pointer)
+    values.align = kind.dtype.bitwidth // 8
+    return values, pointer
+
+
+def _add_lanes(typing_context: Any, out: Any, at: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+    """`out[at : at + LANES]` += the four numbers, in the bits that `out` has; nothing checks bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        values, place = _lanes_at(context, builder, kind, arguments[0], arguments[1])
+        added = _side_by_side(builder, arguments[2:], kind.dtype.bitwidth)
+        builder.store(builder.add(values, added), place).align = kind.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, *(out.dtype,) * LANES), generate
+
+
+def _add_scaled(
+    typing_context: Any, out: Any, at: Any, first: Any, second: Any, third: Any, fourth: Any, right: Any, place: Any
+) -> Any:
+    """`out[at : at + LANES]` += the four numbers · right[place : place + LANES], in 64 bits; nothing checks bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        long, bits = ir.VectorType(ir.IntType(64), LANES), signature.args[6].dtype.bitwidth
+        left = _side_by_side(builder, arguments[2:6], bits)
+        factors, _ = _lanes_at(context, builder, signature.args[6], arguments[6], arguments[7])
+        if bits < 64:
+            left, factors = builder.sext(left, long), builder.sext(factors, long)
+        total, place_of_total = _lanes_at(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(builder.add(total, builder.mul(left, factors)), place_of_total).align = 8
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, *(right.dtype,) * LANES, right, types.int64), generate
+
+
+add_lanes: Any = intrinsic(_add_lanes)
+add_scaled: Any = intrinsic(_add_scaled)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from windloom.kernels.folds.pairwise import Pairwise
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.types import DataType
-from windloom.plan.physical import Plan, PlannedComponent, PlannedJoin
+from windloom.plan.physical import FeedPlace, Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.block import Block
 from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.joins.by_matrix import MatrixFamily
@@ -25,9 +25,11 @@ from windloom.rounds.joins.lowering import Lowering
 from windloom.rounds.joins.matrix import TooManyGroupsError
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
 from windloom.rounds.joins.sides import Ends, HeldTrees, side_rows
+from windloom.rounds.keyed import KeyedSides
 from windloom.rounds.relations.rows import relation_rows, with_matches_only
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark
+from windloom.weave.keyed import Keyed
 
 #: The rows of all sides together that a stretch of ends aims at.
 SIDE_ROWS = 1 << 21
@@ -46,12 +48,13 @@ def join_makers(
     landmarks: Mapping[str, Landmark],
     asked: Collection[int],
     threads: int = 1,
+    keyed: Mapping[FeedPlace, Keyed] | None = None,
 ) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
     """Makers of blocks, each for joins that are folded together, by the name of the first of them.
 
-    `asked` are the places of the joins to answer.
+    `asked` are the places of the joins to answer; `keyed` are tuples that may be folded instead of cells.
     """
-    families = _Families(plan, cells, interval, landmarks, threads)
+    families = _Families(plan, cells, interval, landmarks, threads, KeyedSides(plan, keyed or {}))
     together = families.together([plan.joins[number] for number in asked])
     return [(joins[0].name, partial(families.blocks, joins)) for joins in together]
 
@@ -64,7 +67,7 @@ def join_folds(
     divided: Collection[int],
 ) -> dict[int, Cells]:
     """What a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
-    families = _Families(plan, cells, interval, landmarks)
+    families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
     found: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
     for joins in families.together([plan.joins[number] for number in sorted(divided)]):
@@ -82,7 +85,8 @@ class _Families:
     cells: Mapping[int, Cells]
     interval: Callable[[PlannedJoin], Interval]
     landmarks: Mapping[str, Landmark]
-    threads: int = 1
+    threads: int
+    tuples: KeyedSides
     held: HeldTrees = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +106,9 @@ class _Families:
 
     def folded(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
         """The rows of joins that are folded together, and where their windows end."""
+        if joins[0].tuples and self.tuples:
+            yield from self._folded_tuples(joins)
+            return
         if joins[0].fold == SliceMatrix.name:
             family = MatrixFamily(self.plan, self.cells, joins, [self.interval(join) for join in joins])
             try:
@@ -113,6 +120,19 @@ class _Families:
                     yield from self.folded(own)
                 return
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
+
+    def _folded_tuples(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
+        """The same, straight from tuples; if that is not possible after all, from cells that are made of them."""
+        if self.tuples.of(joins[0]) is not None:
+            intervals = [self.interval(join) for join in joins]
+            try:
+                yield from MatrixFamily(self.plan, self.cells, joins, intervals, self.tuples).folded(self.threads)
+                return
+            except TooManyGroupsError:
+                pass
+        cells = self.tuples.cells(joins[0], self.cells)
+        others = replace(self, cells=cells, tuples=KeyedSides(self.plan, {}))
+        yield from others.folded(joins)
 
 
 def family_rows(

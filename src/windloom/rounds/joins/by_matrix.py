@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.lifted import Combined, Lifted
@@ -22,11 +23,22 @@ from windloom.plan.physical import Plan, PlannedJoin
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.finish import finished
 from windloom.rounds.joins.held import Held
-from windloom.rounds.joins.matrix import MOST_ENTRIES, Asked, Matrix, TooManyGroupsError, joined_held, rows_of_held
-from windloom.rounds.joins.relation import Relation, relation_of
+from windloom.rounds.joins.matrix import (
+    MOST_ENTRIES,
+    Asked,
+    Matrix,
+    Sums,
+    TooManyGroupsError,
+    joined_held,
+    rows_of_held,
+)
+from windloom.rounds.joins.matrix import Window as MatrixWindow
+from windloom.rounds.joins.relation import Place, Relation, relation_of
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
 from windloom.rounds.joins.sides import no_cells
 from windloom.rounds.joins.terms import Factors, Term, Terms
+from windloom.rounds.joins.tuple_matrix import TupleMatrix
+from windloom.rounds.keyed import KeyedSides
 
 #: Entries of a matrix that is made at a time, for one value: it stays near the caches.
 MATRIX_ENTRIES = 1 << 18
@@ -43,6 +55,28 @@ _PAIRS = Factors(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))
 
 
+class AnyMatrix(Protocol):
+    """A matrix that is made of cells, or of tuples; what it has prepared is its own."""
+
+    ticks: list[Ints]
+    fixed: int
+    groups: int
+    matches: int
+    columns: dict[Place, pa.Array]
+
+    def wanting(self, terms: Sequence[Term], known: Terms) -> Any: ...
+
+    def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int: ...
+
+    def sums(
+        self, wanted: Any, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
+    ) -> Sums: ...
+
+    def values(
+        self, wanted: Any, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
+    ) -> MatrixWindow: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A join whose components go by numbers that all joins of the matrix have in common."""
@@ -54,7 +88,10 @@ class _Member:
 
 
 class MatrixFamily:
-    """Joins that share a matrix; `intervals` are `(after, until]` for the ends that each of them reports."""
+    """Joins that share a matrix; `intervals` are `(after, until]` for the ends that each of them reports.
+
+    With `tuples`, the matrix is made straight from these.
+    """
 
     def __init__(
         self,
@@ -62,6 +99,7 @@ class MatrixFamily:
         cells: Mapping[int, Cells],
         joins: Sequence[PlannedJoin],
         intervals: Sequence[tuple[int, int]],
+        tuples: KeyedSides | None = None,
     ) -> None:
         first = joins[0]
         sets = [plan.sets[place.set] for place in first.sides]
@@ -76,23 +114,21 @@ class MatrixFamily:
         )
         held = [cells.get(partial_set.number) for partial_set in sets]
         self._cells = tuple(
-            no_cells(partial_set) if own is None else own for partial_set, own in zip(sets, held, strict=True)
+            no_cells(partial_set) if own is None or tuples is not None else own
+            for partial_set, own in zip(sets, held, strict=True)
         )
         self._periods = tuple(partial_set.edges.pane.period for partial_set in sets)
         self._intervals = intervals
         self._members = [_member(join, kept, types) for join in joins]
         self._relations = tuple(_relation(plan, first, side, self._cells[side], kept[side], types) for side in (0, 1))
-        self._types = types
+        self._types, self._kept, self._tuples = types, kept, tuples
 
     def folded(self, threads: int = 1) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         """The rows of every join and where their windows end, some windows at a time.
 
         Raises `TooManyGroupsError` before the first.
         """
-        windows = [[member.join.join.sides[side].window for member in self._members] for side in (0, 1)]
-        ranges = tuple(max(window.range_ticks for window in each) for each in windows)
-        join = self._members[0].join.join
-        matrix = Matrix(join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
+        matrix = self._matrix()
         asked, owner = self._asked(matrix)
         if not len(asked.ends) or not matrix.groups:
             return
@@ -109,7 +145,7 @@ class MatrixFamily:
                     sums = matrix.sums(prepared, first, portions[until - 1].last, pool, threads)
                 window = matrix.values(prepared, sums, first, last, pool)
                 rectangles = window.rectangles(asked, part)
-                parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
+                parts.append((part, window.over_all(wanted, rectangles)))
                 held += len(part) * matrix.groups * len(wanted)
                 if held >= HELD_VALUES:
                     yield from self._rows(parts, asked, owner, matrix)
@@ -117,7 +153,15 @@ class MatrixFamily:
         if parts:
             yield from self._rows(parts, asked, owner, matrix)
 
-    def _asked(self, matrix: Matrix) -> tuple[Asked, Ints]:
+    def _matrix(self) -> AnyMatrix:
+        windows = [[member.join.join.sides[side].window for member in self._members] for side in (0, 1)]
+        lengths = [max(window.range_ticks for window in each) for each in windows]
+        ranges, join = (lengths[0], lengths[1]), self._members[0].join
+        if self._tuples is not None:
+            return TupleMatrix(join, self._tuples, self._kept, ranges)
+        return Matrix(join.join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
+
+    def _asked(self, matrix: AnyMatrix) -> tuple[Asked, Ints]:
         """All windows of all joins that hold slices of both sides, in order of end and then of start, latest first."""
         found: list[Asked] = []
         for member, interval in zip(self._members, self._intervals, strict=True):
@@ -137,7 +181,7 @@ class MatrixFamily:
         return Asked(ends[order], (lo[0][order], lo[1][order]), (hi[0][order], hi[1][order])), owner[order]
 
     def _rows(
-        self, parts: Sequence[tuple[Ints, dict[Term, Held]]], asked: Asked, owner: Ints, matrix: Matrix
+        self, parts: Sequence[tuple[Ints, dict[Term, Held]]], asked: Asked, owner: Ints, matrix: AnyMatrix
     ) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         places = np.concatenate([part for part, _ in parts])
         counts = [len(part) for part, _ in parts]
@@ -159,7 +203,7 @@ class MatrixFamily:
     def _rows_of(
         self,
         member: _Member,
-        matrix: Matrix,
+        matrix: AnyMatrix,
         held: Mapping[Term, Held],
         windows: int,
         ends: Ints,
@@ -221,7 +265,7 @@ class _Portion(NamedTuple):
     last: tuple[int, int]
 
 
-def _banded(matrix: Matrix, portions: Sequence[_Portion], begin: int) -> int:
+def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
     """Behind the last of the portions from `begin` on whose sums are made together: as many as a band has room for."""
     first, end = portions[begin].first, begin + 1
     while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:

@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.lists.murmur import spark_hash
 from windloom.plan.links import MOST_COUNTED, KeyHistogram, LinkRound
 from windloom.plan.physical import Plan, PlannedJoin
 from windloom.rounds.cells import Cells
+from windloom.rounds.keyed import KeyedSides
 
 #: Sides with more groups are sampled: of their keys one in two, in four, …
 MOST_GROUPS = 1 << 15
 _BUCKETS = (1 << 16) - 1
 
-#: Hashes of keys, ascending, and how many groups have each.
+#: Hashes of keys, and how many groups have each.
 _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int], LinkRound]:
+def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> dict[tuple[int, int], LinkRound]:
     """Counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
-    hashes: dict[tuple[int, tuple[int, ...], tuple[bool, ...]], NDArray[np.int64]] = {}
+    hashes: dict[object, NDArray[np.int64]] = {}
+    of_keys: dict[object, _Counted] = {}
 
     def hashed(join: PlannedJoin, side: int, places: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
         number = join.sides[side].set
         positions = tuple(plan.side(join.sides[side])[2].group_positions[place] for place in places)
-        key = (number, positions, safe)
+        place = tuples.place(join, side)
+        key = (number, positions, safe, place)
         if key not in hashes:
-            hashes[key] = _hashes(cells.get(number), positions, safe)
+            hashes[key] = (
+                _hashes(cells.get(number), positions, safe) if place is None else np.repeat(*keyed(join, side, *safe))
+            )
         return hashes[key]
+
+    def keyed(join: PlannedJoin, side: int, is_safe: bool) -> _Counted:
+        place, number = join.tuples[side], join.sides[side].set
+        if (place, number, is_safe) not in of_keys:
+            groups = tuples.grouped(place, number).groups
+            of_keys[place, number, is_safe] = _hashes_of_keys(tuples.keys(place, number), groups, is_safe)
+        return of_keys[place, number, is_safe]
 
     found = {}
     counted: dict[tuple[int, int], LinkRound] = {}  # many joins link the same sides
     for place, join in enumerate(plan.joins):
         for number, link in enumerate(join.join.links):
             safe = tuple(pair.null_safe for pair in link.keys)
+            if tuples.of(join) is not None:
+                mine, its = keyed(join, link.parent, *safe), keyed(join, link.child, *safe)
+                if (id(mine), id(its)) not in counted:
+                    counted[id(mine), id(its)] = linked_keys(mine, its)
+                found[place, number] = counted[id(mine), id(its)]
+                continue
             parent = hashed(join, link.parent, tuple(pair.parent for pair in link.keys), safe)
             child = hashed(join, link.child, tuple(pair.child for pair in link.keys), safe)
             both = id(parent), id(child)
@@ -66,11 +85,34 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
-    is_matched = np.ones(cells.groups, np.bool_)
+    return spark_hash(columns, cells.groups)[_matchable(columns, safe, cells.groups)]
+
+
+def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> _Counted:
+    """The same of distinct keys, with the groups that each has."""
+    wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
+    return spark_hash([keys], len(keys))[wanted], groups[wanted]
+
+
+def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -> NDArray[np.bool_]:
+    found = np.ones(groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            is_matched &= column.is_valid().to_numpy(zero_copy_only=False)
-    return spark_hash(columns, cells.groups)[is_matched]
+            found &= column.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
+    """What is counted of two sides, given the hashes of their keys and how many groups each key has."""
+    if max(len(parent[0]), len(child[0])) > MOST_GROUPS:
+        return linked(np.repeat(*parent), np.repeat(*child))
+    return _counted(_by_hash(parent), _by_hash(child), 1)
+
+
+def _by_hash(counted: _Counted) -> _Counted:
+    """Keys may have equal hashes."""
+    hashes, place = np.unique(counted[0], return_inverse=True)
+    return hashes, np.bincount(place, counted[1], len(hashes)).astype(np.int64)
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
@@ -82,12 +124,16 @@ def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
     while max(len(parent), len(child)) > factor * MOST_GROUPS:
         factor *= 2
     if factor == 1:
-        return _counted(parent, child, 1)
+        return _counted(_distinct(parent), _distinct(child), 1)
     heavy = np.union1d(_heavy(parent), _heavy(child))
     apart = [np.isin(side & _BUCKETS, heavy) for side in (parent, child)]
-    exact = _counted(parent[apart[0]], child[apart[1]], 1)
+    exact = _counted(_distinct(parent[apart[0]]), _distinct(child[apart[1]]), 1)
     mine, its = (side[~own & (side % factor == 0)] for side, own in zip((parent, child), apart, strict=True))
-    return exact + _counted(mine, its, factor)
+    return exact + _counted(_distinct(mine), _distinct(its), factor)
+
+
+def _distinct(hashes: NDArray[np.int64]) -> _Counted:
+    return np.unique(hashes, return_counts=True)
 
 
 def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -101,9 +147,8 @@ def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([above, np.flatnonzero(groups == least)[: wanted - len(above)]])
 
 
-def _counted(parent: NDArray[np.int64], child: NDArray[np.int64], factor: int) -> LinkRound:
+def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
     """The counts of two sides of which only one key in `factor` is looked at."""
-    mine, its = (np.unique(side, return_counts=True) for side in (parent, child))
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor
     matched = int(mine[1][left].sum()) * factor

@@ -6,7 +6,7 @@ in windows, aggregates and HAVING. A matrix is made for some windows at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -252,13 +252,21 @@ class Matrix:
         return Partner(relation.sides, 0 if side == self.fixed else len(relation.ends), relation.held, rows)
 
     def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
-        """For every slice of the fixed side, the slices of the other that some window holds together with it."""
-        fixed, moving = self.fixed, 1 - self.fixed
-        own = self.ticks[fixed][first[fixed] : last[fixed]]
-        others = self.ticks[moving][first[moving] : last[moving]]
-        low = np.searchsorted(others, own - self._ranges[moving], side="right")
-        high = np.searchsorted(others, own + self._ranges[fixed], side="left")
-        return Band.of(low.astype(np.int32), high.astype(np.int32))
+        return band_of(self.ticks, self._ranges, self.fixed, first, last)
+
+
+def band_of(
+    ticks: Sequence[Ints], ranges: tuple[int, int], fixed: int, first: tuple[int, int], last: tuple[int, int]
+) -> Band:
+    """For every slice of the fixed side, the slices of the other that some window holds together with it.
+
+    By side, `ticks` are where slices begin, `ranges` the longest windows, and `first : last` the slices.
+    """
+    moving = 1 - fixed
+    own, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
+    low = np.searchsorted(others, own - ranges[moving], side="right")
+    high = np.searchsorted(others, own + ranges[fixed], side="left")
+    return Band.of(low.astype(np.int32), high.astype(np.int32))
 
 
 def _add(stretches: Stretches, fold: TermFold) -> None:
@@ -287,6 +295,14 @@ class Window:
     shape: tuple[int, int, int]
     first: tuple[int, int]
     fixed: int
+
+    def over_all(self, terms: Collection[Term], rectangles: Rectangles) -> dict[Term, Held]:
+        """Terms over every rectangle; what several terms have in common is made once."""
+        made: dict[int, Held] = {}
+        for term in terms:
+            if id(self.held[term]) not in made:
+                made[id(self.held[term])] = self.over(term, rectangles)
+        return {term: made[id(self.held[term])] for term in terms}
 
     def over(self, term: Term, rectangles: Rectangles) -> Held:
         """A term over every rectangle, group by group."""

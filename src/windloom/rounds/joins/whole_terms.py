@@ -23,8 +23,9 @@ PAIRS_PER_THREAD = 1 << 12
 #: A band with more entries is made by one thread: each would need as much memory.
 MOST_DIVIDED = 1 << 20
 #: An entry of the matrix stays below this.
-_LIMIT = 1 << 62
-_NARROW = 1 << 31
+LIMIT = 1 << 62
+#: And below this, it has 32 bits.
+NARROW = 1 << 31
 
 Pairs = tuple[Positions, Positions]
 
@@ -47,7 +48,7 @@ class WholeTerms:
             places = columns[0].place(term), columns[1].place(term)
             if places[0] is None or places[1] is None:
                 continue
-            if max(1, matches) * columns[0].sizes[places[0]] * columns[1].sizes[places[1]] < _LIMIT:
+            if max(1, matches) * columns[0].sizes[places[0]] * columns[1].sizes[places[1]] < LIMIT:
                 self._sums[term] = places[0], places[1]
         order = list(dict.fromkeys(self._sums.values()))
         self._lots = list(_lots(order, columns))
@@ -118,7 +119,7 @@ def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> It
     for first in range(0, len(sums), LANES):
         own = sums[first : first + LANES]
         own += own[:1] * (LANES - len(own))
-        narrow = all(columns[side].sizes[places[side]] < _NARROW for places in own for side in (0, 1))
+        narrow = all(columns[side].sizes[places[side]] < NARROW for places in own for side in (0, 1))
         fixed, moving = (tuple(columns[side].kept[places[side]] for places in own) for side in (0, 1))
         yield (fixed, moving), narrow
 

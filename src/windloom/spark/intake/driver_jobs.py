@@ -135,7 +135,7 @@ class SparkBatchJobs:
         state: State,
         keeper: TupleKeeper | None = None,
     ) -> TakenIn:
-        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit, files=self._paths)
+        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit, files=self._paths, is_whole=True)
 
     def _paths(self, stream: str) -> list[str] | None:
         found = self.files.get(stream)

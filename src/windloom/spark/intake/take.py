@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,8 +16,9 @@ from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.evaluate import DeclinedError
+from windloom.rounds.keyed import KeyedChoice, NotKeyedError
 from windloom.rounds.scanned import Scanned
-from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
+from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples, with_keyed_merged
 from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.files import Unit, file_portions, file_tuples, whole_tuples
 from windloom.spark.intake.kept_files import RoundFiles, TupleKeeper, kept_beside
@@ -74,6 +76,7 @@ def take_in(
     keeper: TupleKeeper | None = None,
     files: Callable[[str], Sequence[str] | None] = lambda stream: None,
     kept_files: RoundFiles | None = None,
+    is_whole: bool = False,
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
@@ -82,6 +85,7 @@ def take_in(
     usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
     tuples of scans that keep them. `files` gives those that a stream consists of, where they may be read without Spark;
     `kept_files` are those of the round, of which the tuples to keep may be read while Spark makes partials of them.
+    With `is_whole`, no round follows, and folds may read tuples of files in order of a join key instead of cells.
     """
     timed = list(timed)
     known = {stream.name: stream for stream in (*plan.streams, *timed)}
@@ -102,7 +106,14 @@ def take_in(
         frame = _watched(frames, scan.stream, found.clock)
         own = before.get(scan.stream, ON_TIME)
         paths = files(scan.stream) if _may_be_local(scan, found) else None
-        made = None if paths is None else _from_files(plan, scan, stream, paths, own, found, size, limit)
+        made = None
+        if paths is not None:
+            read = partial(_from_files, plan, scan, stream, paths, own, found, size, limit)
+            try:
+                made = read(is_keyed=is_whole)
+            except NotKeyedError:
+                found.start_again()
+                made = read(is_keyed=False)
         if made is None:
             with kept_beside(plan, scan, frames, keeper, kept_files) as (left, taker):
                 made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
@@ -117,7 +128,7 @@ def take_in(
             # A scan of the stream itself counts tuples without a time; one of what was joined does not see all.
             ticks[base] = ticks.get(base, Ticks()) + replace(watched, untimed=0 if is_base else watched.untimed)
             unseen.remove(base)
-        if found.table is not None:
+        if found.table is not None and not any(scan.number == number for part in parts for number, _ in part.keyed):
             tuples[scan.number] = found.table
     for name in unseen:
         told = clock(known[name], frames[name])
@@ -148,7 +159,7 @@ def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None
 
 
 def _size(part: Taken) -> int:
-    return sum(cells.nbytes for cells in part.cells.values())
+    return sum(cells.nbytes for cells in part.cells.values()) + sum(keyed.nbytes for keyed in part.keyed.values())
 
 
 def _may_be_local(scan: Scan, found: _Found) -> bool:
@@ -165,9 +176,15 @@ def _from_files(
     found: _Found,
     size: int,
     limit: int | None,
+    *,
+    is_keyed: bool,
 ) -> list[Taken] | None:
-    """What a scan takes in from files without Spark; None if only Spark can read them."""
+    """What a scan takes in from files without Spark; None if only Spark can read them.
+
+    With `is_keyed`, tuples may be put in order for folds; raises NotKeyedError if that has to be undone.
+    """
     assert isinstance(scan, WovenScan)
+    choice = KeyedChoice(scan) if is_keyed and scan.keyed else None
     # Threads divide the sets of a portion. If there are fewer sets than threads, or if tuples are aggregated once for
     # all sets, they divide portions, smaller ones.
     portion, at_once = LARGE_PORTION_BYTES, False
@@ -176,14 +193,15 @@ def _from_files(
     elif len(scan.feeds) < (os.cpu_count() or 1):
         portion, at_once = SMALL_PORTION_BYTES, True
     if at_once:
-        parts = _woven_at_once(plan, scan, stream, paths, portion, before, found)
+        parts = _woven_at_once(plan, scan, stream, paths, portion, before, found, choice)
     else:
-        parts = _woven(plan, scan, file_tuples(scan, stream, paths, portion), before, found)
+        parts = _woven(plan, scan, file_tuples(scan, stream, paths, portion), before, found, choice=choice)
     try:
-        return _within(stream, parts, size, limit)
+        made = _within(stream, parts, size, limit)
     except DeclinedError:
-        found.ticks, found.portions, found.table = Ticks(), 0, None
+        found.start_again()
         return None
+    return with_keyed_merged(made)
 
 
 def _refuse_untimed(stream: Stream, ticks: Ticks, skip_untimed: bool) -> None:
@@ -227,6 +245,10 @@ class _Found:
     portions: int = 0
     table: pa.Table | None = None
 
+    def start_again(self) -> None:
+        """Forgets what files told: they are taken in once more."""
+        self.ticks, self.portions, self.table = Ticks(), 0, None
+
 
 def _tells(scan: Scan) -> bool:
     """Is it the scan that tells how far its stream has come?"""
@@ -264,6 +286,7 @@ def _woven(
     before: Before,
     found: _Found,
     keeper: TupleKeeper | None = None,
+    choice: KeyedChoice | None = None,
 ) -> Iterator[Taken]:
     for table in tables:
         table, ticks = timed_tuples(table)
@@ -272,11 +295,18 @@ def _woven(
         found.table = table if found.portions == 1 and table.nbytes <= KEPT_BYTES else None
         if keeper is not None:
             keeper.take(scan, table)
-        yield take_tuples(plan, scan, table, before)
+        yield take_tuples(plan, scan, table, before, choice=choice)
 
 
 def _woven_at_once(
-    plan: Plan, scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, before: Before, found: _Found
+    plan: Plan,
+    scan: WovenScan,
+    stream: Stream,
+    paths: Sequence[str],
+    portion: int,
+    before: Before,
+    found: _Found,
+    choice: KeyedChoice | None,
 ) -> Iterator[Taken]:
     """The same of files, several portions at a time: each is read and woven by one thread, which waits for no other."""
     threads = os.cpu_count() or 1
@@ -285,7 +315,7 @@ def _woven_at_once(
 
     def take(units: Sequence[Unit]) -> tuple[Taken, Ticks]:
         table, ticks = timed_tuples(whole_tuples(scan, stream, units))
-        return take_tuples(plan, scan, table, before, helpers), ticks
+        return take_tuples(plan, scan, table, before, helpers, choice), ticks
 
     with ThreadPoolExecutor(threads) as pool:
         try:

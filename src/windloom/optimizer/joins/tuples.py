@@ -1,0 +1,203 @@
+"""Which joins of a batch run may be folded straight from tuples, and what their scans put in order for that.
+
+Folding tuples saves making cells of them. Only tuples of files that the driver reads itself are put in order: what
+comes from Spark takes much longer to arrive than cells take to be made. Joins that share a slice matrix are decided on
+together, and once more, for the tuples at hand, when the plan runs: see `rounds.keyed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from windloom.kernels.folds.slice_matrix import SliceMatrix
+from windloom.model.aggregate import COUNT_STAR
+from windloom.model.join import Join
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.types import TypeKind
+from windloom.optimizer.joins.folds import pairings
+from windloom.plan.physical import FeedPlace, PartialSet, PlannedComponent, PlannedJoin
+from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenScan, WovenSet
+from windloom.slicing.edges import EdgeSet
+from windloom.weave.keyed import MOST_VALUES
+
+#: The tuples of one feed: of which scan, in order of which column, with which bit.
+_Order = tuple[int, int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What the joins of a family read of a side; columns go by position."""
+
+    order: _Order
+    set: int
+    trees: frozenset[int]
+    outs: tuple[int, ...]
+    values: tuple[int, ...]
+    counted: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    joins: Sequence[PlannedJoin]
+    sides: tuple[_Side, _Side]
+
+
+def with_tuples(
+    joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Sequence[Scan]
+) -> tuple[tuple[PlannedJoin, ...], tuple[Scan, ...]]:
+    """Joins that say where they find their tuples, and scans that have them."""
+    families = []
+    for together in pairings([join for join in joins if join.fold == SliceMatrix.name]).values():
+        family = _family(together, sets, scans)
+        if family is not None:
+            families.append(family)
+    while True:
+        values: dict[_Order, set[int]] = {}
+        for side in (side for family in families for side in family.sides):
+            values.setdefault(side.order, set()).update(side.values)
+        fitting = [
+            family for family in families if all(len(values[side.order]) <= MOST_VALUES for side in family.sides)
+        ]
+        if len(fitting) == len(families):
+            break
+        families = fitting
+    if not families:
+        return tuple(joins), tuple(scans)
+    direct = {join.name for family in families for join in family.joins}
+    others = {place.name for join in joins if join.name not in direct for place in join.sides}
+    feeds: dict[int, list[KeyedFeed]] = {}
+    places: dict[_Order, FeedPlace] = {}
+    for order in values:
+        own = feeds.setdefault(order[0], [])
+        places[order] = order[0], len(own)
+        own.append(_feed(order, families, sets, others))
+    of_join = {
+        join.name: tuple(places[side.order] for side in family.sides) for family in families for join in family.joins
+    }
+    return (
+        tuple(replace(join, tuples=of_join.get(join.name, ())) for join in joins),
+        tuple(
+            replace(scan, keyed=tuple(feeds[scan.number]))
+            if isinstance(scan, WovenScan) and scan.number in feeds
+            else scan
+            for scan in scans
+        ),
+    )
+
+
+def _family(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Sequence[Scan]) -> _Family | None:
+    """What joins of one pairing read; None if they cannot be folded from tuples."""
+    join = joins[0].join
+    (link,) = join.links
+    if len(link.keys) != 1 or link.residual is not None or len({side for side, _ in join.groups}) > 1:
+        return None
+    parent = _side(joins, 0, link.keys[0].parent, sets, scans)
+    child = _side(joins, 1, link.keys[0].child, sets, scans)
+    return None if parent is None or child is None else _Family(joins, (parent, child))
+
+
+def _side(
+    joins: Sequence[PlannedJoin], number: int, key: int, sets: Sequence[PartialSet], scans: Sequence[Scan]
+) -> _Side | None:
+    join, place = joins[0].join, joins[0].sides[number]
+    kept = {position for side, position in join.groups if side == number}
+    if key in kept or kept | {key} != set(range(len(join.sides[number].group_by))):
+        return None
+    partial_set = sets[place.set]
+    fed = _fed(partial_set.number, scans)
+    if fed is None or not partial_set.window.is_sliced:
+        return None
+    scan, woven_set = fed
+    reads = dict(zip(partial_set.components, woven_set.components, strict=True))
+    wanted = _components(joins, number, partial_set)
+    if any(_is_other(planned) for planned in wanted):
+        return None
+    # The grouping columns of the set are those of the side, in another order perhaps.
+    columns = {expression: woven_set.groups[i] for i, expression in enumerate(partial_set.group_by)}
+    group_by = join.sides[number].group_by
+    arguments = {
+        kind: {
+            position
+            for planned in wanted
+            if planned.component.kind == kind and (position := reads[planned].argument) is not None
+        }
+        for kind in ("sum", "count")
+    }
+    return _Side(
+        (scan.number, columns[group_by[key]], woven_set.bit),
+        partial_set.number,
+        frozenset(join.sides[number].tree for join in joins),
+        tuple(sorted(columns[group_by[position]] for position in kept)),
+        tuple(sorted(arguments["sum"])),
+        tuple(sorted(arguments["count"])),
+    )
+
+
+def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenSet] | None:
+    for scan in scans:
+        if isinstance(scan, WovenScan) and scan.counted_by is None and scan.local is not None:
+            for fed in scan.feeds:
+                if fed.number == number:
+                    return scan, fed
+    return None
+
+
+def _components(joins: Sequence[PlannedJoin], side: int, partial_set: PartialSet) -> list[PlannedComponent]:
+    asked = {component for join in joins for component in join.join.sides[side].components}
+    return [planned for planned in partial_set.components if planned.component in asked]
+
+
+def _is_other(planned: PlannedComponent) -> bool:
+    """Whether it is neither a count nor a sum of integers over all tuples of the side."""
+    component = planned.component
+    if component == COUNT_STAR:
+        return False
+    if component.where is not None or component.kind not in ("sum", "count"):
+        return True
+    return component.kind == "sum" and (
+        planned.argument_type is None or planned.argument_type.kind is not TypeKind.INTEGER
+    )
+
+
+def _feed(order: _Order, families: Sequence[_Family], sets: Sequence[PartialSet], others: set[str]) -> KeyedFeed:
+    """What a scan puts in order for all families that read its tuples in that order."""
+    sides = [side for family in families for side in family.sides if side.order == order]
+    outs = tuple(sorted({position for side in sides for position in side.outs}))
+    trees: dict[int, set[int]] = {}
+    for side in (side for family in families for side in family.sides):
+        trees.setdefault(side.set, set()).update(side.trees)
+    found: dict[int, KeyedSet] = {}
+    for side in sides:
+        partial_set = sets[side.set]
+        edges = EdgeSet.of(
+            edge_class for number in trees[side.set] for edge_class in partial_set.trees[number].fine_edges.classes
+        )
+        own = tuple(outs.index(position) for position in side.outs)
+        found[side.set] = KeyedSet(side.set, edges, own, _cell_edges(partial_set, others))
+    return KeyedFeed(
+        order[1],
+        order[2],
+        outs,
+        tuple(sorted({position for side in sides for position in side.values})),
+        tuple(sorted({position for side in sides for position in side.counted})),
+        tuple(found.values()),
+        max(_width(family, sets) for family in families if any(side.order == order for side in family.sides)),
+    )
+
+
+def _cell_edges(partial_set: PartialSet, others: set[str]) -> EdgeSet | None:
+    """Where a set is cut for queries, and for sides of joins that are folded from cells; None if there are none."""
+    trees = [
+        tree for tree in partial_set.trees if tree.answered or any(planned.name in others for planned in tree.queries)
+    ]
+    if not trees:
+        return None
+    return EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
+
+
+def _width(family: _Family, sets: Sequence[PartialSet]) -> float:
+    """How many slices of one side some window holds together with a slice of the other."""
+    joins: list[Join] = [planned.join for planned in family.joins]
+    length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
+    return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)
