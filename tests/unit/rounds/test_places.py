@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_values_are_placed_between_constants(most: int, data: st.DataObject) -> 
     near = [
         value
         for constant in constants
-        for value in ([np.nextafter(constant, np.inf)] if kind == "double" else [constant - 1, constant + 1])
+        for value in ([math.nextafter(constant, math.inf)] if kind == "double" else [constant - 1, constant + 1])
         if kind == "double" or _LIMITS.min <= value <= _LIMITS.max
     ]
     values = data.draw(st.lists(st.one_of(numbers, others), max_size=20)) + constants + near
