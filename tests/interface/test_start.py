@@ -37,6 +37,24 @@ def test_importing_and_asking_for_help_load_neither_spark_nor_the_kernels() -> N
     assert done.stdout.startswith("Usage: ")
 
 
+EXPLAINED = """
+import sys
+from windloom.cli.main import main
+try:
+    main(["explain", sys.argv[1]])
+except SystemExit:
+    pass
+print(*[name for name in ("pandas", "scipy.optimize", "duckdb") if name in sys.modules], file=sys.stderr)
+"""
+
+
+def test_explaining_a_catalog_loads_no_library_that_only_rows_need() -> None:
+    arguments = [sys.executable, "-c", EXPLAINED, str(EXAMPLE)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert "Plan: 8 queries" in done.stdout
+    assert done.stderr.split() == []
+
+
 @pytest.mark.parametrize(("command", "words"), [("explain", "Plan: 8 queries"), ("plan", "strategy auto")])
 def test_a_plan_is_shown_where_there_is_no_java(command: str, words: str, tmp_path: Path) -> None:
     # Whatever would start a JVM fails here, and it would be told on stderr.

@@ -19,7 +19,8 @@ from windloom.model.emission import CHANGE
 from windloom.rounds.emission.same import same_rows
 from windloom.rounds.emission.series import LEADING, Pace, Series, with_earlier
 
-_KINDS = pa.array(["insert", "update", "delete"], pa.string())
+# No array: the first one that Arrow makes imports pandas, which takes longer than a plan.
+_KINDS = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
 
 
@@ -44,7 +45,7 @@ def changes(
     at = np.concatenate([ends[told], ends[gone] + held.slide[gone]])
     by_window = np.lexsort((held.series[np.concatenate([told, gone])], at))
     table = pa.concat_tables([every.take(pa.array(told)), _vanished(every, gone, groups, held)])
-    table = table.append_column(CHANGE, _KINDS.take(pa.array(kinds)))
+    table = table.append_column(CHANGE, pa.array(_KINDS, pa.string()).take(pa.array(kinds)))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(np.sort(left)))
 
 

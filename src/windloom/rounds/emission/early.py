@@ -22,7 +22,8 @@ from windloom.rounds.emission.same import same_rows
 from windloom.rounds.emission.series import LEADING, with_earlier
 from windloom.rounds.groups import number_groups
 
-_REPORTS = pa.array(["withdrawn", "early", "final"], pa.string())
+# No array: the first one that Arrow makes imports pandas, which takes longer than a plan.
+_REPORTS = ("withdrawn", "early", "final")
 _WITHDRAWN, _EARLY, _FINAL = range(3)
 
 
@@ -52,7 +53,9 @@ def early_rows(
     kinds = np.repeat([_WITHDRAWN, _EARLY, _FINAL], [len(gone), len(early), len(final)])
     table = pa.concat_tables([_withdrawn(every, gone, groups), every.take(pa.array(np.concatenate([early, final])))])
     instants = pa.array(as_of[told], mask=is_closed[told]).cast(every.schema.field(2).type)
-    table = table.append_column(REPORT, _REPORTS.take(pa.array(kinds))).append_column(AS_OF, instants)
+    table = table.append_column(REPORT, pa.array(_REPORTS, pa.string()).take(pa.array(kinds))).append_column(
+        AS_OF, instants
+    )
     by_window = np.lexsort((kinds, as_array(every.column(2)).cast(pa.int64()).to_numpy()[told]))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(left))
 
@@ -97,6 +100,6 @@ def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Tabl
 
 def all_final(rows: pa.Table) -> pa.Table:
     """The rows of windows that are all closed, as they are told."""
-    reports = pa.repeat(_REPORTS[_FINAL], rows.num_rows)
+    reports = pa.repeat(pa.scalar(_REPORTS[_FINAL], pa.string()), rows.num_rows)
     instants = pa.nulls(rows.num_rows, rows.schema.field("window_end").type)
     return rows.append_column(REPORT, reports).append_column(AS_OF, instants)
