@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windloom import Loom
+from windloom.plan.scans import WovenScan
 from windloom.rounds.joins import answers as join_answers
 from windloom.spark.intake import take
 
@@ -96,3 +97,12 @@ def test_explain_tells_what_is_folded_from_tuples(spark: SparkSession, stored: P
     text = " ".join(loom_of(spark, stored).explain(intake="woven").split())
     assert "a batch run folds tuples in order of o.user and c.user, unless cells are clearly fewer" in text
     assert "orders every tuple by user, for folds that read" in text
+
+
+def test_joins_whose_sides_are_asked_for_late_are_read_from_files_as_well(spark: SparkSession, stored: Path) -> None:
+    loom = loom_of(spark, stored)
+    asked, chosen = loom.run(joins="LAP"), loom.run()
+    assert all(isinstance(scan, WovenScan) and scan.local is not None for scan in asked.plan.scans)
+    for name in {**JOINS, **OTHERS}:
+        rows, others = (sorted(results.arrow(name).to_pylist(), key=repr) for results in (asked, chosen))
+        assert rows == others, name

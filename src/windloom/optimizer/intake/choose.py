@@ -165,7 +165,7 @@ def _timed(
     if not native or (not late and not watched):
         every = [partial_set for partial_set in sets if partial_set in native or partial_set in late]
         asked = "asked for, by joins"
-        return [native_scan(number, every, asked) if native else woven_scan(number, every, watched, asked)]
+        return [native_scan(number, every, asked) if native else _woven(number, stream, every, watched, columns, asked)]
     why = "some of its sets are asked for early, others late, by joins"
     return [
         native_scan(number, native, why, tells=False),
@@ -187,10 +187,7 @@ def _alike(
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
-    woven = woven_scan(number, sets, watched)
-    local = local_projection(woven, stream) if columns else ""
-    if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
-        woven = replace(woven, local=local)
+    woven = _woven(number, stream, sets, watched, columns)
     if obstacle is not None:
         return replace(woven, why="asked for" if way == "woven" else obstacle)
     native = native_scan(number, sets)
@@ -206,6 +203,22 @@ def _alike(
     if chosen == "woven":
         return replace(woven, why=_told(costs["woven"], "native", costs["native"]))
     return replace(native, why=_told(costs["native"], "woven", costs["woven"]))
+
+
+def _woven(
+    number: int,
+    stream: Stream,
+    sets: Sequence[PartialSet],
+    watched: Sequence[PartialSet],
+    columns: frozenset[str],
+    why: str = "",
+) -> WovenScan:
+    """A woven scan, which the driver reads from files itself if it can."""
+    woven = woven_scan(number, sets, watched, why)
+    local = local_projection(woven, stream) if columns else ""
+    if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
+        woven = replace(woven, local=local)
+    return woven
 
 
 def _not_native(stream: Stream, obstacle: str) -> WindloomError:
