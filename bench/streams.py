@@ -201,7 +201,7 @@ def add_to_a_thousand(repeats: int, after: int = 5) -> Outcome:
             firsts.append(added[after + 1] / plain[after + 1])
     note = (
         f"in force from the next round, which took {statistics.median(firsts):.2f} times as long;"
-        f" {plain[-1]:.2f} s a round; the call took {statistics.median(calls):.2f} s"
+        f" {plain[-1]:.3f} s per round; the call took {statistics.median(calls):.2f} s"
     )
     details: dict[str, object] = {"ratios": ratios, "first rounds": firsts, "calls": calls}
     return Outcome(

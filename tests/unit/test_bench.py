@@ -32,6 +32,11 @@ def test_a_bar_holds_or_is_missed_by_the_share_of_the_reading_loop(share: float,
     assert {row["holds"] for row in bars(found) if "share of the loop" in row["what"]} == {holds}
 
 
+def test_of_a_thousand_queries_rounds_are_compared_by_what_the_notes_of_both_revisions_tell() -> None:
+    told = [Outcome("added", 1.0, "ratio", 1.1, "<=", note) for note in ("0.25 s a round; …", "…; 0.125 s per round")]
+    assert [compare.figure("add_to_a_thousand", outcome) for outcome in told] == [0.25, 0.125]
+
+
 @pytest.mark.parametrize(
     ("name", "better", "details", "slower"),
     [
