@@ -16,10 +16,10 @@ from importlib.resources import files
 from typing import Any
 from unittest.mock import patch
 
-from windloom.optimizer.adapt.adapter import TIE, Adapter
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.correction import Correction
 from windloom.optimizer.adapt.objective import Least
-from windloom.optimizer.adapt.switching import Prices
+from windloom.optimizer.adapt.switching import TIE, Prices
 from windloom.optimizer.cost.constants import VARIABLE
 from windloom.plan.choices import Choices
 from windloom.plan.memory import estimates_of

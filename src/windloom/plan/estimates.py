@@ -30,6 +30,14 @@ class StreamEstimate:
     conditions: Mapping[str, float] = field(default_factory=dict)
     signatures: float = 1.0
 
+    def before(self, earlier: StreamEstimate) -> StreamEstimate:
+        """This, and the shares of conditions that it says nothing of as they were shown earlier."""
+        return replace(
+            self,
+            conditions={**earlier.conditions, **self.conditions},
+            signatures=self.signatures if self.conditions else earlier.signatures,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SetEstimate:
@@ -58,9 +66,11 @@ class Estimates:
 
     def before(self, earlier: Estimates) -> Estimates:
         """These, and what else was shown earlier."""
-        return Estimates(
-            {**earlier.streams, **self.streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins}
-        )
+        streams = {
+            name: own.before(earlier.streams[name]) if name in earlier.streams else own
+            for name, own in self.streams.items()
+        }
+        return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
 
     def without_rounds(self) -> Estimates:
         """The same, where rounds will be of another length: what a batch run shows to a stream."""

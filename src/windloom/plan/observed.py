@@ -27,11 +27,15 @@ class StreamRound:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is known of the tuples of a stream before a round takes them in: how many, and their first and last tick."""
+    """What is known of the tuples of a stream before a round takes them in: how many, and their first and last tick.
+
+    `files` are Parquet files of this machine that hold them, if they are in such files.
+    """
 
     tuples: int
     first: int | None = None
     last: int | None = None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

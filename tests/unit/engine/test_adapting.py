@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from support.catalogs import make_query
 from support.durable import STREAMS, reported
 from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
 from windloom.model import Aggregate, Expression, TimeWindow
-from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.adapter import Adapter, Preview
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.plan.choices import Choices
-from windloom.plan.observed import Coming, RoundObserved
+from windloom.plan.observed import Coming, RoundObserved, SetRound, StreamRound
+from windloom.plan.physical import Plan
 
 SECOND = 1_000_000
 SUMS = [Aggregate("sum", Expression.of_column("i")), Aggregate("max", Expression.of_column("x"))]
@@ -105,7 +107,7 @@ def test_what_is_chosen_for_a_round_that_is_foreseen_is_the_plan_of_that_round(
     rounds = batches(9)
     live(tmp_path / "fixed", rounds, None)
 
-    def foresee(adapter: Adapter, coming: RoundObserved) -> Choices | None:
+    def foresee(adapter: Adapter, coming: RoundObserved, preview: object) -> Choices | None:
         way = "native" if coming.streams["s"].tuples > 100 else "woven"
         return None if not adapter.followed else adapter.choices.with_option("intake", "s", way)
 
@@ -152,6 +154,31 @@ def test_a_source_that_told_something_else_than_what_came_is_not_asked_again(tmp
             life.round(round_)
             foreseen.append("s" not in adapting._doubtful)
     assert foreseen == [True, True, False, False, False, False]
+
+
+def test_after_a_preview_of_other_tuples_than_sets_got_a_stream_is_counted_and_no_longer_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where most tuples are late, or where the frame computes a column that its files have by the same name."""
+    monkeypatch.setattr(Adapter, "_is_undecided", lambda adapter, followed: True)
+    rounds, looked = batches(6), list[tuple[int, bool]]()
+    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+        adapting = life.loop.adapting
+        assert adapting is not None
+        life.change(QUERIES)
+        adapting.coming = lambda batch: told(rounds[batch])
+
+        def preview(plan: Plan, coming: Mapping[str, Coming], known: Mapping[str, StreamRound]) -> Preview:
+            number = life.loop.next_round
+            looked.append((number, "s" in coming))
+            shown = {each.identity: SetRound(9_999 if number == 3 else 0, 1, 1, 1, 1.0) for each in plan.sets}
+            return lambda: RoundObserved(known, shown if number == 3 else {})
+
+        adapting.preview = preview
+        for round_ in rounds:
+            life.round(round_)
+        assert adapting._doubtful == set()
+    assert looked == [(1, True), (2, True), (3, True), (4, False), (5, False)], "before the first one, there is no plan"
 
 
 def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_path: Path) -> None:

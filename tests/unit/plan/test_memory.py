@@ -163,3 +163,11 @@ def test_one_round_shows_what_it_saw() -> None:
     later = estimates_of(RoundObserved({"t": StreamRound(10, 1.0, 1.0)}, {})).before(found)
     assert later.streams.keys() == {"s", "t"}
     assert later.sets == found.sets
+
+
+def test_what_is_shown_of_a_stream_keeps_shares_of_conditions_that_it_tells_nothing_of() -> None:
+    earlier = estimates_of(RoundObserved({"s": StreamRound(100, 10.0, 10.0, {"a": 50, "b": 20}, 4)}))
+    counted = estimates_of(RoundObserved({"s": StreamRound(300, 10.0, 10.0)})).before(earlier).streams["s"]
+    assert (counted.rate.value, counted.conditions, counted.signatures) == (30.0, {"a": 0.5, "b": 0.2}, 4.0)
+    looked = estimates_of(RoundObserved({"s": StreamRound(300, 10.0, 10.0, {"a": 30}, 2)})).before(earlier).streams["s"]
+    assert (looked.conditions, looked.signatures) == ({"a": 0.1, "b": 0.2}, 2.0)

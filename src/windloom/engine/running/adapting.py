@@ -4,13 +4,14 @@ The record is written between two rounds, before the round that runs with it beg
 again with the plan that it began with, whatever was recorded since.
 
 Some sources tell what a micro-batch is about to bring. Then the plan is chosen for that when the round is about to
-begin, and not for what earlier rounds let expect when the one before is over.
+begin, and not for what earlier rounds let expect when the one before is over. A preview of its files tells more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +19,7 @@ from windloom.durable import PlanRecord
 from windloom.durable.adapted import write_adapted
 from windloom.engine.running.progress import RoundProgress
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.adapter import Adapter, Preview
 from windloom.optimizer.adapt.basin import Basin
 from windloom.plan.choices import Choices
 from windloom.plan.observed import Coming, RoundObserved, StreamRound
@@ -26,23 +27,31 @@ from windloom.plan.physical import Plan
 
 #: What comes may differ by this share from what was foreseen; a source that is further off is not asked again.
 CLOSE = 0.1
+#: What looks into a round for the sets of a plan, by what is known of its streams; None if there is nothing to look at.
+Previewing = Callable[[Plan, Mapping[str, Coming], Mapping[str, StreamRound]], Preview | None]
 
 
 @dataclass(slots=True)
 class Adapting:
     """`basins` are those of the queries of a record; `switch` has the next rounds run with other choices.
 
-    `coming` says what a micro-batch of a number brings, by stream, as far as that is known before it is read.
+    `coming` says what a micro-batch of a number brings, by stream, as far as that is known before it is read; `preview`
+    looks into what it brings.
     """
 
     adapter: Adapter
     basins: Callable[[PlanRecord], list[Basin]]
     switch: Callable[[Choices], None] = lambda choices: None
     coming: Callable[[int], Mapping[str, Coming]] = lambda batch: {}
+    preview: Previewing = lambda plan, coming, rounds: None
+    _plan: Plan | None = None
+    _shown: RoundObserved | None = None  # by the preview of the present round
     _foreseen: Mapping[str, int] = field(default_factory=dict)  # tuples of the present round
     _doubtful: set[str] = field(default_factory=set)  # streams of which something else came than was foreseen
+    _unlike: set[str] = field(default_factory=set)  # and those of which sets got other tuples than a preview had shown
 
     def begin(self, record: PlanRecord, plan: Plan) -> None:
+        self._plan = plan
         self.adapter.begin(record.version, plan, lambda: self.basins(record))
 
     def told(self, progress: RoundProgress) -> RoundProgress:
@@ -65,22 +74,46 @@ class Adapting:
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
     ) -> None:
-        foreseen, self._foreseen = self._foreseen, {}
-        for name, tuples in foreseen.items():
-            if abs(seen.streams[name].tuples - tuples) > CLOSE * tuples:
-                self._doubtful.add(name)
+        self._doubt(seen)
         self._go_on_with(self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole))
 
     def foresee(self, batch: int, seen: Mapping[str, int]) -> None:
         """The round of a micro-batch is about to begin; `seen` are the last ticks of streams that came before it."""
-        known = {}
-        for name, coming in self.coming(batch).items():
+        known, comings = {}, self.coming(batch)
+        for name, coming in comings.items():
             found = None if name in self._doubtful else self._round_of(name, coming, seen)
             if found is not None:
                 known[name] = found
         self._foreseen = {name: stream_round.tuples for name, stream_round in known.items()}
         if known:
-            self._go_on_with(self.adapter.foresee(RoundObserved(known)))
+            own = {name: coming for name, coming in comings.items() if name not in self._unlike}
+            look = None if self._plan is None else self.preview(self._plan, own, known)
+            preview = None if look is None else partial(self._previewed, look)
+            self._go_on_with(self.adapter.foresee(RoundObserved(known), preview))
+
+    def _previewed(self, preview: Preview) -> RoundObserved | None:
+        """Windows will be answered from groups of earlier rounds as well: as many as before, if not more."""
+        shown = preview()
+        if shown is None:
+            return None
+        sets = {
+            identity: replace(own, groups=max(own.groups, round(self.adapter.memory.groups_of(identity) or 0)))
+            for identity, own in shown.sets.items()
+        }
+        self._shown = replace(shown, sets=sets)
+        return self._shown
+
+    def _doubt(self, seen: RoundObserved) -> None:
+        """Is what was foreseen of the round what it has brought?"""
+        foreseen, self._foreseen = self._foreseen, {}
+        for name, tuples in foreseen.items():
+            if abs(seen.streams[name].tuples - tuples) > CLOSE * tuples:
+                self._doubtful.add(name)
+        shown, self._shown = self._shown, None
+        for identity, own in () if shown is None else shown.sets.items():
+            came = seen.sets.get(identity)
+            if came is not None and abs(came.tuples - own.tuples) > CLOSE * max(own.tuples, came.tuples):
+                self._unlike.add(identity.stream)
 
     def _round_of(self, name: str, coming: Coming, seen: Mapping[str, int]) -> StreamRound | None:
         """A round that brings so much; if its times are not known, it is taken to be as long as others."""

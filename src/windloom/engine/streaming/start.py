@@ -58,6 +58,7 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs, SparkRowJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.intake.preview import Preview
 from windloom.spark.relations.jobs import SparkRelationJobs
 from windloom.spark.rows.history import SparkHistory
 from windloom.spark.rows.session import JobSessions
@@ -139,7 +140,7 @@ def start_stream(
             loop.adapting.switch = partial(_switch, loop, opened, queries)
             told = SparkOffsets.at(f"{place}/spark", [registry.streams[name] for name in frames])
             if told is not None:
-                loop.adapting.coming = told.coming
+                loop.adapting.coming, loop.adapting.preview = told.coming, Preview()
         held = list(sinks.values())
         handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
         if handover is not None:

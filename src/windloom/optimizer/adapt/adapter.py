@@ -1,5 +1,8 @@
 """Between two rounds: estimate, look up, and say with which choices the next round is to run.
 
+Of a round that is about to begin, a source may tell what it brings. Then the candidates of its region are weighed for
+just that, if another one is nearly as good as the best, and if that takes no longer than a round may wait.
+
 All calls but tasks of the worker come from the thread of the rounds. What a task finds is put in place by one
 assignment, so that a round sees it or does not. Looking up takes no planning: where a chart has no plan yet for the
 region that the stream is in, the worker is asked for it, and the plan in force stays until it is there.
@@ -21,10 +24,11 @@ from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intak
 from windloom.optimizer.adapt.figures import Figure, remembered, shown, stream_figures, value_of, with_figures
 from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.rivals import has_rival
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
 from windloom.optimizer.adapt.switches import choices_of, compiled_for, recompiling
-from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
+from windloom.optimizer.adapt.switching import CLEARLY, TIE, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
 from windloom.optimizer.known import with_statistics
 from windloom.plan.choices import Choices
@@ -33,15 +37,18 @@ from windloom.plan.memory import Memory, estimates_of
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 
+#: Tells more of a round that is about to begin, None if nothing more is known.
+Preview = Callable[[], RoundObserved | None]
+
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2
-#: Plans whose utilities differ by no more than this share tie.
-TIE = 0.001
 #: Rounds whose way through a chart is remembered.
 PATH = 100
 #: Between two rounds, what the next one needs is waited for: by this share of what rounds took, saved up to so many
 #: seconds.
 PATIENCE, MOST_PATIENCE = 0.01, 0.25
+#: A closer look at what a round brings may take this share of what the last round took.
+LOOK = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,8 @@ class Followed:
     region: Region | None = None
     values: Sequence[float] | None = None  # the point at which it was looked up last
     best: Choices | None = None  # what was best where it is, whether it was worth a switch or not
+    weighed: tuple[RoundObserved, tuple[Candidate, ...]] | None = None  # the candidates for a round that was foreseen
+    guess: Choices | None = None  # what would be best in that round without a closer look
 
 
 class Adapter:
@@ -112,13 +121,16 @@ class Adapter:
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
         self._patience = 0.0  # seconds that may be waited for a plan
+        self._usual = 0.0  # seconds that the last round took
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._changed = False  # another plan has become best after the present round
         self._again = False  # and it has compiled that before
         self._compiled: set[tuple[str, str, str]] = set()  # options of plans that have run since queries changed
         self._coming: RoundObserved | None = None  # what is known of the round that is about to begin, or runs
+        self._previewed: tuple[RoundObserved, RoundObserved | None] | None = None  # and what a closer look has shown
         self._bests: dict[object, tuple[Candidate, ...]] = {}
+        self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures, since the last round
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
@@ -147,11 +159,13 @@ class Adapter:
         What a round takes that leaves answers to later ones, or gives those of earlier ones, is not learned from.
         """
         assert self._plan is not None
+        self._remembered = {}
         self.seen.append(seen)
         if is_whole:
             self._learn(self._plan, seen, seconds, state_bytes)
-        self._worker.passed(sum(seconds.values()))
-        self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * sum(seconds.values()))
+        self._usual = sum(seconds.values())
+        self._worker.passed(self._usual)
+        self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * self._usual)
         self._judge(seen)
         self._rounds += 1
         foreseen, self._coming = self._coming is not None, None
@@ -160,15 +174,18 @@ class Adapter:
         self.predicted = self._expect()
         return wanted
 
-    def foresee(self, coming: RoundObserved) -> Choices | None:
+    def foresee(self, coming: RoundObserved, preview: Preview | None = None) -> Choices | None:
         """The next round is about to begin, and so much is known of it; returns what it is to choose, if not the same.
 
         What is not known is taken to be as the memory says. A source that tells of one round tells of the next one,
-        too: after a round that was foreseen, nothing is chosen before the next one is.
+        too: after a round that was foreseen, nothing is chosen before the next one is. `preview` tells more of the
+        round, if that may make a difference.
         """
         if not self.followed:
             return None
         self._coming = coming
+        if preview is not None and any(map(self._is_undecided, self.followed)):
+            self._look_closer(coming, preview)
         wanted = self._chosen()
         if wanted is None and self.forecast is not None and self.forecast.plan is self._plan:
             self.predicted = self.correction(self.forecast.at(self._point(self._expected)), self._choices).seconds
@@ -204,6 +221,67 @@ class Adapter:
 
     def close(self) -> None:
         self._worker.close()
+
+    # ---- looking closer ---------------------------------------------------------------------------------------------
+
+    def _is_undecided(self, followed: Followed) -> bool:
+        """May another plan be best than the one that is by what is expected?"""
+        chart, followed.guess = followed.chart, None
+        if chart is None:
+            return False
+        values = self.values(followed, chart)
+        region = chart.region(values)
+        if region not in chart.regions:
+            return True
+        best = chart.best(region, self.correction, values)
+        followed.guess = best[0].choices
+        return has_rival(best, self.objective, self.correction)
+
+    def _look_closer(self, coming: RoundObserved, preview: Preview) -> None:
+        self._if_affordable(("preview",), partial(self._look, coming, preview))
+        shown = self._previewed
+        if shown is not None and shown[0] is coming and shown[1] is not None:
+            self._coming = shown[1]
+
+    def _look(self, coming: RoundObserved, preview: Preview) -> None:
+        self._previewed = coming, preview()
+
+    def _weighed(self, followed: Followed, chart: Chart, region: Region) -> list[Candidate] | None:
+        """The candidates, best first, for all that is known of the next round; None if there is no time for it."""
+        coming = self._coming
+        assert coming is not None
+        task = partial(self._weigh, followed, chart, region, coming)
+        self._if_affordable(("weigh", followed.basin.name), task, chart.weighing_seconds(region))
+        found = followed.weighed
+        if found is None or found[0] is not coming:
+            return None
+        best = ranked(found[1], self.objective, self.correction)
+        self._earn(followed.guess, best)
+        return best
+
+    def _earn(self, guess: Choices | None, best: Sequence[Candidate]) -> None:
+        """What closer looks save, more of them may take: so they go on where they are worth it."""
+        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in best}
+        if guess in costs:
+            least = Least.of([*costs.values()])
+            chosen, other = (self.objective.utility(costs[each], least) for each in (best[0].choices, guess))
+            saved = (1 - chosen / other) * costs[best[0].choices].seconds
+            self._patience = min(MOST_PATIENCE, self._patience + saved)
+            self._worker.earned(saved)
+
+    def _weigh(self, followed: Followed, chart: Chart, region: Region, coming: RoundObserved) -> None:
+        estimates = with_figures(self._estimates(), followed.basin, self._foreseen(followed.basin))
+        estimates = estimates_of(coming).before(estimates)
+        followed.weighed = coming, chart.weigh(region, estimates, self._worker.pause)
+
+    def _if_affordable(self, key: Hashable, task: Callable[[], None], seconds: float = 0.0) -> None:
+        """Has a task done before the next round, or not at all if that takes longer than the round may wait.
+
+        It takes as long as the last one of its kind, or about these `seconds`. What tells of one round only must be
+        little for that round: to save up for it would mean to do it now and then, which helps nobody.
+        """
+        if self._worker.affords(key, min(self._patience, LOOK * self._usual), seconds):
+            self._need(key, task)
 
     # ---- looking up -------------------------------------------------------------------------------------------------
 
@@ -266,7 +344,11 @@ class Adapter:
 
     def _preferred(self, followed: Followed, chart: Chart, values: Sequence[float], present: Choices) -> Choices:
         """The plan that is best at a point, or the present one while a switch does not pay."""
-        best = chart.best(chart.region(values), self.correction, values)
+        region = chart.region(values)
+        best, is_weighed = chart.best(region, self.correction, values), False
+        if self._coming is not None and has_rival(best, self.objective, self.correction):
+            weighed = self._weighed(followed, chart, region)
+            best, is_weighed = weighed or best, weighed is not None
         self._changed = self._changed or followed.best not in (None, best[0].choices)
         followed.best = best[0].choices
         if best[0].choices == present:
@@ -281,6 +363,7 @@ class Adapter:
             recompiles=recompiling(present, best[0].choices),
             again=compiled_for(best[0].choices) <= self._compiled,
             least=Least.of([*costs.values()]),
+            weighed=is_weighed,
         )
         return best[0].choices if is_worth else present
 
@@ -327,7 +410,14 @@ class Adapter:
     def _expected(self, figure: Figure, basin: Basin) -> float | None:
         """What is known of the next round, or else what is remembered of those before."""
         foreseen = None if self._coming is None else shown(figure, basin, self._coming)
-        return remembered(figure, basin, self.memory) if foreseen is None else foreseen
+        if foreseen is not None:
+            return foreseen
+        # Asked for several times between two rounds. A task that began before the last round ended writes into what
+        # was known then.
+        known, key = self._remembered, (basin.name, figure)
+        if key not in known:
+            known[key] = remembered(figure, basin, self.memory)
+        return known[key]
 
     def _expect(self) -> float | None:
         """The seconds that the next round is expected to take, with the plan in force."""

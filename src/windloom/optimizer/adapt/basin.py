@@ -47,6 +47,15 @@ class Basin:
         return tuple(dict.fromkeys(map(SetIdentity.of_query, asked)))
 
     @cached_property
+    def having(self) -> Mapping[tuple[str, str | tuple[str, ...]], list[SetIdentity]]:
+        """The identities by stream and predicate, and by stream and grouping."""
+        found: dict[tuple[str, str | tuple[str, ...]], list[SetIdentity]] = {}
+        for identity in self.identities:
+            found.setdefault((identity.stream, identity.predicate), []).append(identity)
+            found.setdefault((identity.stream, identity.grouping), []).append(identity)
+        return found
+
+    @cached_property
     def enriched(self) -> Mapping[str, EnrichedStream]:
         """Streams that its queries read as joined with relations."""
         return {enriched_stream.name: enriched_stream for query in self.queries for enriched_stream in query.enriched}
@@ -62,12 +71,19 @@ class Basin:
 
     def own(self, choices: Choices) -> Choices:
         """The choices of a whole plan that are about this basin."""
-        names = {query.name for query in with_sides(self.queries)}
-        several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
-        about = {*self.streams, *self.enriched, *several}
+        names, about = self._names
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
             tuple(option for option in choices.options if option[1] in about),
+        )
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names of what is in trees, and of what options are about."""
+        several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
+        return (
+            frozenset(query.name for query in with_sides(self.queries)),
+            frozenset([*self.streams, *self.enriched, *several]),
         )
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import exp, floor, log
+from time import thread_time
 
 from windloom.errors import WindloomError, near_names
 from windloom.optimizer.adapt.basin import Basin
@@ -189,6 +190,8 @@ class Chart:
     exponents: Mapping[str, Mapping[Figure, float]] = field(default_factory=dict)
     regions: dict[Region, tuple[Candidate, ...]] = field(default_factory=dict)
     others: tuple[Figure, ...] = ()
+    _plans: dict[Choices, Plan] = field(default_factory=dict)  # of candidates that were weighed
+    _prediction: float = 0.0  # seconds of the processor that it took to predict a cost, on average, in the last region
 
     @property
     def figures(self) -> list[Figure]:
@@ -225,10 +228,13 @@ class Chart:
         if found is None:
             estimates, known, plans = self.estimates_at(self.centroid(region)), SetCosts(), dict[Choices, Plan]()
             compared = candidates_at(self.basin, estimates, self.objective, corrected, pause, plans, known)
+            begun = thread_time()
             found = self.regions[region] = tuple(
                 replace(candidate, ends=self._ends(region, plans[candidate.choices], known, pause))
                 for candidate in compared
             )
+            predictions = 2 * len(found) * (len(self.dimensions) + len(self.others))
+            self._prediction = (thread_time() - begun) / predictions
         return found
 
     def add(self, region: Region, choices: Choices, pause: Pause = no_pause) -> Candidate:
@@ -296,6 +302,28 @@ class Chart:
         parts = (*zip(self.dimensions, region, strict=True), *((dimension, 0) for dimension in self.beside))
         places = [dimension.axis.place(value, part) for (dimension, part), value in zip(parts, values, strict=False)]
         return ranked([candidate.at(places) for candidate in found], self.objective, corrected)
+
+    def weighing_seconds(self, region: Region) -> float:
+        """About how long the processor takes to weigh the candidates of a filled region."""
+        return self._prediction * len(self.regions[region])
+
+    def weigh(self, region: Region, estimates: Estimates, pause: Pause = no_pause) -> tuple[Candidate, ...]:
+        """The candidates of a filled region with what the model says of each for some estimates, not for a point.
+
+        That takes a prediction per candidate. In return, everything that is estimated counts, whether a chart has it as
+        a figure or not.
+        """
+        found, known, costs = self.regions[region], self.basin.known.with_estimates(estimates), SetCosts()
+        weighed = []
+        for candidate in found:
+            plan = self._plans.get(candidate.choices)
+            if plan is None:
+                plan = self._plans[candidate.choices] = self.basin.plan(estimates, candidate.choices)
+                pause()
+            cost = self.basin.cost(with_statistics(plan, known), costs)
+            weighed.append(Candidate(candidate.choices, cost, candidate.ends))
+            pause()
+        return tuple(weighed)
 
     def ahead(self, before: Sequence[float], values: Sequence[float]) -> Iterable[Region]:
         """The neighbours that a point moves towards, and is near already."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -187,15 +187,15 @@ def _rate(seen: StreamEstimate | None, given: float | None) -> float:
     return DEFAULT_EVENTS_PER_SECOND if given is None else given
 
 
-def _sets_of(figure: Figure, basin: Basin) -> Iterator[SetIdentity]:
+def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
     """The sets whose statistics depend on a figure that is not of the whole stream."""
-    for identity in basin.identities:
-        if identity.stream != figure.stream:
-            continue
-        is_grouped = figure.kind is Kind.GROUPS and identity.grouping == figure.about
-        is_filtered = figure.kind is Kind.SHARE and (identity.predicate,) == figure.about
-        if is_grouped or is_filtered:
-            yield identity
+    match figure.kind:
+        case Kind.GROUPS:
+            return basin.having.get((figure.stream, figure.about), ())
+        case Kind.SHARE:
+            return basin.having.get((figure.stream, figure.about[0]), ())
+        case _:
+            return ()
 
 
 def _moved_stream(

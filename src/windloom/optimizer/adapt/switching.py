@@ -16,6 +16,8 @@ from windloom.optimizer.adapt.round_cost import RoundCost
 
 #: A plan must be better by this share to replace another: if Spark compiles code that it has not yet, and if not.
 CLEARLY, SLIGHTLY = 0.03, 0.01
+#: Plans whose utilities differ by no more than this share tie.
+TIE = 0.001
 #: Rounds that a stay is expected to last before any has ended, and as how many stays that counts.
 USUAL_STAY, STAYS = 8.0, 2.0
 #: No stay is expected to last longer.
@@ -82,16 +84,16 @@ def pays(
     recompiles: bool,
     again: bool = False,
     least: Least | None = None,
+    weighed: bool = False,
 ) -> bool:
     """Is another plan worth what a switch costs, if it runs for `stay` rounds?
 
-    `again` says that Spark has compiled for it before; `least` is of all candidates, by which the other is best.
+    `again` says that Spark has compiled for it before; `least` is of all candidates, by which the other is best. If
+    both were `weighed` for what the round will bring, no figure goes up and down that a margin would have to be for.
     """
     least = least or Least.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)
     saved = now - then
     price = prices.of(recompiles=recompiles, again=again)
-    return (
-        saved > (CLEARLY if recompiles and not again else SLIGHTLY) * now
-        and saved * stay >= objective.latency * price / least.seconds
-    )
+    margin = CLEARLY if recompiles and not again else TIE if weighed else SLIGHTLY
+    return saved > margin * now and saved * stay >= objective.latency * price / least.seconds

@@ -49,8 +49,16 @@ class Worker(Protocol):
         """Rounds have taken so much more time."""
         ...
 
+    def earned(self, seconds: float) -> None:
+        """Needed tasks have saved rounds so much time."""
+        ...
+
     def wait(self, key: Hashable, seconds: float) -> None:
         """Let a task be done that was submitted, if that takes no longer than this."""
+        ...
+
+    def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
+        """Would a task be done within so many seconds, judged by the last one of its kind, or else as estimated?"""
         ...
 
     def pause(self) -> None:
@@ -70,7 +78,12 @@ class AtOnce:
 
     def passed(self, seconds: float) -> None: ...
 
+    def earned(self, seconds: float) -> None: ...
+
     def wait(self, key: Hashable, seconds: float) -> None: ...
+
+    def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
+        return True
 
     def pause(self) -> None: ...
 
@@ -110,6 +123,11 @@ class Beside:
             self._optional = min(self._optional + OPTIONAL_SHARE * seconds, SAVED)
             self._wake()
 
+    def earned(self, seconds: float) -> None:
+        with self._lock:
+            self._needed = min(self._needed + seconds, self._at_once)
+            self._wake()
+
     def wait(self, key: Hashable, seconds: float) -> None:
         """Of a kind of task that took longer the last time, nothing is waited for."""
         with self._changed:
@@ -118,6 +136,12 @@ class Beside:
             self._hurried.set()
             self._changed.wait_for(lambda: not self._is_running or not self._is_left(key), seconds)
             self._hurried.clear()
+
+    def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
+        """Also only while needed tasks may take any more time, and none waits or is being done."""
+        with self._lock:
+            is_free = self._needed > 0 and not self._is_running and not self._is_closed
+            return is_free and seconds > 0 and self._took.get(_kind(key), estimated) <= seconds
 
     def close(self) -> None:
         """Nothing more is begun."""

@@ -104,7 +104,8 @@ def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
                 is_timed = False
                 break
             ticks += [about.min_raw * scale, about.max_raw * scale]
-    return Coming(rows, int(min(ticks)), int(max(ticks))) if is_timed and ticks else Coming(rows)
+    first, last = (int(min(ticks)), int(max(ticks))) if is_timed and ticks else (None, None)
+    return Coming(rows, first, last, tuple(paths))
 
 
 def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:

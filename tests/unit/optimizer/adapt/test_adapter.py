@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import asdict, replace
 from unittest.mock import patch
 
 import pytest
@@ -12,14 +13,19 @@ from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.adapter import MOST_PATIENCE, PATIENCE, Adapter
 from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.candidates import Candidate
 from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.correction import Correction
 from windloom.optimizer.adapt.figures import Figure, Kind, value_of
 from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.work import AtOnce, Beside, Task, Urgency
 from windloom.optimizer.cost.constants import shipped_constants
+from windloom.optimizer.known import with_statistics
+from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory
+from windloom.plan.memory import Memory, estimates_of
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 from windloom.plan.statistics import Ongoing
 
@@ -198,6 +204,94 @@ def test_after_a_round_that_was_foreseen_nothing_is_chosen_before_the_next_one_i
         assert len(asked) == 1
         adapter.done(seen, TAKEN, 1000)
         assert len(asked) == 2, "this one was not foreseen"
+
+
+def a_preview(basin: Basin, cells: int) -> RoundObserved:
+    """As `a_round` of 1,000 tuples, which make other numbers of cells than were remembered."""
+    seen = a_round(basin, 1000, 100)
+    return RoundObserved(seen.streams, {identity: replace(own, cells=cells) for identity, own in seen.sets.items()})
+
+
+@pytest.mark.parametrize("is_close", [True, False])
+def test_a_closer_look_is_taken_if_another_plan_is_nearly_as_good(
+    is_close: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.has_rival", lambda *_: is_close)
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory)
+    (followed,) = adapter.followed
+    looked: list[int] = []
+    shown = a_preview(basin, 900)
+
+    def preview() -> RoundObserved:
+        looked.append(1)
+        return shown
+
+    adapter.foresee(RoundObserved(shown.streams), preview)
+    assert len(looked) == is_close
+    assert (adapter._coming is shown) is is_close
+    if not is_close:
+        assert followed.weighed is None
+        return
+    assert followed.weighed is not None
+    coming, candidates = followed.weighed
+    assert coming is shown
+    estimates = estimates_of(shown).before(memory.estimates())
+    for candidate in candidates:
+        plan = basin.plan(estimates, candidate.choices)
+        cost = basin.cost(with_statistics(plan, basin.known.with_estimates(estimates)))
+        assert asdict(candidate.cost) == pytest.approx(asdict(cost)), "as if it were judged afterwards"
+
+
+def test_a_preview_that_shows_nothing_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.has_rival", lambda *_: True)
+    basin, memory = a_basin(), Memory()
+    adapter, coming = adapting(basin, memory), RoundObserved({"s": StreamRound(1000, 10.0, 10.0)})
+    adapter.foresee(coming, lambda: None)
+    assert adapter._coming is coming
+
+
+def test_a_look_that_is_over_too_late_tells_of_no_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.has_rival", lambda *_: True)
+    late: list[Task] = []
+
+    class Late(AtOnce):
+        """Looks and weighs later."""
+
+        def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
+            if isinstance(key, tuple) and key[0] in ("preview", "weigh"):
+                late.append(task)
+            else:
+                task()
+
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory)
+    (followed,) = adapter.followed
+    adapter._worker = Late()
+    before = RoundObserved({"s": StreamRound(1000, 10.0, 10.0)})
+    adapter.foresee(before, lambda: a_preview(basin, 900))
+    for task in late:
+        task()
+    assert followed.weighed is not None
+    coming = RoundObserved({"s": StreamRound(2000, 10.0, 10.0)})
+    adapter.foresee(coming)
+    assert adapter._coming is coming
+    assert followed.weighed[0] is before, "which is not taken for this round"
+
+
+def test_what_closer_looks_save_more_of_them_may_take() -> None:
+    basin, memory = a_basin(), Memory()
+    adapter = adapting(basin, memory)
+    options = [Choices((), (("intake", "s", way),)) for way in ("woven", "native")]
+    adapter.correction, adapter._patience = Correction(), 0.0
+    best = [Candidate(options[0], RoundCost(0.1)), Candidate(options[1], RoundCost(0.125))]
+    adapter._earn(options[0], best)
+    assert adapter._patience == 0.0, "it was known before"
+    adapter._earn(options[1], best)
+    assert adapter._patience == pytest.approx(0.2 * 0.1)
+    for _ in range(100):
+        adapter._earn(options[1], best)
+    assert adapter._patience == MOST_PATIENCE
 
 
 def test_a_round_is_judged_by_what_was_known_of_the_machine_when_its_plan_was_chosen() -> None:

@@ -6,19 +6,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windloom.optimizer.adapt.candidates import Candidate, as_predicted
 from windloom.optimizer.adapt.correction import Correction, Line, MeasuredRound
 from windloom.optimizer.adapt.figures import Figure, Kind
 from windloom.optimizer.adapt.forecast import EARLY, FAR, OLD, Forecast
 from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.rivals import has_rival
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.optimizer.adapt.switching import LONGEST_STAY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import AtOnce, Beside, Urgency
-from windloom.plan.choices import Choices
+from windloom.plan.choices import Choices, TreeChoice
 
 WOVEN, NATIVE = (Choices((), (("intake", "s", way),)) for way in ("woven", "native"))
 RATE = Figure(Kind.RATE, "s")
@@ -168,6 +171,19 @@ def test_a_switch_pays_if_it_saves_more_than_it_costs_while_the_stream_stays() -
     assert not pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=True), "hardly better"
     assert pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
     assert not pays(fast, slow, Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
+    slightly = partial(pays, slow, RoundCost(0.995), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
+    assert not slightly()
+    assert slightly(weighed=True), "for what the round really brings, there is no noise in it"
+    assert not pays(slow, RoundCost(0.9995), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False, weighed=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "choices", "found"), [(1.2, NATIVE, True), (1.3, NATIVE, False), (1.0, None, False)]
+)
+def test_a_rival_has_other_options_and_is_nearly_as_good(seconds: float, choices: Choices | None, found: bool) -> None:
+    other = choices or replace(WOVEN, trees=(TreeChoice(("q",)),))
+    candidates = [Candidate(WOVEN, RoundCost(1.0)), Candidate(other, RoundCost(seconds))]
+    assert has_rival(candidates, Objective(), as_predicted) is found
 
 
 def test_what_switches_cost_is_learned() -> None:
@@ -265,6 +281,32 @@ def test_nothing_is_waited_for_if_the_last_task_of_its_kind_took_longer() -> Non
     worker.wait(("fill", "s", (1,)), 0.9)
     assert time.perf_counter() - begun < 0.8
     gate.set()
+
+
+def test_what_tells_of_one_round_is_done_only_if_that_is_known_to_take_little() -> None:
+    worker, gate = Beside(), threading.Event()
+    assert worker.affords(("look", "s"), 0.01), "it is tried once"
+    assert not worker.affords(("look", "s"), 0.01, estimated=0.02)
+    assert not worker.affords(("look", "s"), 0.0)
+
+    def work() -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.05:
+            pass
+
+    worker.submit(("look", "s"), work, Urgency.NEEDED)
+    worker.wait(("look", "s"), 30.0)
+    while worker._is_running:
+        time.sleep(0.01)
+    assert worker.affords(("look", "s"), 20.0)
+    assert not worker.affords(("look", "s"), 0.04)
+    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
+    assert not worker.affords(("look", "s"), 20.0), "another task is being done"
+    gate.set()
+    poor = Beside(at_once=0.0)
+    assert not poor.affords(("look", "s"), 20.0)
+    poor.earned(1.0)
+    assert not poor.affords(("look", "s"), 20.0), "no more than may be spent at once"
 
 
 def test_nothing_is_waited_for_that_is_not_going_to_be_done() -> None:

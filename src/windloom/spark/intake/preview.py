@@ -1,0 +1,107 @@
+"""Previews: what the files of a micro-batch will show, from a reading of their own before the round.
+
+The footers of files tell how many tuples come, and nothing about them. Where a round is small, to read its columns and
+to count takes milliseconds: how many tuples satisfy each predicate, and how many cells they make. As everything that is
+known of a round before it begins, this only helps to choose a plan: whatever cannot be read as it is, is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from windloom.model.stream import Stream
+from windloom.optimizer.intake.local import local_projection
+from windloom.optimizer.intake.woven import woven_scan
+from windloom.plan.identity import SetIdentity
+from windloom.plan.observed import Coming, RoundObserved, SetRound, StreamRound
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import WovenScan
+from windloom.rounds.evaluate import DeclinedError
+from windloom.rounds.taken import take_tuples
+from windloom.spark.intake.files import units_of, whole_tuples
+from windloom.spark.intake.ticks import timed_tuples
+
+#: Of a stream that brings more tuples than this, no preview is made.
+MOST_TUPLES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """A scan that counts the tuples of the sets of a stream, and nothing else; None if only Spark can read it."""
+
+    cut: tuple[object, ...]  # what tells the sets from others
+    plan: Plan
+    scan: WovenScan | None
+
+
+@dataclass(slots=True)
+class Preview:
+    """Counts what comes for the sets of a plan; scans are remembered, because expressions are parsed for them."""
+
+    _known: dict[str, _Counting] = field(default_factory=dict)
+
+    def __call__(
+        self, plan: Plan, coming: Mapping[str, Coming], rounds: Mapping[str, StreamRound]
+    ) -> Callable[[], RoundObserved | None] | None:
+        """What makes a preview of a round, of which `rounds` are known already; None if there is nothing to read.
+
+        It gives the round as it will be observed, but for groups and cells of earlier rounds; None if nothing is shown.
+        """
+        files = {name: came.files for name, came in coming.items() if came.files and came.tuples <= MOST_TUPLES}
+        return partial(self._round, plan, files, rounds) if files.keys() & rounds.keys() else None
+
+    def _round(
+        self, plan: Plan, files: Mapping[str, Sequence[str]], rounds: Mapping[str, StreamRound]
+    ) -> RoundObserved | None:
+        streams, sets = dict(rounds), dict[SetIdentity, SetRound]()
+        for name, own in rounds.items():
+            shown = self._shown(plan, plan.stream(name), files[name], own) if name in files else None
+            if shown is not None:
+                streams[name], counted = shown
+                sets |= counted
+        return RoundObserved(streams, sets) if sets else None
+
+    def _shown(
+        self, plan: Plan, stream: Stream, files: Sequence[str], own: StreamRound
+    ) -> tuple[StreamRound, dict[SetIdentity, SetRound]] | None:
+        counting = self._counting(plan, stream)
+        scan = counting.scan
+        if scan is None or scan.local is None:
+            return None
+        try:
+            table, _ = timed_tuples(whole_tuples(scan, stream, units_of(scan.local, stream, files)))
+        except DeclinedError:
+            return None
+        taken = take_tuples(counting.plan, scan, table, threads=1)
+        told, sets = taken.scanned[scan.number], dict[SetIdentity, SetRound]()
+        for fed in scan.feeds:
+            partial_set, cells = counting.plan.sets[fed.number], taken.cells.get(fed.number)
+            slices = partial_set.edges.edges_per_second * own.seconds
+            tuples, made, groups = (0, 0, 0) if cells is None else (int(cells.tuples.sum()), len(cells), cells.groups)
+            sets[partial_set.identity] = SetRound(tuples, made, groups, made, slices)
+        return replace(own, conditions=told.conditions, signatures=told.signatures), sets
+
+    def _counting(self, plan: Plan, stream: Stream) -> _Counting:
+        sets = [each for each in plan.sets if each.stream == stream.name and _is_counted(each)]
+        cut = tuple((partial_set.number, partial_set.identity, partial_set.edges) for partial_set in sets)
+        known = self._known.get(stream.name)
+        if known is None or known.cut != cut:
+            known = self._known[stream.name] = _Counting(cut, *_counting_scan(plan, stream, sets))
+        return known
+
+
+def _is_counted(partial_set: PartialSet) -> bool:
+    """Does what a round brings make cells that depend on nothing else?"""
+    return partial_set.counted_by is None and partial_set.window.is_sliced
+
+
+def _counting_scan(plan: Plan, stream: Stream, sets: Sequence[PartialSet]) -> tuple[Plan, WovenScan | None]:
+    own = {partial_set.number: replace(partial_set, components=partial_set.components[:1]) for partial_set in sets}
+    counted = replace(plan, sets=tuple(own.get(each.number, each) for each in plan.sets))
+    if not own:
+        return counted, None
+    scan = woven_scan(0, list(own.values()))
+    local = local_projection(scan, stream)
+    return counted, None if isinstance(local, str) else replace(scan, local=local)
