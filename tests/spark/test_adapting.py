@@ -16,8 +16,11 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, trades
 from windloom import Loom
+from windloom.engine.running.adapting import Adapting
 from windloom.errors import WindloomError
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.work import AtOnce
+from windloom.plan.observed import RoundObserved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,11 +64,27 @@ def in_order(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
 
+def watched_previews(monkeypatch: pytest.MonkeyPatch) -> list[tuple[RoundObserved, RoundObserved]]:
+    """What previews showed of rounds, and what rounds observed; every round is looked into once there is a chart."""
+    found: list[tuple[RoundObserved, RoundObserved]] = []
+    doubt = Adapting._doubt
+
+    def compare(adapting: Adapting, seen: RoundObserved) -> None:
+        if adapting._shown is not None:
+            found.append((adapting._shown, seen))
+        doubt(adapting, seen)
+
+    monkeypatch.setattr(Adapting, "_doubt", compare)
+    monkeypatch.setattr(Adapter, "_is_undecided", lambda adapter, followed: followed.chart is not None)
+    return found
+
+
 def test_plans_follow_a_stream_and_explain_tells_how(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("windloom.engine.streaming.start.Beside", AtOnce)
     monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
+    previews = watched_previews(monkeypatch)
     every = rounds()
     for number, rows in enumerate(every):
         put(tmp_path / "in", f"{number:03d}", rows)
@@ -78,6 +97,12 @@ def test_plans_follow_a_stream_and_explain_tells_how(
     assert last.switches > 0
     assert len({progress.plan_version for progress in handle.recent_progress}) > 1
     assert last.predicted is not None
+    assert len(previews) >= 6
+    for shown, seen in previews:
+        assert shown.streams["trades"].conditions == seen.streams["trades"].conditions
+        for identity, own in shown.sets.items():
+            came = seen.sets[identity]
+            assert (own.tuples, own.cells) == (came.tuples, came.cells), "whether Spark made the cells or Windloom"
     whole = loom_of(trades(spark, [row for rows in every for row in rows])).run(placement="driver")
     for name in QUERIES:
         assert in_order(handle.arrow(name)) == in_order(whole.arrow(name))
