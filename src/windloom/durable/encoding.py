@@ -114,7 +114,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
 
 
 def _owing(number: int, owed: Owed) -> dict[str, Any]:
-    """What a set owes, but for the cells, which are in the order of `one.every`."""
+    """What a set owes, but for the cells, which are in the order of `owed.every`."""
     rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
     return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
 
