@@ -106,6 +106,7 @@ def test_what_cannot_be_read_as_it_is_is_not_shown(tmp_path: Path, monkeypatch: 
     plan, files = a_plan(queries()), written(str(tmp_path), rows)
     assert shown(plan, rows, files) is not None
     assert shown(plan, rows, ()) is None, "a source that is no file"
+    assert shown(a_plan([]), rows, files) is None, "no query reads the stream any more"
     assert shown(plan, rows, (str(tmp_path / "gone.parquet"),)) is None
     pq.write_table(pq.read_table(files[0]).drop_columns(["x"]), tmp_path / "other.parquet")
     assert shown(plan, rows, (str(tmp_path / "other.parquet"),)) is None, "a column that the frame computes"

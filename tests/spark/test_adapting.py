@@ -71,7 +71,7 @@ def watched_previews(monkeypatch: pytest.MonkeyPatch) -> list[tuple[RoundObserve
 
     def compare(adapting: Adapting, seen: RoundObserved) -> None:
         if adapting._shown is not None:
-            found.append((adapting._shown, seen))
+            found.append((adapting._shown[1], seen))
         doubt(adapting, seen)
 
     monkeypatch.setattr(Adapting, "_doubt", compare)

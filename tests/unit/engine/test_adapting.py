@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,22 @@ def test_after_a_preview_of_other_tuples_than_sets_got_a_stream_is_counted_and_n
             life.round(round_)
         assert adapting._doubtful == set()
     assert looked == [(1, True), (2, True), (3, True), (4, False), (5, False)], "before the first one, there is no plan"
+
+
+def test_a_preview_that_is_over_too_late_is_compared_with_no_other_round(tmp_path: Path) -> None:
+    life = live(tmp_path, batches(2), CHARTS)
+    adapting, seen = life.loop.adapting, RoundObserved({"s": StreamRound(10, 4.0, 4.0)})
+    assert adapting is not None
+    assert life.loop.plan is not None
+    identity = life.loop.plan.sets[0].identity
+    seen = replace(seen, sets={identity: SetRound(10, 2, 2, 2, 1.0)})
+    shown = replace(seen, sets={identity: SetRound(5, 2, 2, 2, 1.0)})
+    adapting._foreseen, adapting._shown = seen.streams, (dict(seen.streams), shown)
+    adapting._doubt(seen)
+    assert adapting._unlike == set()
+    adapting._foreseen, adapting._shown = seen.streams, (seen.streams, shown)
+    adapting._doubt(seen)
+    assert adapting._unlike == {"s"}
 
 
 def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_path: Path) -> None:

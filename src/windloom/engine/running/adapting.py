@@ -45,8 +45,9 @@ class Adapting:
     coming: Callable[[int], Mapping[str, Coming]] = lambda batch: {}
     preview: Previewing = lambda plan, coming, rounds: None
     _plan: Plan | None = None
-    _shown: RoundObserved | None = None  # by the preview of the present round
-    _foreseen: Mapping[str, int] = field(default_factory=dict)  # tuples of the present round
+    # What is known of the present round, and what a preview of it has shown, perhaps only while it runs.
+    _foreseen: Mapping[str, StreamRound] = field(default_factory=dict)
+    _shown: tuple[Mapping[str, StreamRound], RoundObserved] | None = None
     _doubtful: set[str] = field(default_factory=set)  # streams of which something else came than was foreseen
     _unlike: set[str] = field(default_factory=set)  # and those of which sets got other tuples than a preview had shown
 
@@ -84,14 +85,14 @@ class Adapting:
             found = None if name in self._doubtful else self._round_of(name, coming, seen)
             if found is not None:
                 known[name] = found
-        self._foreseen = {name: stream_round.tuples for name, stream_round in known.items()}
+        self._foreseen = known
         if known:
             own = {name: coming for name, coming in comings.items() if name not in self._unlike}
             look = None if self._plan is None else self.preview(self._plan, own, known)
-            preview = None if look is None else partial(self._previewed, look)
+            preview = None if look is None else partial(self._previewed, look, known)
             self._go_on_with(self.adapter.foresee(RoundObserved(known), preview))
 
-    def _previewed(self, preview: Preview) -> RoundObserved | None:
+    def _previewed(self, preview: Preview, known: Mapping[str, StreamRound]) -> RoundObserved | None:
         """Windows will be answered from groups of earlier rounds as well: as many as before, if not more."""
         shown = preview()
         if shown is None:
@@ -100,17 +101,20 @@ class Adapting:
             identity: replace(own, groups=max(own.groups, round(self.adapter.memory.groups_of(identity) or 0)))
             for identity, own in shown.sets.items()
         }
-        self._shown = replace(shown, sets=sets)
-        return self._shown
+        found = replace(shown, sets=sets)
+        self._shown = known, found
+        return found
 
     def _doubt(self, seen: RoundObserved) -> None:
         """Is what was foreseen of the round what it has brought?"""
         foreseen, self._foreseen = self._foreseen, {}
-        for name, tuples in foreseen.items():
-            if abs(seen.streams[name].tuples - tuples) > CLOSE * tuples:
+        for name, known in foreseen.items():
+            if abs(seen.streams[name].tuples - known.tuples) > CLOSE * known.tuples:
                 self._doubtful.add(name)
         shown, self._shown = self._shown, None
-        for identity, own in () if shown is None else shown.sets.items():
+        if shown is None or shown[0] is not foreseen:
+            return
+        for identity, own in shown[1].sets.items():
             came = seen.sets.get(identity)
             if came is not None and abs(came.tuples - own.tuples) > CLOSE * max(own.tuples, came.tuples):
                 self._unlike.add(identity.stream)

@@ -184,6 +184,8 @@ class Adapter:
         if not self.followed:
             return None
         self._coming = coming
+        for followed in self.followed:
+            followed.guess = None
         if preview is not None and any(map(self._is_undecided, self.followed)):
             self._look_closer(coming, preview)
         wanted = self._chosen()
@@ -226,7 +228,7 @@ class Adapter:
 
     def _is_undecided(self, followed: Followed) -> bool:
         """May another plan be best than the one that is by what is expected?"""
-        chart, followed.guess = followed.chart, None
+        chart = followed.chart
         if chart is None:
             return False
         values = self.values(followed, chart)
@@ -255,12 +257,13 @@ class Adapter:
         found = followed.weighed
         if found is None or found[0] is not coming:
             return None
-        best = ranked(found[1], self.objective, self.correction)
-        self._earn(followed.guess, best)
-        return best
+        return ranked(found[1], self.objective, self.correction)
 
-    def _earn(self, guess: Choices | None, best: Sequence[Candidate]) -> None:
-        """What closer looks save, more of them may take: so they go on where they are worth it."""
+    def _earn(self, guess: Choices, best: Sequence[Candidate]) -> None:
+        """What closer looks save, more of them may take: so they go on where they are worth it.
+
+        Without them, the plan that was guessed to be best would have been chosen.
+        """
         costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in best}
         if guess in costs:
             least = Least.of([*costs.values()])
@@ -348,7 +351,9 @@ class Adapter:
         best, is_weighed = chart.best(region, self.correction, values), False
         if self._coming is not None and has_rival(best, self.objective, self.correction):
             weighed = self._weighed(followed, chart, region)
-            best, is_weighed = weighed or best, weighed is not None
+            if weighed is not None:
+                self._earn(followed.guess or best[0].choices, weighed)
+                best, is_weighed = weighed, True
         self._changed = self._changed or followed.best not in (None, best[0].choices)
         followed.best = best[0].choices
         if best[0].choices == present:

@@ -138,10 +138,10 @@ class Beside:
             self._hurried.clear()
 
     def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
-        """Also only while needed tasks may take any more time, and none waits or is being done."""
+        """Also only while needed tasks may take any more time, none of them waits, and no task is being done."""
         with self._lock:
-            is_free = self._needed > 0 and not self._is_running and not self._is_closed
-            return is_free and seconds > 0 and self._took.get(_kind(key), estimated) <= seconds
+            is_free = self._present is None and not self._waiting[Urgency.NEEDED] and not self._is_closed
+            return is_free and self._needed > 0 and seconds > 0 and self._took.get(_kind(key), estimated) <= seconds
 
     def close(self) -> None:
         """Nothing more is begun."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from windloom.model.stream import Stream
+import pyarrow as pa
+
 from windloom.optimizer.intake.local import local_projection
 from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.identity import SetIdentity
@@ -57,24 +58,25 @@ class Preview:
     ) -> RoundObserved | None:
         streams, sets = dict(rounds), dict[SetIdentity, SetRound]()
         for name, own in rounds.items():
-            shown = self._shown(plan, plan.stream(name), files[name], own) if name in files else None
+            shown = self._shown(plan, name, files[name], own) if name in files else None
             if shown is not None:
                 streams[name], counted = shown
                 sets |= counted
         return RoundObserved(streams, sets) if sets else None
 
     def _shown(
-        self, plan: Plan, stream: Stream, files: Sequence[str], own: StreamRound
+        self, plan: Plan, name: str, files: Sequence[str], own: StreamRound
     ) -> tuple[StreamRound, dict[SetIdentity, SetRound]] | None:
-        counting = self._counting(plan, stream)
+        counting = self._counting(plan, name)
         scan = counting.scan
         if scan is None or scan.local is None:
             return None
         try:
+            stream = plan.stream(name)
             table, _ = timed_tuples(whole_tuples(scan, stream, units_of(scan.local, stream, files)))
-        except DeclinedError:
+            taken = take_tuples(counting.plan, scan, table, threads=1)
+        except (DeclinedError, OSError, ValueError, ArithmeticError, pa.ArrowException):
             return None
-        taken = take_tuples(counting.plan, scan, table, threads=1)
         told, sets = taken.scanned[scan.number], dict[SetIdentity, SetRound]()
         for fed in scan.feeds:
             partial_set, cells = counting.plan.sets[fed.number], taken.cells.get(fed.number)
@@ -83,12 +85,12 @@ class Preview:
             sets[partial_set.identity] = SetRound(tuples, made, groups, made, slices)
         return replace(own, conditions=told.conditions, signatures=told.signatures), sets
 
-    def _counting(self, plan: Plan, stream: Stream) -> _Counting:
-        sets = [each for each in plan.sets if each.stream == stream.name and _is_counted(each)]
+    def _counting(self, plan: Plan, name: str) -> _Counting:
+        sets = [each for each in plan.sets if each.stream == name and _is_counted(each)]
         cut = tuple((partial_set.number, partial_set.identity, partial_set.edges) for partial_set in sets)
-        known = self._known.get(stream.name)
+        known = self._known.get(name)
         if known is None or known.cut != cut:
-            known = self._known[stream.name] = _Counting(cut, *_counting_scan(plan, stream, sets))
+            known = self._known[name] = _Counting(cut, *_counting_scan(plan, sets))
         return known
 
 
@@ -97,11 +99,11 @@ def _is_counted(partial_set: PartialSet) -> bool:
     return partial_set.counted_by is None and partial_set.window.is_sliced
 
 
-def _counting_scan(plan: Plan, stream: Stream, sets: Sequence[PartialSet]) -> tuple[Plan, WovenScan | None]:
+def _counting_scan(plan: Plan, sets: Sequence[PartialSet]) -> tuple[Plan, WovenScan | None]:
     own = {partial_set.number: replace(partial_set, components=partial_set.components[:1]) for partial_set in sets}
     counted = replace(plan, sets=tuple(own.get(each.number, each) for each in plan.sets))
     if not own:
         return counted, None
     scan = woven_scan(0, list(own.values()))
-    local = local_projection(scan, stream)
+    local = local_projection(scan, plan.stream(scan.stream))
     return counted, None if isinstance(local, str) else replace(scan, local=local)
