@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
+from support.drawing import examples
 from support.postgres import Server, find_programs, running_server
 from support.receiver import Receiver
 
@@ -20,6 +22,10 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 # JVMs of tests run most of their code once or twice: compiled quickly it takes half the time of compiled well. Spark
 # gives these options to every JVM that is started here, those of commands included.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# For tests that do not say how many examples they draw.
+settings.register_profile("suite", max_examples=examples(100))
+settings.load_profile("suite")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
 #: Tests with a session that run in the other process: what takes long, so that both end at about the same time.
@@ -67,7 +73,9 @@ def spark() -> Iterator[SparkSession]:
     """One local session for the whole run: starting one takes seconds."""
     from windloom.spark.session.local import local_session
 
-    session = local_session(cores=2, app="windloom-tests")
+    # Hundreds of queries are alike from test to test; by default, Spark keeps the code of a hundred.
+    conf = {"spark.sql.codegen.cache.maxEntries": "2000"}
+    session = local_session(cores=2, app="windloom-tests", conf=conf)
     yield session
     session.stop()
 
