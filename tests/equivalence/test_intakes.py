@@ -119,7 +119,7 @@ def answers(spark: SparkSession, frame: DataFrame) -> list[Answers]:
 
 @pytest.mark.parametrize(
     ("intake", "placement", "count"),
-    [("woven", "driver", 90), ("native", "driver", 20), ("woven", "executors", 66), ("native", "executors", 15)],
+    [("woven", "driver", 90), ("native", "driver", 20), ("woven", "executors", 90), ("native", "executors", 15)],
 )
 def test_predicates_and_groupings_of_all_kinds_equal_spark(
     frame: DataFrame, answers: list[Answers], intake: str, placement: str, count: int
