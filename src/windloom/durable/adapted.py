@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from windloom.optimizer.adapt.adapter import Adapted, Verdicts
 from windloom.optimizer.adapt.correction import MeasuredRound
+from windloom.optimizer.adapt.followed import Adapted, Verdicts
 from windloom.optimizer.adapt.round_cost import RoundCost
 
 

@@ -14,8 +14,9 @@ from support.catalogs import make_query
 from support.durable import STREAMS, reported
 from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
 from windloom.model import Aggregate, Expression, TimeWindow
-from windloom.optimizer.adapt.adapter import Adapter, Preview
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.followed import Preview
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.plan.choices import Choices
 from windloom.plan.observed import Coming, RoundObserved, SetRound, StreamRound

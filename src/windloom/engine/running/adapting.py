@@ -19,8 +19,9 @@ from windloom.durable import PlanRecord
 from windloom.durable.adapted import write_adapted
 from windloom.engine.running.progress import RoundProgress
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer.adapt.adapter import Adapter, Preview
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.basin import Basin
+from windloom.optimizer.adapt.followed import Preview
 from windloom.plan.choices import Choices
 from windloom.plan.observed import Coming, RoundObserved, StreamRound
 from windloom.plan.physical import Plan

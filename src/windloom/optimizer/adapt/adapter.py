@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from math import log
 from time import perf_counter
 
 from windloom.optimizer.adapt.basin import Basin
@@ -22,9 +20,10 @@ from windloom.optimizer.adapt.candidates import Candidate, candidates_at, ranked
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
 from windloom.optimizer.adapt.figures import Figure, remembered, shown, stream_figures, value_of, with_figures
+from windloom.optimizer.adapt.followed import Adapted, Followed, Preview, likeness
 from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
-from windloom.optimizer.adapt.rivals import has_rival
+from windloom.optimizer.adapt.rivals import has_rival, saved_by
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
 from windloom.optimizer.adapt.switches import choices_of, compiled_for, recompiling
@@ -37,9 +36,6 @@ from windloom.plan.memory import Memory, estimates_of
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 
-#: Tells more of a round that is about to begin, None if nothing more is known.
-Preview = Callable[[], RoundObserved | None]
-
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2
 #: Rounds whose way through a chart is remembered.
@@ -49,50 +45,6 @@ PATH = 100
 PATIENCE, MOST_PATIENCE = 0.01, 0.25
 #: A closer look at what a round brings may take this share of what the last round took.
 LOOK = 0.03
-
-
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """How well plans were chosen: `hits` of the `judged` rounds ran with the best plan for what they really brought.
-
-    A plan also counts as best if no switch away from it would be made. `same` counts rounds that ran with the very plan
-    that is predicted to be best, or one that ties with it: the two differ by a thousandth or less. `regret` are the
-    seconds that rounds are predicted to have lost.
-    """
-
-    judged: int = 0
-    hits: int = 0
-    same: int = 0
-    regret: float = 0.0
-
-    def after(self, *, is_hit: bool, is_same: bool, regret: float) -> Verdicts:
-        return Verdicts(self.judged + 1, self.hits + is_hit, self.same + is_same, self.regret + regret)
-
-    @property
-    def fidelity(self) -> float | None:
-        return self.hits / self.judged if self.judged else None
-
-
-@dataclass(frozen=True, slots=True)
-class Adapted:
-    """Counted so far: how often streams moved to another region, how often plans were switched, and how well."""
-
-    moves: int = 0
-    switches: int = 0
-    verdicts: Verdicts = field(default_factory=Verdicts)
-
-
-@dataclass(eq=False)
-class Followed:
-    """A basin, its chart once that is drawn, and where it is in it."""
-
-    basin: Basin
-    chart: Chart | None = None
-    region: Region | None = None
-    values: Sequence[float] | None = None  # the point at which it was looked up last
-    best: Choices | None = None  # what was best where it is, whether it was worth a switch or not
-    weighed: tuple[RoundObserved, tuple[Candidate, ...]] | None = None  # the candidates for a round that was foreseen
-    guess: Choices | None = None  # what would be best in that round without a closer look
 
 
 class Adapter:
@@ -264,13 +216,9 @@ class Adapter:
 
         Without them, the plan that was guessed to be best would have been chosen.
         """
-        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in best}
-        if guess in costs:
-            least = Least.of([*costs.values()])
-            chosen, other = (self.objective.utility(costs[each], least) for each in (best[0].choices, guess))
-            saved = (1 - chosen / other) * costs[best[0].choices].seconds
-            self._patience = min(MOST_PATIENCE, self._patience + saved)
-            self._worker.earned(saved)
+        saved = saved_by(guess, best, self.objective, self.correction)
+        self._patience = min(MOST_PATIENCE, self._patience + saved)
+        self._worker.earned(saved)
 
     def _weigh(self, followed: Followed, chart: Chart, region: Region, coming: RoundObserved) -> None:
         estimates = with_figures(self._estimates(), followed.basin, self._foreseen(followed.basin))
@@ -530,17 +478,8 @@ class Adapter:
         self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
 
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved, corrected: Correction) -> list[Candidate]:
-        """The candidates for what a round was, its own plan among them, best first.
-
-        Rounds whose figures (those that the chart has dimensions of, and how many cells they make of tuples) are within
-        about five percent are taken as alike.
-        """
-        basin = chart.basin
-        values = [shown(figure, basin, seen) for figure in chart.figures]
-        own_sets = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
-        tuples, cells = sum(each.tuples for each in own_sets), sum(each.cells for each in own_sets)
-        values.append(cells / tuples if tuples and cells else None)
-        key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
+        """The candidates for what a round was, its own plan among them, best first; found once for rounds alike."""
+        basin, key = chart.basin, (id(chart), own, likeness(chart, seen))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
             found = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)

@@ -1,4 +1,4 @@
-"""Whether it is clear which candidate is best, or a closer look may show that it is another one."""
+"""Whether it is clear which candidate is best, or a closer look may show another one, and what that has saved."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from windloom.optimizer.adapt.candidates import Candidate, Corrected
 from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.plan.choices import Choices
 
 #: A candidate whose utility is larger by no more than this share may turn out to be the best one.
 NEAR = 0.25
@@ -23,3 +24,15 @@ def has_rival(found: Sequence[Candidate], objective: Objective, corrected: Corre
         candidate.choices.options != options and objective.utility(cost, least) <= bound
         for candidate, cost in zip(found[1:], costs[1:], strict=True)
     )
+
+
+def saved_by(guess: Choices, best: Sequence[Candidate], objective: Objective, corrected: Corrected) -> float:
+    """The seconds that a round is predicted to save with the first candidate, instead of the one that was guessed.
+
+    Memory that is saved counts as time, as far as it does in the objective.
+    """
+    costs = {candidate.choices: corrected(candidate.cost, candidate.choices) for candidate in best}
+    if guess not in costs:
+        return 0.0
+    least, chosen = Least.of([*costs.values()]), costs[best[0].choices]
+    return (1 - objective.utility(chosen, least) / objective.utility(costs[guess], least)) * chosen.seconds

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
 from windloom.kernels.folds.registry import FOLDS
-from windloom.optimizer.adapt.adapter import Adapter, Followed
+from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted
 from windloom.optimizer.adapt.chart import Chart, Dimension, Region
 from windloom.optimizer.adapt.figures import remembered
+from windloom.optimizer.adapt.followed import Followed
 from windloom.optimizer.adapt.objective import Least
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.switching import CLEARLY
