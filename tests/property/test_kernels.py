@@ -82,6 +82,16 @@ def test_a_technique_agrees_with_recalculation(
             assert (np.abs(left - right) <= 1e-12 * np.maximum(1.0, np.abs(left))).all()
 
 
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f)])
+def test_a_technique_answers_a_set_without_groups(family: Family, technique: str) -> None:
+    """A relation without rows, and a set of which no tuple is part, have cells of no group at all."""
+    windows = WindowArrays(*(np.array([value], np.int64) for value in (10, 5, 0)))
+    bounds = np.zeros(1, np.int64)
+    lanes = locate(np.empty(0, np.int64), bounds, windows, TICK_MIN, TICK_MAX, NO_MARKS)
+    assert len(lanes) == 0
+    TECHNIQUES[technique].evaluate(cells_of(family, 0, 0), bounds, lanes, np.arange(1), family.empty(0))
+
+
 @pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if Needs.ASSOCIATIVE in known.needs])
 @settings(max_examples=examples(60), deadline=None)
 @given(**SHAPES)

@@ -34,7 +34,7 @@ def _add(left, right):  # type: ignore[no-untyped-def]
 
 
 def evaluate(cells: AddFloat, group_bounds: Any, lanes: Any, queries: Any, out: AddFloat) -> None:
-    longest = int(np.max(np.diff(group_bounds)))
+    longest = int(np.max(np.diff(group_bounds), initial=0))
     totals = ADD_FLOAT.empty(longest + 1)
     errors = new_array(longest + 1, np.float64)
     filled = new_array(longest + 1, np.int64)
