@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -17,10 +14,9 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.emission import bag
+from support.lives import start_life
 from support.micro_batches import CrashError, crash_after
 from support.present import TEXTS, rows_in, run_present, shown, states, values
-
-TESTS = Path(__file__).resolve().parents[1]
 
 
 @settings(max_examples=examples(12), deadline=None)
@@ -40,16 +36,13 @@ def test_a_reader_sees_only_states_that_existed_while_the_writer_is_killed(tmp_p
     seed, count = 11, 14
     run_present(tmp_path / "undisturbed", seed, count)
     existed = states(tmp_path / "undisturbed", seed, count)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
-    command = [sys.executable, "-m", "support.present", str(tmp_path / "killed"), str(seed), str(count)]
     seen: dict[str, set[str]] = {name: set() for name in TEXTS}
     for fault in ("before sink:20", "after sink:13", "before commit:2", None):
-        extra = {} if fault is None else {"WINDLOOM_FAULT": fault}
-        with subprocess.Popen(command, env=environment | extra) as process:
-            while process.poll() is None:
-                _poll(tmp_path / "killed", existed, seen)
-                time.sleep(0.002)
-        assert process.returncode == (0 if fault is None else -signal.SIGKILL), fault
+        process = start_life(run_present, tmp_path / "killed", seed, count, fault=fault)
+        while process.is_alive():
+            _poll(tmp_path / "killed", existed, seen)
+            time.sleep(0.002)
+        assert process.exitcode == (0 if fault is None else -signal.SIGKILL), fault
         _poll(tmp_path / "killed", existed, seen)
     for name in TEXTS:
         assert bag(values(shown(tmp_path / "killed", name))) == existed[name][-1]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -15,12 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
-from support.durable import make_batches, reported, run_stream
+from support.durable import make_batches, reported, run_killed, run_stream
+from support.lives import whole_life
 from support.micro_batches import PLACEMENTS, CrashError, crash_after, crash_at
 from windloom.durable.encoding import encode
 from windloom.durable.faults import FAULT_POINTS, watched
 
-TESTS = Path(__file__).resolve().parents[1]
 ROUNDS = 12
 
 
@@ -96,11 +93,8 @@ def test_every_fault_point_is_passed_and_survived(tmp_path: Path, placement: str
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, placement: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
-    command = [sys.executable, "-m", "support.durable", str(tmp_path), placement]
     faults = ["before rename:9", "after log:2", "before sink:1", "after commit:3"]
     for fault in faults if placement == "driver" else [*faults[1:3], "after pieces:6", "after sink:2"]:
-        killed = subprocess.run(command, env=environment | {"WINDLOOM_FAULT": fault}, check=False)
-        assert killed.returncode == -signal.SIGKILL
-    assert subprocess.run(command, env=environment, check=False).returncode == 0
+        assert whole_life(run_killed, tmp_path, placement, fault=fault) == -signal.SIGKILL
+    assert whole_life(run_killed, tmp_path, placement) == 0
     assert reported(tmp_path) == undisturbed(7, placement)[0]

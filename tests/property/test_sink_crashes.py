@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.durable import STREAMS, Batch, make_batches, run_stream
+from support.durable import STREAMS, Batch, make_batches, run_killed, run_stream
+from support.lives import whole_life
 from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
 from support.places import Places, Rows, row
 from support.postgres import Server
@@ -28,7 +27,6 @@ from support.receiver import Receiver
 from windloom.durable.faults import watched
 from windloom.language import parse_query
 
-TESTS = Path(__file__).resolve().parents[1]
 ROUNDS = 12
 #: Of the fault points of two rounds, with three sinks some 140, every so manieth; `WINDLOOM_SINK_STRIDE=1` for all.
 STRIDE = int(os.environ.get("WINDLOOM_SINK_STRIDE", "11"))
@@ -132,13 +130,9 @@ def test_a_crash_between_any_two_writes_leaves_every_row_once(
 def test_a_process_killed_between_writes_to_sinks_leaves_every_row_once(
     tmp_path: Path, postgres: Server, receiver: Receiver, placement: str
 ) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
     places = Places(tmp_path, postgres, receiver)
-    command = [sys.executable, "-m", "support.durable", str(tmp_path), placement]
-    command += [f"{name}={target}" for name, target in places.targets.items()]
     faults = ["before sink:5", "after sink:9", "before sink:16", "after sink:23", "before commit:1"]
     for fault in faults if placement == "driver" else faults[1::2]:
-        killed = subprocess.run(command, env=environment | {"WINDLOOM_FAULT": fault}, check=False)
-        assert killed.returncode == -signal.SIGKILL, fault
-    assert subprocess.run(command, env=environment, check=False).returncode == 0
+        assert whole_life(run_killed, tmp_path, placement, places.targets, fault=fault) == -signal.SIGKILL, fault
+    assert whole_life(run_killed, tmp_path, placement, places.targets) == 0
     places.check(*expected(7, placement))

@@ -1,13 +1,8 @@
-"""A stream of rounds with a checkpoint and a sink on disk, without Spark: to be crashed, killed and started again.
-
-python -m support.durable FOLDER PLACEMENT [SINK=TARGET …]     runs it to its end, or to the fault point that
-WINDLOOM_FAULT names; answers go to Parquet in the folder, and to the sinks
-"""
+"""A stream of rounds with a checkpoint and a sink on disk, without Spark: to be crashed, killed and started again."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +94,6 @@ def reported(folder: Path) -> dict[int, dict[str, list[str]]]:
     }
 
 
-if __name__ == "__main__":
-    _, where, placement, *others = sys.argv
-    targets = {name: target for name, _, target in (text.partition("=") for text in others)}
-    run_stream(Path(where), make_batches(7, 12, placement), placement=placement, sinks=targets)
+def run_killed(folder: Path, placement: str, sinks: Mapping[str, str] | None = None) -> None:
+    """The stream of the processes that are killed: answers go to Parquet in the folder, and to the sinks."""
+    run_stream(folder, make_batches(7, 12, placement), placement=placement, sinks=sinks)

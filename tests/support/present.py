@@ -1,12 +1,8 @@
-"""A stream into the sink `current`, to be killed while somebody reads the tables; and what the tables must be.
-
-python -m support.present FOLDER     runs it to its end, or to the fault point that WINDLOOM_FAULT names
-"""
+"""A stream into the sink `current`, to be killed while somebody reads the tables; and what the tables must be."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -91,7 +87,3 @@ def states(folder: Path, seed: int, count: int) -> dict[str, list[object]]:
                 rows = rows_of(folder, name)
                 found[name].append(bag(values(present(query, rows, end))))
     return found
-
-
-if __name__ == "__main__":
-    run_present(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
