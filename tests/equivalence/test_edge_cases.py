@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.frames import frame_of
+from support.truths import interpreted
 from windloom import Loom, WindloomError
 from windloom.slicing import SLICINGS, LookupSlice, PaneSlice
 
@@ -31,9 +32,10 @@ def woven(frame: DataFrame, *texts: str) -> Loom:
 
 def assert_equal_to_spark(loom: Loom, **options: Any) -> None:
     results = loom.run(**options)
-    for name in loom.queries:
-        found = loom.verify(name, results)
-        assert found.ok, f"{loom.queries[name].text}\n{found}"
+    with interpreted(loom.spark):
+        for name in loom.queries:
+            found = loom.verify(name, results)
+            assert found.ok, f"{loom.queries[name].text}\n{found}"
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.streams import SCHEMA, random_rows
+from support.truths import spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,10 +64,7 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[Loom, dic
     loom.stream("s", frame, time="ts")
     for number in range(QUERIES):
         loom.query(f"q{number}", random_query(rng))
-    frames = {"s": frame}
-    return loom, {
-        name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()
-    }
+    return loom, spark_truth(loom, {"s": frame})
 
 
 def check(case: tuple[Loom, dict[str, object]], results: object) -> None:

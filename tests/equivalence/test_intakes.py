@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 from support.frames import frame_of
 from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
+from support.truths import interpreted, spark_truth
 from windloom import Loom, WindloomError
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,16 +28,6 @@ WAYS = [("woven", "driver"), ("native", "driver"), ("woven", "executors"), ("nat
 Answers = dict[tuple[Any, ...], tuple[Any, ...]]
 
 
-def interpreted(spark: SparkSession) -> Any:
-    """Settings for Spark's own answers: to compile them takes longer than a few hundred tuples do."""
-    return settings(
-        spark,
-        spark__sql__codegen__wholeStage="false",
-        spark__sql__codegen__factoryMode="NO_CODEGEN",
-        spark__sql__shuffle__partitions="1",
-    )
-
-
 def woven(frame: DataFrame, texts: Mapping[str, str], **options: Any) -> Loom:
     loom = Loom(frame.sparkSession)
     loom.stream("events", frame, **{"time": "ts", **options})
@@ -46,14 +36,8 @@ def woven(frame: DataFrame, texts: Mapping[str, str], **options: Any) -> Loom:
     return loom
 
 
-def truth(loom: Loom, frame: DataFrame) -> dict[str, pa.Table]:
-    frames = {"events": frame}
-    with interpreted(frame.sparkSession):
-        return {name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()}
-
-
 def check_every_way(loom: Loom, frame: DataFrame, ways: list[tuple[str, str]] = WAYS) -> None:
-    expected = truth(loom, frame)
+    expected = spark_truth(loom, {"events": frame})
     for intake, placement in ways:
         results = run(loom, intake, placement)
         for name, query in loom.queries.items():

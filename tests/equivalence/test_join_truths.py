@@ -11,7 +11,7 @@ import pytest
 from support.compare_joins import assert_equal_ends, assert_equal_join_rows
 from support.join_catalogs import STREAMS, Drawing, random_rows
 from support.spark_joins import WITHOUT_EQUAL, frames_of, spark_rows
-from support.trades import settings
+from support.truths import interpreted
 from windloom.spark.verification.verify import spark_window_frame
 from windloom.testing.joins import answer_join
 
@@ -28,12 +28,7 @@ def test_spark_frames_spark_sql_and_the_oracle_agree(spark: SparkSession, seed: 
     rows = {name: random_rows(rng, rng.randint(4, 16)) for name in STREAMS}
     query = asked.query()
     wanted = answer_join(query, rows)
-    with settings(
-        spark,
-        spark__sql__codegen__wholeStage="false",
-        spark__sql__codegen__factoryMode="NO_CODEGEN",
-        spark__sql__shuffle__partitions="1",
-    ):
+    with interpreted(spark):
         frames = frames_of(spark, rows)
         from_text = spark_rows(spark, asked, rows)
         from_model = spark_window_frame(query, STREAMS, frames).toArrow()

@@ -21,11 +21,11 @@ from support.frames import table_of
 from support.join_catalogs import STREAMS, Drawing, random_rows
 from support.join_texts import Asked
 from support.spark_joins import SCHEMA, WITHOUT_EQUAL, frames_of, spark_rows
-from support.trades import settings
+from support.truths import interpreted, spark_truth
 from windloom import Loom
 from windloom.errors import WindloomError
 from windloom.model import Query
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,16 +76,9 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
     frames = {name: frame.persist() for name, frame in frames_of(spark, rows).items()}
     texts = {name: join.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, join in asked.items()}
     loom = loom_of(spark, frames, {**texts, **PLAIN})
-    with settings(  # interpreted, as compiling takes longer than a few tuples do
-        spark,
-        spark__sql__codegen__wholeStage="false",
-        spark__sql__codegen__factoryMode="NO_CODEGEN",
-        spark__sql__shuffle__partitions="1",
-    ):
+    with interpreted(spark):
         by_text = {name: spark_rows(spark, join, rows) for name, join in asked.items()}
-        by_model = {
-            name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()
-        }
+    by_model = spark_truth(loom, frames)
     yield Case(loom, asked, rows, by_text, by_model)
     for frame in frames.values():
         frame.unpersist()

@@ -20,6 +20,7 @@ import pytest
 from support.frames import table_of
 from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
+from support.truths import spark_truth
 from windloom import Loom, WindloomError
 from windloom.plan.scans import WovenScan
 from windloom.rounds import taken
@@ -27,7 +28,7 @@ from windloom.rounds.evaluate import places
 from windloom.spark.intake import take
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.projection import projected
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,11 +105,10 @@ def is_local(loom: Loom) -> bool:
 
 def check(loom: Loom, frame: DataFrame) -> None:
     results = loom.run(intake="woven", placement="driver")
-    with settings(frame.sparkSession, spark__sql__codegen__wholeStage="false", spark__sql__shuffle__partitions="1"):
-        for name, query in loom.queries.items():
-            expected = spark_window_frame(query, loom.streams, {"events": frame}).toArrow()
-            outcome = compare(query, expected, results.arrow(name))
-            assert outcome.ok, f"{query.text}\n{outcome}"
+    expected = spark_truth(loom, {"events": frame})
+    for name, query in loom.queries.items():
+        outcome = compare(query, expected[name], results.arrow(name))
+        assert outcome.ok, f"{query.text}\n{outcome}"
 
 
 def test_random_queries_equal_spark(spark: SparkSession, files: Path, read: list[bool]) -> None:

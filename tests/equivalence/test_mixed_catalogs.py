@@ -20,12 +20,12 @@ import pytest
 from support.aggregate_texts import exact_aggregates
 from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
-from support.trades import settings
+from support.truths import spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 SEEDS = range(int(os.environ.get("WINDLOOM_SEEDS", "1")))
 PREDICATES = int(os.environ.get("WINDLOOM_PREDICATES", "12"))
@@ -107,20 +107,8 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
         if predicate not in predicates:
             loom.query(f"q{len(predicates)}", random_query(rng, predicate, grammar.predicate(1)))
             predicates[predicate] = None
-    yield loom, tuples, spark_answers(loom, frame)
+    yield loom, tuples, spark_truth(loom, {"events": frame})
     frame.unpersist()
-
-
-def spark_answers(loom: Loom, frame: DataFrame) -> dict[str, pa.Table]:
-    """Each query as SQL of its own; interpreted, as compiling takes longer than a few hundred tuples do."""
-    frames = {"events": frame}
-    with settings(
-        frame.sparkSession,
-        spark__sql__codegen__wholeStage="false",
-        spark__sql__codegen__factoryMode="NO_CODEGEN",
-        spark__sql__shuffle__partitions="1",
-    ):
-        return {name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()}
 
 
 def check(case: Case, results: Any) -> None:

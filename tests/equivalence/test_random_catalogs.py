@@ -16,12 +16,13 @@ import pytest
 
 from support.frames import frame_of
 from support.streams import SCHEMA, random_query, random_rows
+from support.truths import spark_truth
 from windloom import Loom
 from windloom.kernels import TECHNIQUES
 from windloom.model.aggregate import Needs
 from windloom.optimizer import STRATEGIES
 from windloom.slicing import SLICINGS
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,11 +41,7 @@ class Case:
         self.loom.stream("s", frame, time="ts")
         for number in range(QUERIES):
             self.loom.query(f"q{number}", random_query(rng))
-        frames = {"s": frame}
-        self.expected = {
-            name: spark_window_frame(query, self.loom.streams, frames).toArrow()
-            for name, query in self.loom.queries.items()
-        }
+        self.expected = spark_truth(self.loom, {"s": frame})
 
     def check(self, results: object) -> None:
         for name, query in self.loom.queries.items():

@@ -21,9 +21,9 @@ from support.frames import frame_of
 from support.join_catalogs import ATTACHED, RELATIONS, STREAMS, Drawing, random_rows, random_version
 from support.join_texts import Asked
 from support.spark_joins import SCHEMA, VERSION_SCHEMA, WITHOUT_EQUAL, frames_of, spark_rows
-from support.trades import settings
+from support.truths import interpreted, spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 SEEDS = range(int(os.environ.get("WINDLOOM_SEEDS", "1")))
 BOTH, JOINS, ROUNDS = [*RELATIONS, *ATTACHED], 6, 3
 #: Interpreted, as compiling takes longer than a few tuples do.
-INTERPRETED = {
-    "spark__sql__codegen__wholeStage": "false",
-    "spark__sql__codegen__factoryMode": "NO_CODEGEN",
-    "spark__sql__shuffle__partitions": "1",
-}
-
 Row = dict[str, Any]
 
 
@@ -87,10 +81,9 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
     streams, relations = ({name: frames[name] for name in names} for names in (STREAMS, BOTH))
     texts = {name: join.cql(style=rng.choice(["on", "comma", "exists", "full"])) for name, join in asked.items()}
     loom = loom_of(spark, streams, dict(relations), texts)
-    with settings(spark, **INTERPRETED):
+    with interpreted(spark):
         by_text = {name: spark_rows(spark, join, rows) for name, join in asked.items()}
-        sources = {**loom.streams, **loom.relations}
-        by_model = {name: spark_window_frame(query, sources, frames).toArrow() for name, query in loom.queries.items()}
+    by_model = spark_truth(loom, frames)
     yield Case(loom, asked, rows, by_text, by_model)
     for frame in frames.values():
         frame.unpersist()
@@ -164,7 +157,7 @@ def test_every_round_joins_the_version_that_it_logged(spark: SparkSession, tmp_p
     handle = loom.start("memory", progress=seen.append, **options)
     assert handle.await_termination(600)
     # A round closes the windows that end up to its last tick, so that of round n closes in round n + 1, or at the end.
-    with settings(spark, **INTERPRETED):
+    with interpreted(spark):
         for number, rows in enumerate(parts):
             frame_of(spark, [tuple(row.values()) for row in rows], SCHEMA).createOrReplaceTempView("s")
             closed = seen[number + 1].relations["r"]

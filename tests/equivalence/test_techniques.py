@@ -8,11 +8,12 @@ import pytest
 
 from support.frames import frame_of
 from support.streams import SCHEMA, random_rows
+from support.truths import spark_truth
 from windloom import Loom
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.kernels import TECHNIQUES, permits
 from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +44,7 @@ def test_a_technique_equals_spark_however_queries_share(spark: SparkSession, fra
     loom.stream("s", frame, time="ts")
     for number, window in enumerate(WINDOWS):
         loom.query(f"q{number}", f"SELECT k, {chosen} FROM s [{window}] GROUP BY k")
-    expected = {
-        name: spark_window_frame(query, loom.streams, {"s": frame}).toArrow() for name, query in loom.queries.items()
-    }
+    expected = spark_truth(loom, {"s": frame})
     for strategy in ("no_share", "shared", "weave_share", "random"):
         results = loom.run(strategy, technique=technique, placement="driver")
         for name, query in loom.queries.items():

@@ -11,9 +11,10 @@ from support.files import put
 from support.sharded import random_trades, rows, start
 from support.streams import SCHEMA, random_rows
 from support.trades import trades
+from support.truths import spark_truth
 from windloom import Loom
 from windloom.errors import WindloomError
-from windloom.spark.verification.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,9 +76,7 @@ def loom(spark: SparkSession, frame: DataFrame) -> Loom:
 
 @pytest.fixture(scope="module")
 def expected(loom: Loom, frame: DataFrame) -> dict[str, Any]:
-    return {
-        name: spark_window_frame(query, loom.streams, {"s": frame}).toArrow() for name, query in loom.queries.items()
-    }
+    return spark_truth(loom, {"s": frame})
 
 
 @pytest.mark.parametrize(
@@ -105,9 +104,9 @@ def test_sessions_of_lists_equal_spark(spark: SparkSession, frame: DataFrame, pl
     loom.stream("s", frame, time="ts")
     for name, text in LISTED.items():
         loom.query(name, text)
-    results = loom.run(placement=placement)
+    results, expected = loom.run(placement=placement), spark_truth(loom, {"s": frame})
     for name, query in loom.queries.items():
-        outcome = compare(query, spark_window_frame(query, loom.streams, {"s": frame}).toArrow(), results.arrow(name))
+        outcome = compare(query, expected[name], results.arrow(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
         assert results.arrow(name).num_rows > 3
 
