@@ -120,7 +120,8 @@ def test_predicates_and_groupings_of_all_kinds_equal_spark(
     assert len(plan.scans) == 1
     assert plan.scans[0].signature.words == (2 if count > 63 else 1)
     results = run(loom, intake, placement)
-    for i, name in enumerate(texts):
+    # Rows of one query are a job on executors.
+    for i, name in list(enumerate(texts))[:: 3 if placement == "executors" else 1]:
         keys = len(_GROUPINGS[i % len(_GROUPINGS)])
         rows = [tuple(row.values()) for row in results.arrow(name).to_pylist()]
         # Spark hands instants over without their zone.
@@ -201,8 +202,8 @@ def test_sums_that_overflow_name_query_window_and_group_in_every_way(spark: Spar
                 run(loom, intake, placement).arrow("total")
             assert "1970-01-01T00:00:20" in str(raised.value), (column, intake, placement)
             assert "b" in raised.value.detail
-        fits = woven(frame, {"fits": f"SELECT k, sum({column}) AS s FROM events [TUMBLE 1 second] GROUP BY k"})
-        check_every_way(fits, frame, WAYS[:2])
+    fits = woven(frame, {"fits": "SELECT k, sum(n) AS s, sum(d) AS t FROM events [TUMBLE 1 second] GROUP BY k"})
+    check_every_way(fits, frame, WAYS[:2])
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def test_groups_and_values_of_every_type_equal_spark(spark: SparkSession, zone: 
             " GROUP BY date_trunc('HOUR', instant), CAST(day AS STRING)",
             "nulls": f"SELECT sum(nothing) AS s, avg(nothing) AS a, max(nothing) AS m, stddev(nothing) AS d {window}",
         }
-        check_every_way(woven(frame, texts), frame, WAYS if zone == "UTC" else WAYS[1:3])
+        check_every_way(woven(frame, texts), frame, [WAYS[0], WAYS[3]] if zone == "UTC" else WAYS[1:3])
         frame.unpersist()
 
 
