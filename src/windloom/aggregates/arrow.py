@@ -49,7 +49,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def _fields(text: str) -> list[str]:
-    """Split at commas outside brackets."""
+    """The text split at commas outside brackets."""
     fields, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")
@@ -78,7 +78,7 @@ def as_floats(column: Column) -> NDArray[np.float64]:
 
 
 def _as_numpy(column: Column, kind: type[Number]) -> NDArray[Number]:
-    """Values with 0 for NULL, in memory of our own: Arrow's is read-only, and Numba would compile again for it."""
+    """A copy of the values, with 0 for NULL: Arrow's memory is read-only, and Numba would compile again for it."""
     filled = pc.fill_null(column, 0) if column.null_count else column
     values = filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(zero_copy_only=False)
     return np.require(values, dtype=kind, requirements=["C", "W"])

@@ -34,7 +34,7 @@ BIT_OR = ship(
     lambda left, right: BitOr(left.value | right.value),
     (0,),
 )
-#: Combining a number once more removes it.
+#: Combining a number a second time removes it.
 BIT_XOR = ship(
     Family("bit_xor", BitXor, (np.int64,), _BOTH | Needs.INVERTIBLE, "prefix_ring", costs_like="add_int"),
     lambda left, right: BitXor(left.value ^ right.value),

@@ -1,4 +1,4 @@
-"""Buckets: how many values lie in each bucket of a relative width, for approximate quantiles (DDSketch)."""
+"""Buckets: the number of values in each bucket of a relative width, for approximate quantiles (DDSketch)."""
 
 from __future__ import annotations
 

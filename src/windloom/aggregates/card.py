@@ -1,4 +1,4 @@
-"""What a card is: everything about one family of components, from Spark's SQL to the answer.
+"""The base of all cards: a card holds everything about one family of components, from Spark's SQL to the answer.
 
 A component passes through four stages. Its cells are made from tuples, by compiled kernels (`woven_sql`, `weave`) or
 by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
@@ -42,7 +42,7 @@ class Asked:
 #: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
 Refuse = Callable[[int, str], None]
 
-#: For exact functions: there is nothing that an error could be relative to.
+#: For exact functions, which have no error.
 EXACT = "CAST(NULL AS DOUBLE)"
 
 
@@ -61,13 +61,13 @@ class Card(ABC):
 
     kinds: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ()
-    #: Whether Spark's own aggregation can make its partials, and not only the kernels.
+    #: Whether Spark's own aggregation can make its partials, in addition to the kernels.
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
 
     def keeps(self, planned: Planned) -> bool:
-        """Is this the card of a component?"""
+        """Whether this is the card of a component."""
         return planned.component.own is None and planned.component.kind in self.kinds
 
     @abstractmethod
@@ -83,16 +83,16 @@ class Card(ABC):
         return argument
 
     def weaves_arrow(self, kind: DataType) -> bool:
-        """Whether `woven_arrow` gives what `woven_sql` does, of arguments of this type."""
+        """Whether `woven_arrow` gives the same as `woven_sql` for arguments of this type."""
         return False
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
-        """What `woven_sql` projects, made without Spark from the values of the argument."""
+        """The values that `woven_sql` projects, made without Spark from the values of the argument."""
         raise NotImplementedError
 
     @abstractmethod
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
-        """Cells made from tuples, equal to what `lift` gives."""
+        """Cells made from tuples, equal to those of `lift`."""
 
     @abstractmethod
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
@@ -118,12 +118,12 @@ class ValueCard(Card):
 
 
 class NativeCard(ValueCard):
-    """A card of components whose partials Spark's own aggregation can make as well."""
+    """A card of components whose partials Spark's own aggregation can also make."""
 
     is_native = True
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
-        """The SQL of what is read of a tuple; `tick` is the SQL of its event time."""
+        """The SQL of the values that are read from a tuple; `tick` is the SQL of its event time."""
         return () if component.argument is None else (component.argument.sql,)
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class NativeCard(ValueCard):
 
     @abstractmethod
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        """An aggregate in Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
+        """An aggregate in Spark SQL for each field; `inputs` are the columns of values read from a tuple."""
 
     @abstractmethod
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
@@ -162,14 +162,14 @@ class ListCard(Card):
 
     @abstractmethod
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
-        """What the kernels should find in the lists."""
+        """The question that the kernels answer from the lists."""
 
     @abstractmethod
     def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
-        """The column of answers for some rows, from what was found."""
+        """The column of answers for some rows, from the answered question."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """For approximate functions: is an answer within its bound? `truth` is the result of `truth_sql`."""
+        """For approximate functions, whether an answer is within its bound; `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
 
 
@@ -179,7 +179,7 @@ def filter_sql(aggregate: Aggregate) -> str:
 
 
 def argument_sql(aggregate: Aggregate) -> str:
-    """The argument, or NULL where the filter is not satisfied."""
+    """The argument, or NULL if the filter is not satisfied."""
     assert aggregate.argument is not None
     if aggregate.where is None:
         return aggregate.argument.sql
@@ -187,7 +187,7 @@ def argument_sql(aggregate: Aggregate) -> str:
 
 
 def size_sql(aggregate: Aggregate) -> str:
-    """The magnitude of the argument as a double, or NULL where the filter is not satisfied."""
+    """The magnitude of the argument as a double, or NULL if the filter is not satisfied."""
     assert aggregate.argument is not None
     size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
     if aggregate.where is None:

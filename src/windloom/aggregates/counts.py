@@ -30,7 +30,7 @@ class Counts(NativeCard):
         return Lifted((AddInt(as_integers(native[0])),))
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """A value whose type only Spark knows is not projected, only whether there is one."""
+        """The argument; if only Spark knows its type, TRUE for every value instead."""
         is_known = kind is not None and kind.kind is not TypeKind.OTHER
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 

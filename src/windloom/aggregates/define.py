@@ -18,7 +18,7 @@ from windloom.kernels.families.user_families import compile_function, number_kin
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
-#: What an aggregate may claim. Slices are combined in any order and grouping, so the first two are required.
+#: The properties that an aggregate may claim. Slices are combined in any order and grouping, so two are required.
 PROPERTIES = {
     "associative": Needs.ASSOCIATIVE,
     "commutative": Needs.COMMUTATIVE,
@@ -189,7 +189,7 @@ def _compile(name: str, role: str, function: Callable[..., Any], takes: tuple[An
         compiled.compile(takes)
     except (NumbaError, TypeError, NotImplementedError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        # The first line names the compiler's pass; the next says what is wrong.
+        # The first line names the compiler's pass; the next one describes the error.
         told = next((line for line in lines[1:] if not line.startswith(("-", "There are", "During"))), lines[0])
         shown = ", ".join(map(str, takes))
         raise WindloomError(
@@ -201,7 +201,7 @@ def _compile(name: str, role: str, function: Callable[..., Any], takes: tuple[An
 
 
 def _check_value(name: str, role: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
-    """The result of a function must be a value with the same fields, and no float where whole numbers are kept."""
+    """Refuses a result that does not have the same fields, or has a float where whole numbers are kept."""
     same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
     parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
     if same_class and len(parts) == len(fields):
@@ -225,7 +225,7 @@ def _digest(functions: list[Callable[..., Any]], neutral: Any) -> str:
 
 
 def _told(value: Any, seen: set[int]) -> str:
-    function = getattr(value, "py_func", value)  # of what Numba has compiled
+    function = getattr(value, "py_func", value)  # the Python function of one that Numba has compiled
     if not isinstance(function, FunctionType):
         return f"{type(value).__name__} {getattr(value, '__qualname__', None) or _constant(value)}"
     if id(function) in seen:
@@ -245,7 +245,7 @@ def _content(cell: Any) -> Any:
 
 
 def _constant(value: Any) -> str:
-    if isinstance(value, np.ndarray):  # whose text leaves most of a long one out
+    if isinstance(value, np.ndarray):  # the text of a long one leaves most of it out
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return value.__name__ if isinstance(value, ModuleType) else repr(value)
 

@@ -1,4 +1,4 @@
-"""Last ticks: the event time of the latest tuple of a cell, by which sessions know where they end."""
+"""Last ticks: the event time of the latest tuple of a cell, which determines where a session ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windloom.weave.updates import keep_largest
 
 
 class LastTicks(ValueCard):
-    """No function asks for it: windows do."""
+    """A component that windows need, not functions."""
 
     kinds = ("last_tick",)
 

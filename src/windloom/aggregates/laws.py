@@ -27,7 +27,7 @@ def check_laws(own: UserDefined) -> None:
         _check(own)
     except WindloomError:
         raise
-    except Exception as error:  # whatever a user's function raises
+    except Exception as error:  # a user's function may raise anything
         raise WindloomError(
             f"aggregate '{own.name}': its functions raise",
             f"{type(error).__name__}: {error}",
@@ -69,7 +69,7 @@ class _Laws:
             )
 
     def _value(self, value: Any) -> Any:
-        """With every field of its type."""
+        """The value with every field in its type."""
         if self.own.value_class is None:
             return self.kinds[0](value)
         return self.own.value_class(*(kind(field) for kind, field in zip(self.kinds, value, strict=True)))
@@ -96,7 +96,7 @@ class _Laws:
             yield a, b, c
 
     def compiled_as_written(self) -> None:
-        """Compiled code and Python give the same, where Python gives anything."""
+        """Compiled code and Python give the same, if Python gives anything."""
         for argument in self.arguments:
             self._compare_with_python("lift", self.own.lift, self.lift, argument)
         for a, b in zip(self.values, self.values[1:], strict=False):
@@ -119,7 +119,7 @@ class _Laws:
             )
 
     def are_near(self, left: Any, right: Any, *others: Any) -> bool:
-        """Equal whole numbers; equal floats up to rounding, relative also to the largest of `others`."""
+        """Whether whole numbers are equal, and floats up to rounding, also relative to the largest of `others`."""
         columns = zip(*(self._parts(value) for value in (left, right, *others)), strict=True)
         for kind, (first, second, *rest) in zip(self.kinds, columns, strict=True):
             size = max(abs(each) for each in (first, second, *rest))

@@ -25,7 +25,7 @@ class Lifted:
 
     `parts` are combined independently: an exact wide sum has several columns of 32-bit limbs. `valid` counts values
     that were not NULL; None means that there was no NULL. `dictionary` turns the keys of MIN and MAX
-    back into values where the keys are ranks: of strings and decimals, or of pairs (what is compared, value).
+    back into values if the keys are ranks: of strings and decimals, or of pairs (compared value, picked value).
     """
 
     parts: tuple[Columns, ...]
@@ -74,7 +74,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
 
 
 def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lifted:
-    """So many cells, from those of all parts at their places."""
+    """`cells` cells, taken from all parts and put at their places."""
     alike, valid, dictionary = _alike(parts)
     columns = [list(each) for each in zip(*(part.parts for part in alike), strict=True)]
     if valid is not None:
@@ -92,10 +92,10 @@ def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lift
 def _alike(
     parts: Sequence[AnyLifted],
 ) -> tuple[list[Lifted], list[NDArray[np.int64]] | None, pa.Array | None]:
-    """The parts with one dictionary, which comes last, and how many values their cells hold, unless none was NULL."""
+    """The parts, ranked in one dictionary; the values in their cells (None if no value was NULL); the dictionary."""
     lifted = [part for part in parts if isinstance(part, Lifted)]
     assert len(lifted) == len(parts)
-    # Neutral cells alone have no values, and so no dictionary yet.
+    # A part of only neutral cells has no values, and so no dictionary yet.
     held = [part.dictionary for part in lifted if part.dictionary is not None]
     if held and not all(each.equals(held[0]) for each in held[1:]):
         lifted, held = _one_dictionary(lifted, held)
@@ -106,7 +106,7 @@ def _alike(
 
 
 def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
-    """The same cells, replaced by those of `nothing`, the neutral cells, where the mask does not hold."""
+    """The same cells, but where the mask does not hold, the neutral cells of `nothing`."""
     assert isinstance(lifted, Lifted), "lists are filtered natively"
     assert isinstance(nothing, Lifted)
     parts = tuple(
@@ -158,14 +158,14 @@ def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) 
 
 
 def valid_of(column: Column) -> AddInt | None:
-    """Which cells hold a value; None if all do."""
+    """For each cell, 1 if it holds a value and 0 if not; None if all do."""
     if not column.null_count:
         return None
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
 def valid_in(cut: Cut, read: Read) -> AddInt | None:
-    """The same for cells that are woven: how many values of the argument each of them has."""
+    """The number of values of the argument in each woven cell; None if all cells have one."""
     if cut.counts_all(read, read.argument):
         return None
     counts = cut.kept_counts(read, read.argument)

@@ -51,7 +51,7 @@ class Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
 
     def keep_none(self) -> Listed:
-        """No cell, without a look at their entries."""
+        """The same component with no cells; entries are not read."""
         return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
 
     def concat(self, *others: Listed) -> Listed:

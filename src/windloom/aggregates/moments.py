@@ -1,4 +1,4 @@
-"""Moments: count, mean and sum of squared deviations, merged as Chan, Golub and LeVeque do."""
+"""Moments: count, mean and sum of squared deviations, merged by the method of Chan, Golub and LeVeque."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SecondMoments(NativeCard):
         count, square = combined[0].parts[0].count, combined[0].parts[0].square
         less = 1.0 if aggregate.function.endswith("samp") else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Rounding may leave a tiny negative sum of squares where all values are equal.
+            # Rounding may leave a tiny negative sum of squares if all values are equal.
             variance = np.where(square < 0.0, 0.0, square) / (count - less)
             values = np.sqrt(variance) if aggregate.function.startswith("stddev") else variance
         return with_nulls(values, count > less)

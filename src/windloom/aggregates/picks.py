@@ -73,7 +73,7 @@ class Picks(NativeCard):
         return self.lift(planned, [by.column.take(places), value.column.take(places)])
 
     def _weave_ranked(self, planned: Planned, cut: Cut, read: Read, pairs: RankedPairs) -> AnyLifted:
-        """The same by the ranks of all pairs: nothing is sorted."""
+        """Weaves from the ranks of all pairs, without sorting."""
         assert read.by is not None
         lowest = planned.component.kind in _LOWEST
         largest = np.full(len(cut.grid), LOWEST)
@@ -82,7 +82,7 @@ class Picks(NativeCard):
         keys = cut.taken(largest)
         held = keys != LOWEST
         ranks = np.where(held, ~keys if lowest else keys, 0)
-        used = np.zeros(len(pairs.rows) + 1, np.bool_)  # one more, since there may be no pair at all
+        used = np.zeros(len(pairs.rows) + 1, np.bool_)  # one more, because there may be no pairs
         used[ranks[held]] = True
         places = (np.cumsum(used) - 1)[ranks]
         rows = pa.array(pairs.rows[used[:-1]])

@@ -1,4 +1,4 @@
-"""A component with the type of its argument, and what its card does with it."""
+"""A component with the type of its argument, and the operations of its card on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlannedComponent:
     def __reduce__(self) -> tuple[type[PlannedComponent], tuple[Component, DataType | None]]:
         return PlannedComponent, (self.component, self.argument_type)
 
-    # Plans are costed many times over: what follows from the fields is found once, and never sent to others.
+    # Costs are computed many times, so values that follow from the fields are computed once, and never sent anywhere.
 
     @cached_property
     def card(self) -> Card:

@@ -12,7 +12,7 @@ from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
-    """64-bit keys in Spark's order of the values, with NaN above everything; ranks where values do not fit."""
+    """64-bit keys in Spark's order of the values, with NaN above everything; ranks if values do not fit."""
     kind = column.type
     if pa.types.is_floating(kind):
         return float_keys(as_floats(column)), None
@@ -26,7 +26,7 @@ def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
 
 
 def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The rank of each value among the distinct ones, and these in order."""
+    """The rank of each value among the distinct values, and the distinct values in order."""
     if pa.types.is_struct(values.type):
         return _ranks_of_pairs(values)
     encoded = values.dictionary_encode()
@@ -63,7 +63,7 @@ def pick_pairs(by: Column, value: Column) -> pa.StructArray:
 
 
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks in Spark's order of structs: if the first is equal, the second decides; NULL is lowest."""
+    """Ranks in Spark's order of structs: if the first fields are equal, the second ones decide; NULL is lowest."""
     (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
     known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
     second[~known] = 0

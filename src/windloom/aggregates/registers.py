@@ -22,7 +22,7 @@ from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 from windloom.weave.lists import largest_ranks
 
-#: Verification rejects an estimate that is off by more standard errors; one in two million is, by chance.
+#: Verification rejects an estimate that is off by more standard errors; by chance, one in two million is.
 _STANDARD_ERRORS = 5
 
 

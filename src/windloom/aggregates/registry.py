@@ -33,7 +33,7 @@ CARDS: tuple[Card, ...] = (
     LastTicks(),
 )
 
-#: Its functions are not declared here, because every loom has its own.
+#: The functions of this card are not declared here, because every loom has its own.
 USER_DEFINED = UserAggregates()
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.

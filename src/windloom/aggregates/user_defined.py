@@ -23,7 +23,7 @@ from windloom.weave.cut import Cut, Read
 
 
 class UserAggregates(ValueCard):
-    """One card for all of them: what differs is in the component."""
+    """One card for all user-defined aggregates: the component holds what differs."""
 
     def keeps(self, planned: Planned) -> bool:
         return planned.component.own is not None
@@ -95,7 +95,7 @@ def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | 
             total = own.combine(total, own.lift(argument))
         answer = own.lower(total)
     except (ArithmeticError, ValueError) as error:
-        # Compiled code gives NaN or infinity there, and there is nothing to compare it with.
+        # Compiled code gives NaN or infinity here, and there is nothing to compare it with.
         raise WindloomError(
             f"aggregate '{own.name}' cannot be computed in plain Python",
             f"{type(error).__name__}: {error}; its arguments are from {min(known)} to {max(known)}",

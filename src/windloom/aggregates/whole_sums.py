@@ -23,7 +23,7 @@ from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 from windloom.weave.updates import sum_halves, sum_integers, sum_limbs
 
-#: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
+#: Spark gives the sum of decimals with up to this many digits ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
 
 #: The top limb of a slice whose decimal sum exceeded 38 digits: no sum of real limbs brings it back into range.
@@ -81,7 +81,7 @@ class WholeSums(NativeCard):
             return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
         limbs = _limbs(native[0])
         if len(native) == 2:
-            # Values but no sum: the slice itself overflowed, and so must every window that holds it.
+            # Values but no sum: the slice itself overflowed, so every window that holds it must also overflow.
             overflowed = (as_integers(native[1]) > 0) & np.asarray(native[0].is_null(), dtype=np.bool_)
             limbs[3][overflowed] = OVERFLOWED_LIMB
             valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
@@ -175,7 +175,7 @@ def _carried(limbs: list[NDArray[np.int64]], kind: DataType, refuse: Refuse) -> 
     for row in np.flatnonzero(np.abs(rough) >= 10.0**kind.precision * (1 - 1e-9)):
         exact = sum(int(limb[row]) << (32 * i) for i, limb in enumerate(limbs))
         if abs(exact) >= 2**127:
-            refuse(int(row), "a sum of more than 38 digits")  # of one slice already: see OVERFLOWED_LIMB
+            refuse(int(row), "a sum of more than 38 digits")  # one slice is enough: see OVERFLOWED_LIMB
         if abs(exact) >= 10**kind.precision:
             refuse(int(row), str(Decimal(exact).scaleb(-kind.scale)))
     return words

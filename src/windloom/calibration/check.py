@@ -82,13 +82,13 @@ def plan_of(synthetic: Synthetic, strategy: str, technique: str, constants: Cons
 
 
 def step_seconds(plan: Plan, synthetic: Synthetic, constants: Constants) -> float:
-    """The predicted seconds of the step and its answers: everything but Spark."""
+    """The predicted seconds of the step and its answers: everything except Spark."""
     found = estimate_set(plan.sets[0], constants)
     return synthetic.slices * (found.merge + sum(tree.total for tree in found.trees))
 
 
 def speed(outcomes: list[Outcome]) -> float:
-    """How many times longer than estimated everything takes now; a busy machine is slower than when it was measured."""
+    """The factor by which measurements exceed estimates now; a busy machine is slower than it was at calibration."""
     return float(np.median([outcome.measured / outcome.estimated for outcome in outcomes]))
 
 
@@ -97,7 +97,7 @@ def mean_deviation(outcomes: list[Outcome], factor: float = 1.0) -> float:
 
 
 def scaled_deviation(outcomes: list[Outcome]) -> float:
-    """The deviation as in the paper: throughputs are scaled so that the largest estimated and measured one agree."""
+    """The deviation as in the paper: throughputs are scaled so that the largest estimated and measured ones agree."""
     found = []
     for workload in dict.fromkeys(outcome.workload for outcome in outcomes):
         part = [outcome for outcome in outcomes if outcome.workload == workload]
@@ -109,7 +109,7 @@ def scaled_deviation(outcomes: list[Outcome]) -> float:
 
 
 def summary(outcomes: list[Outcome]) -> Iterator[str]:
-    """How far estimates lie from measurements on average, with and without a common factor."""
+    """The mean deviation of estimates from measurements, with and without a common factor."""
     papers = [outcome for outcome in outcomes if outcome.technique in {name for name, *_ in TECHNIQUES}]
     factor = speed(outcomes)
     yield f"mean deviation, five techniques × three workloads: {mean_deviation(papers):.1%} (bar 15 %, source C 22 %)"

@@ -1,4 +1,4 @@
-"""Measures what folds of joins take: per match and value of rows, and per cell, pair, value and window of a matrix."""
+"""Measures the time of folds: per match and value of rows, and per cell, pair, value and window of a matrix."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Two streams with the same number of tuples over slices of a second, joined on keys; the first is grouped too."""
+    """Two streams with the same number of tuples over slices of a second, joined on keys; the first is also grouped."""
 
     keys: int
     groups: int
     slices: int
     tuples: int
-    length: int  # of windows, in slices
+    length: int  # the length of windows, in slices
     select: str
-    queries: int = 1  # with windows that get longer
+    queries: int = 1  # each has longer windows than the one before
 
     @property
     def texts(self) -> dict[str, str]:
-        """Without groups, nothing is grouped by; the first stream still has them."""
+        """The queries. Without groups, there is no GROUP BY; the first stream still has the column."""
         grouped = ("a.g, ", " GROUP BY a.g") if self.groups > 1 else ("", "")
         return {
             f"q{i}": f"SELECT {grouped[0]}{self.select} FROM a [RANGE {self.length + i} seconds SLIDE 1 second]"
@@ -135,7 +135,7 @@ def _fold_cells(plan: Plan, cells: Mapping[int, Cells]) -> None:
 
 
 def _row_terms(plan: Plan, rows: list[tuple]) -> dict[str, float]:  # type: ignore[type-arg]
-    """Matches: rows of both sides with the same key and end."""
+    """The terms of a row fold. Matches are rows of both sides with the same key and end."""
     matches = groups = 0.0
     join = plan.joins[0].join
     (pair,) = join.links[0].keys
@@ -150,7 +150,7 @@ def _row_terms(plan: Plan, rows: list[tuple]) -> dict[str, float]:  # type: igno
 
 
 def _met(left: Ints, right: Ints) -> float:
-    """How many pairs of equal numbers there are."""
+    """The number of pairs of equal numbers."""
     left_numbers, left_times = np.unique(left, return_counts=True)
     right_numbers, right_times = np.unique(right, return_counts=True)
     _, left_places, right_places = np.intersect1d(left_numbers, right_numbers, return_indices=True)

@@ -1,4 +1,4 @@
-"""Measures the constants of every technique's terms, on cells and windows made for it."""
+"""Measures the constants of every technique's terms, on cells and windows made for that purpose."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def thread_seconds(action: Callable[[], object]) -> float:
 def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
     """The fits by (cost name, family), for windows that move evenly and for those that do not.
 
-    All cases are measured one after another, several times over, and the least time of each counts: other
-    processes (which also take caches and memory) only ever add time, and seldom run through all passes.
+    All cases are measured one after another, several times, and the least time of each counts: other processes (which
+    also take caches and memory) can only add time, and seldom run during all passes.
     """
     cases = QUICK if quick else FULL
     passes = 3 if quick else 6
@@ -156,7 +156,7 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
 
 
 def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
-    """Cells of a family, and where its answers go."""
+    """Cells of a family, and columns for its answers."""
     if not family.is_list:
         return _values(family, count), family.empty(rows)
     cells = _lists(count)
@@ -165,7 +165,7 @@ def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
     return cells, Ranked(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
 
 
-#: Entries per cell where cells hold lists, and the number of values in all.
+#: Entries per cell if cells hold lists, and the number of values in all.
 _ENTRIES, _CODES = 16, 1_000
 
 

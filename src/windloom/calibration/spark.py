@@ -1,4 +1,4 @@
-"""Measures what Spark takes to make partials: per job and shuffle, tuple, partial, and the columns of both."""
+"""Measures the time Spark takes to make partials: per job and shuffle, tuple, partial, and the columns of both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Job:
     keys: int
     seconds: tuple[int, ...]
     select: str = _ONE
-    share: float = 1.0  # of the events
+    share: float = 1.0  # the share of the events
 
 
 JOBS = (
@@ -49,7 +49,7 @@ JOBS = (
 
 
 def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> Fit:
-    """`job` are the seconds of a job that only projects: what one that aggregates takes beyond that is its shuffle."""
+    """`job` is the seconds of a job that only projects; the extra time of an aggregating job is its shuffle."""
     from windloom.plan.scans import NativeScan
     from windloom.spark.intake.partials import partials_frame
     from windloom.spark.sources.synthetic import synthetic_trades
@@ -57,7 +57,7 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> F
     events = 1_000_000 if quick else 5_000_000
     passes = 2 if quick else 4
     terms: list[dict[str, float]] = []
-    warming = 2  # Spark compiles, and Java compiles that
+    warming = 2  # Spark generates code, and Java compiles it
     with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
         frames = {}
         for spark_job in JOBS:

@@ -191,7 +191,7 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tel
 
 
 def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> Fit:
-    """Measures reading all answers when the techniques take no time: per row, tree and query."""
+    """Measures reading all answers if the techniques take no time: per row, tree and query."""
     with _idle_technique() as idle:
         cases = []
         for synthetic in ANSWERING:
@@ -224,7 +224,7 @@ def _answer_terms(synthetic: Synthetic, plan: Plan) -> dict[str, float]:
 
 
 class _Idle:
-    """A technique that answers zero, so that a measurement includes everything but a technique."""
+    """A technique that answers zero, so that a measurement includes everything except a technique."""
 
     name = "idle"
     needs = (Needs.NONE,)

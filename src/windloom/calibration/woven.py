@@ -1,4 +1,4 @@
-"""Measures what weaving takes: per column that a tuple is folded into, per list, and per cell that is made."""
+"""Measures the time of weaving: per column that a tuple is folded into, per list, and per cell that is made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def measure_weaving(quick: bool, tell: Tell) -> Fit:
             tell(f"weaving {i + 1} of {len(cases)}")
             begun = time.process_time()
             cells = weave(plan, scan, read_tuples(plan, scan, table))
-            # Measured as if all cores were ours.
+            # Measured as if all cores were available.
             took = (time.process_time() - begun) / (os.cpu_count() or 1)
             if number:  # the first pass compiles
                 least[i] = min(least[i], took)

@@ -1,4 +1,4 @@
-"""What adapting has counted and learned, as JSON in the commit of a round: the next start goes on with it."""
+"""What adapting has counted and learned, as JSON in the commit of a round: the next start continues with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.optimizer.adapt.round_cost import RoundCost
 
 
 def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str, Any]:
-    """`measured` is the last round that was learned from, which may be an earlier one."""
+    """The JSON; `measured` is the last round that was learned from, which may be an earlier one."""
     verdicts = adapted.verdicts
     learned = None
     if measured is not None:
@@ -31,7 +31,7 @@ def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str,
 
 
 def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[Adapted, list[MeasuredRound]]:
-    """From the commits of rounds, oldest first: what was counted, and what rounds took, newest first."""
+    """What was counted, and what rounds took, newest first; `commits` are the commits of rounds, oldest first."""
     counted, measured = Adapted(), list[MeasuredRound]()
     for commit in commits:
         about = commit.get("adapted")

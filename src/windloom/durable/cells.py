@@ -1,6 +1,6 @@
 """Cells as part of a frame: a description of each set, and an Arrow stream of one row with a list column per array.
 
-The description says which list is which. For a user-defined aggregate, it has the name and the fields of its
+The description says which list holds which array. For a user-defined aggregate, it has the name and the fields of its
 values.
 """
 
@@ -25,11 +25,11 @@ _FAMILIES = {family.columns: family for family in FAMILIES.values() if not famil
 
 
 def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
-    """What goes into the body of a frame, and the blob."""
+    """The description, for the body of a frame, and the blob."""
     arrays: list[pa.Array] = []
 
     def keep(array: Any) -> int:
-        """Where among the lists an array goes."""
+        """Adds an array; returns its place among the lists."""
         arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
         return len(arrays) - 1
 
@@ -75,12 +75,12 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         return batch.column(place).flatten()
 
     def numbers(place: int, kind: type[np.generic] | None) -> Any:
-        # Memory of our own, because kernels are compiled for writable arrays.
+        # A copy, because kernels are compiled for writable arrays.
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
     def part_of(described: dict[str, Any]) -> Columns:
         if "own" in described:
-            # Only a plan has the definition: see `restored_state`.
+            # Only a plan has the definition of the aggregate: see `restored_state`.
             return namedtuple(described["own"], described["fields"])(
                 *(numbers(place, None) for place in described["columns"])
             )
@@ -110,7 +110,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
 
 
 def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Partials of rows by name of their query: what goes into the body of a frame, and blobs by name."""
+    """Partials of rows by name of their query: their description, for the body of a frame, and blobs by name."""
     names = sorted(summaries)
     if not names:
         return {}, {}

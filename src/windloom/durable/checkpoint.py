@@ -3,17 +3,17 @@
 | file                        | what                                                 | written                       |
 |-----------------------------|------------------------------------------------------|-------------------------------|
 | `windloom.json`             | the streams it belongs to                            | once                          |
-| `plans/000000007.json`      | queries, options, trees, estimates of a plan version | when queries change           |
+| `plans/000000007.json`      | queries, options, trees, estimates of a plan version | if queries or choices change  |
 | `begun/000000042.json`      | which plan version the round runs with               | before the round runs         |
-| `log/000000042.arrow`       | the round's partials: the truth                      | before anything is answered   |
-| `commits/000000042.json`    | the round's progress, and what it observed; where it | after the sinks have its rows |
-|                             | is, the round is done                                |                               |
+| `log/000000042.arrow`       | the round's input: the truth                         | before anything is answered   |
+| `commits/000000042.json`    | the round's progress, and what it observed; if it    | after the sinks have its rows |
+|                             | exists, the round is done                            |                               |
 | `emitted/000000042.arrow`   | which rows stand, and which groups are known, after  | before the commit, if EMIT    |
 |                             | the round                                            | needs it                      |
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
-A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged (a
-write that a crash cut short on storage without atomic renames): they count as not written, and are written again.
+A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged, if a
+crash cut a write short on storage without atomic renames: then they count as not written, and are written again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
-#: Commits of this many rounds are always kept, because they hold what the rounds have observed.
+#: The commits of this many rounds are always kept, because they hold what the rounds have observed.
 LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
@@ -62,7 +62,7 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one.
+    """What is fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
 
     `only_answers`: the round takes nothing in.
     """
@@ -88,9 +88,9 @@ class Checkpoint:
     def open(
         cls, storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation] | None = None
     ) -> Checkpoint:
-        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`.
+        """Creates a checkpoint, or verifies that it belongs to these streams; nobody else can open it until `close`.
 
-        Relations that it has not known are added to it.
+        Relations that it does not have yet are added to it.
         """
         storage.lock(this_process())
         try:
@@ -101,7 +101,7 @@ class Checkpoint:
 
     @classmethod
     def read_only(cls, storage: Storage, place: str) -> Checkpoint:
-        """To look at what it holds, also while a stream writes to it."""
+        """A checkpoint that is only read; a stream may be writing to it."""
         data = storage.read(IDENTITY)
         if data is None:
             raise WindloomError(
@@ -131,7 +131,7 @@ class Checkpoint:
         return self._plans[version]
 
     def plans(self) -> list[PlanRecord]:
-        """All that are kept, oldest first."""
+        """All plan records that are kept, oldest first."""
         return [self.plan(version) for version in self._numbers["plans"]]
 
     def newest_plan(self) -> PlanRecord | None:
@@ -143,7 +143,7 @@ class Checkpoint:
     def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
-        `batch` is Spark's number of the micro-batch, None for a round that is none. `answers_of` is the plan of a round
+        `batch` is Spark's number of the micro-batch, None for a round without one. `answers_of` is the plan of a round
         that takes nothing in, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
@@ -169,7 +169,7 @@ class Checkpoint:
         begun = self.begun(round)
         if begun is not None:
             return begun.only_answers
-        log = self.read_log(round)  # the record that it began may be damaged
+        log = self.read_log(round)  # `begun` may be damaged
         return log is not None and log.only_answers
 
     def has_begun(self, round: int) -> bool:
@@ -177,7 +177,7 @@ class Checkpoint:
         return self.begun(round) is not None or self.read_log(round) is not None
 
     def begun(self, round: int) -> Begun | None:
-        """What a round has begun with, if it has."""
+        """What a round has begun with; None if it has not begun."""
         if round not in self._begun:
             data = self._read("begun", round)
             if data is None:
@@ -193,7 +193,7 @@ class Checkpoint:
 
     def _plan_version_for(self, round: int) -> int:
         log = self.read_log(round)
-        if log is not None:  # it did begin, and only the record of that is damaged
+        if log is not None:  # the round did begin, and only its `begun` is damaged
             return log.plan_version
         record = next((plan_record for plan_record in reversed(self.plans()) if plan_record.from_round <= round), None)
         if record is None:
@@ -204,7 +204,7 @@ class Checkpoint:
 
     @property
     def first_free_round(self) -> int:
-        """The first round that can still get another plan; one that has begun keeps its own."""
+        """The first round that can still get another plan; a round that has begun keeps its own."""
         following = self.last_committed + 1
         return following if self.begun(following) is None else following + 1
 
@@ -257,19 +257,19 @@ class Checkpoint:
         return Emitted() if data is None else read_emitted(_name("emitted", rounds[-1]), data)
 
     def drop_emitted(self) -> None:
-        """Forgets what is older than what the next round needs."""
+        """Deletes files that are older than the one that the next round needs."""
         rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
         if rounds:
             self._drop("emitted", rounds[-1])
 
     @property
     def last_committed(self) -> int:
-        """The last committed round, or -1. The name of its file decides, which is written after everything else."""
+        """The last committed round, or -1. Whether its file exists decides: it is written after everything else."""
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
 
     def committed_at(self, round: int) -> float:
-        """When a round was committed, by the clock; now, if that is not known."""
+        """The time of the clock at which a round was committed; now, if that is not known."""
         try:
             about = self.progress(round)
         except DamagedError:
@@ -277,7 +277,7 @@ class Checkpoint:
         return time.time() if about is None else float(about.get("at", time.time()))
 
     def progress(self, round: int) -> dict[str, Any] | None:
-        """What `commit` was given."""
+        """The progress with which `commit` was called."""
         data = self._read("commits", round)
         hint = "nothing needs it but the record of progress: go on without"
         return None if data is None else read_record("commit", _name("commits", round), data, hint)
@@ -303,7 +303,7 @@ class Checkpoint:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While somebody reads logs beside the rounds, nothing is dropped."""
+        """Held while logs are read beside the rounds: nothing is dropped meanwhile."""
         with self._lock:
             self._readers += 1
         try:
@@ -315,7 +315,7 @@ class Checkpoint:
     # Snapshots
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
-        """Keeps the state after a round, in terms of the plan with which the round began, or of the next one."""
+        """Keeps the state after a round, in terms of the plan with which the round began, or of another one."""
         begun = self.begun(round)
         if begun is None:
             raise ValueError(f"round {round} was never begun")
@@ -349,7 +349,7 @@ class Checkpoint:
         """
         with self._lock:
             if self._readers:
-                return  # the next time; readers are soon done
+                return  # done the next time; readers are soon finished
             self._retain(keep_rounds, keep_snapshots)
 
     def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
@@ -359,11 +359,11 @@ class Checkpoint:
             return
         fault("before retain")
         covered = min(kept[0], self.last_committed - keep_rounds)
-        # Older snapshots first: one that stays must find all logs after it.
+        # Older snapshots first: a snapshot that stays must find all logs after it.
         self._drop("snapshots", kept[0])
         self._drop("log", covered + 1)
         self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
-        # The plan of `covered` is that of the snapshot, or an older one; plan versions grow with the rounds.
+        # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
         self._drop("begun", covered)
         oldest = self.begun(covered)
         if oldest is not None:
@@ -412,7 +412,7 @@ def _missing(name: str) -> WindloomError:
 
 
 def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
-    """The checkpoint's id."""
+    """Creates or verifies the identity of the checkpoint; returns its id."""
     wanted, tables = identity_of(streams), relations_of(relations)
     data = storage.read(IDENTITY)
     if data is None:

@@ -31,7 +31,7 @@ def encode(state: State) -> bytes:
 
 
 def decode(data: bytes) -> State:
-    """The state that was encoded; refuses bytes that are damaged, cut short or of another version."""
+    """The state that was encoded; raises if the bytes are damaged, cut short or of another version."""
     frame = read_frame("state", "the state", data, _HINT)
     return read_state(frame.body, frame.blobs)
 
@@ -62,9 +62,9 @@ def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
 
 
 def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes into the body of a frame, and blobs by name.
+    """The body of a frame, and blobs by name.
 
-    Names are in order: equal states are equal bytes, whatever plans their queries have gone through.
+    Names are sorted, so equal states are equal bytes, whatever plans their queries have gone through.
     """
     sets, cells = write_cells(state.cells)
     positions, blobs = write_positions(state.positions)
@@ -114,7 +114,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
 
 
 def _owing(number: int, owed: Owed) -> dict[str, Any]:
-    """What a set owes, but for the cells, which are in the order of `owed.every`."""
+    """What a set owes, without the cells, which are in the order of `owed.every`."""
     rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
     return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
 

@@ -1,7 +1,7 @@
 """Fault points: named places around every durable write where a test can end the process or inspect it.
 
 `WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
-Without the variable a fault point does nothing.
+Without the variable, a fault point does nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FAULT_POINTS = (
     "after retain",
 )
 
-#: Passed by rounds of queries with EMIT CHANGES or EMIT EMPTY, between sinks and commit.
+#: Passed by rounds of queries with EMIT CHANGES, EMIT EMPTY or EMIT EARLY, between sinks and commit.
 EMITTED_FAULT_POINTS = ("before emitted", "after emitted")
 
 #: Passed by rounds that keep tuples, before they are logged.
 TUPLE_FAULT_POINTS = ("before tuples", "after tuples")
 
-#: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing, so
-#: these count rounds, and only the first attempt of the first shard passes them.
+#: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing. So
+#: these points count rounds, and only the first attempt of the first shard passes them.
 TASK_FAULT_POINTS = ("after pieces", "after shard")
 
 _passed: Counter[str] = Counter()

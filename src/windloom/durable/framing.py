@@ -1,10 +1,10 @@
-"""The one form of everything that is kept: a line of JSON with kind, version and checksum, then bytes it names.
+"""The one form of everything that is kept: a line of JSON with kind, version and checksum, then the blobs it names.
 
     {"windloom": "log", "version": 1, "checksum": "5f1c2a9e", "bytes": 4711, "body": {…}, "sizes": {"cells": 4096}}
 
-The line begins as shown, to the letter. `bytes` counts what follows that number to the end of the frame, and `checksum`
-is the CRC-32 of it. `sizes` names the blobs behind the line, in order. A file is one frame, or, where it is written
-piece by piece, several; one without blobs is a JSON file. There is one version of each kind, and no other one is read.
+The line begins exactly as shown. `bytes` counts the bytes that follow that number, up to the end of the frame;
+`checksum` is their CRC-32. `sizes` names the blobs after the line, in order. A file is one frame or, if it is written
+part by part, several; a file without blobs is a JSON file. There is one version of each kind, and no other is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from windloom.errors import WindloomError
 
-#: The kinds of frames, and of each the version that is written and the only one that is read.
+#: The kinds of frames, each with the version that is written, which is also the only one that is read.
 VERSIONS = {
     "answers": 1,
     "begun": 1,
@@ -38,7 +38,7 @@ _OLDER = re.compile(rb'WINDLOOM|WLOOM[A-Z]{3}|\{\s+"windloom"')
 
 
 class DamagedError(WindloomError):
-    """Bytes that were not written whole, or were changed since."""
+    """The bytes were not written whole, or were changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def frame_pieces(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | 
     """A frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
     told = {"body": dict(body)} | ({"sizes": {name: len(view) for name, view in views.items()}} if views else {})
-    # Without the opening brace: the head has it.
+    # Without the opening brace, which is in the head.
     line = json.dumps(told, ensure_ascii=False)[1:].encode() + b"\n"
     size, checksum = len(line), zlib.crc32(line)
     for view in views.values():
@@ -65,7 +65,7 @@ def frame_bytes(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | N
 
 
 def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> Iterator[Frame]:
-    """The frames of a file, one after another; refuses what is damaged, cut short, or of another kind or version.
+    """The frames of a file, one after another; raises if one is damaged, cut short, or of another kind or version.
 
     `what` names the file as the subject of a sentence, `hint` says what to do if it is damaged.
     """
@@ -93,7 +93,7 @@ def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Fra
 
 
 def _frame(rest: memoryview) -> Frame:
-    # The checksum fits: these are bytes as they were written.
+    # The checksum fits, so the bytes are as they were written.
     line = bytes(rest[: _line_end(rest)])
     about = json.loads(b"{" + line)
     blobs, place = {}, len(line)

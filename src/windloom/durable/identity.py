@@ -1,4 +1,4 @@
-"""The identity of a checkpoint: the streams and relations it was made for, and how others differ from them."""
+"""The identity of a checkpoint: the streams and relations it was made for, and how those of a catalog differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.model.time import format_duration
 
 
 def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """Everything that must not change under a running stream; the rate may change."""
+    """Everything about streams that must not change between two starts; the rate may change."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in stream.columns.items()},
@@ -24,7 +24,7 @@ def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
 
 
 def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """The same of relations."""
+    """The same for relations."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in relation.columns.items()},
@@ -53,7 +53,7 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
 
 
 def relation_differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """The same for relations. One that is not there is missed only if a query reads it."""
+    """The same for relations. A missing relation is not a difference; it matters only if a query reads it."""
     for name in held.keys() & wanted.keys():
         old, new = held[name], wanted[name]
         yield from _columns(f"relation '{name}'", old["columns"], new["columns"])

@@ -13,7 +13,7 @@ from windloom.rounds.state import State
 
 
 class Journal(Protocol):
-    """`Checkpoint` says what each of these does."""
+    """`Checkpoint` describes these methods."""
 
     @property
     def last_committed(self) -> int: ...

@@ -1,8 +1,9 @@
 """The log of one round: the complete input of its step.
 
 Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
-cells. A round that ran in shards on executors has neither, but notes of what its shards wrote; and if it is the first
-one of a plan, the facts that it began with, because kept tuples that they may tell of are not there for long.
+cells. The log of a round that ran in shards on executors has neither, but notes of what its shards wrote. If it is the
+first round of a plan, the log also has the facts that it began with, because the kept tuples behind them may be deleted
+soon.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 class RoundLog:
     """The input of the step, in terms of the plan `plan_version`, and the other figures of the round.
 
-    `tuples` are, by number of the scan, those whose cells `input` need not have: see `complete`. `untimed` counts the
-    tuples of each stream that had no usable time and were left out. `only_answers`: the round took nothing in.
+    `tuples` are, by number of the scan, tuples whose cells may be missing in `input`: `complete` makes them again.
+    `untimed` counts the tuples of each stream that had no usable time and were left out. `only_answers`: the round took
+    nothing in.
     """
 
     round: int
@@ -48,10 +50,10 @@ class RoundLog:
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
     only_answers: bool = False
-    began: State | None = None  # of a round in shards: in terms of its plan, without cells
+    began: State | None = None  # for a round in shards: the state in terms of its plan, without cells
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
-        """What the step is called with; `plan` is that of the round, `state` what it began with."""
+        """The complete input of the step; `plan` is the plan of the round, `state` the state that it began with."""
         cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
         for number, table in self.tuples.items():
             scan = plan.scans[number]
@@ -64,7 +66,7 @@ class RoundLog:
     def smaller(self, plan: Plan) -> RoundLog:
         """The same log with either the tuples or the cells of every scan, whichever take less space.
 
-        A plan may also say which of the two.
+        A plan may also determine which of the two is logged.
         """
         cells, tuples = dict(self.input.taken.cells), {}
         for number, table in self.tuples.items():
@@ -119,7 +121,7 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Reads a log; refuses, by name, one that is damaged, cut short or of another version."""
+        """Reads a log; raises, with its name, if it is damaged, cut short or of another version."""
         frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])

@@ -1,4 +1,4 @@
-"""Files that somebody reads while rounds are committed: they are deleted when the last reader is done."""
+"""Files that are read while rounds are committed: they are deleted when the last reader is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Pins:
-    """Keeps track of who still reads which files and which files rounds want; only the driver deletes files."""
+    """Keeps track of which files are being read and which files rounds want; only the driver deletes files."""
 
     def __init__(self, delete: Callable[[str], None]) -> None:
         self._delete, self._lock = delete, threading.Lock()
@@ -17,7 +17,7 @@ class Pins:
         self._wanted: frozenset[str] | None = None
 
     def keep_only(self, names: Collection[str], there: Callable[[], Iterable[str]]) -> None:
-        """Deletes every other file that is there, but for those that are pinned: these go when they are read."""
+        """Deletes every other file that is there; pinned files are deleted when their readers are done."""
         with self._lock:
             self._wanted = frozenset(names)
             for name in there():
@@ -35,6 +35,6 @@ class Pins:
             with self._lock:
                 self._readers.subtract(names)
                 for name in names:
-                    # Not what no round has spoken of yet: it may be of the round that runs.
+                    # Before the first `keep_only` nothing is deleted: the file may belong to the running round.
                     if not self._readers[name] and self._wanted is not None and name not in self._wanted:
                         self._delete(name)

@@ -1,4 +1,4 @@
-"""Positions of tuples as part of a frame: what is told of them, and a blob for each table."""
+"""Positions of tuples as part of a frame: their description, and a blob for each table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windloom.rounds.positions import Counting, Counts, Positions
 
 
 def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes into the body of a frame, and blobs by name."""
+    """The description, for the body of a frame, and blobs by name."""
     blobs = {f"waiting {stream}": table_blob(table) for stream, table in positions.waiting.items()}
     counts = []
     for number, (counting, count) in enumerate(positions.counts.items()):

@@ -1,4 +1,4 @@
-"""Small files of a checkpoint, frames without blobs: JSON, and the plan record among them."""
+"""Small files of a checkpoint: frames without blobs, which are JSON. The plan record is one of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
 
 
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
-    """The body of a record; `hint` says what to do when it is damaged."""
+    """The body of a record; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 
@@ -27,12 +27,12 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
 class PlanRecord:
     """What is needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
 
-    A round that is repeated must have the plan it had: the log may hold tuples as they were projected for that plan.
+    A repeated round must have the plan it had: the log may hold tuples as they were projected for that plan.
     `estimates` and `ongoing` are what rounds had shown when it was made. Records without trees leave all choices open.
 
-    It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
-    that started the stream had them: at the next start, what the program itself has changed is told from what was
-    changed while the stream ran.
+    A record holds from `from_round` on, until a record with a higher version does. `declared` are the queries that the
+    program declared when it started the stream: at the next start, they distinguish what the program itself has changed
+    from what was changed while the stream ran.
     """
 
     version: int
@@ -41,13 +41,13 @@ class PlanRecord:
     options: Mapping[str, str] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     declared: Mapping[str, str] = field(default_factory=dict)
-    aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
+    aggregates: Mapping[str, str] = field(default_factory=dict)  # user-defined aggregates: the fields of their values
     estimates: Estimates = field(default_factory=Estimates)
     ongoing: Ongoing = field(default_factory=Ongoing)
 
     @property
     def given(self) -> Choices | None:
-        """The choices that its plan is made with; None if they are left open."""
+        """The choices with which the plan is made; None if they are left open."""
         return self.choices if self.choices.trees else None
 
     def starting(self, round: int) -> PlanRecord:
@@ -56,7 +56,7 @@ class PlanRecord:
 
     @property
     def history_ticks(self) -> int:
-        """How long cells are kept for queries to come: part of the record, because what is kept depends on it."""
+        """How long cells are kept for later queries: part of the record, because the state depends on it."""
         return int(self.options.get("history_ticks", 0))
 
     def to_bytes(self) -> bytes:

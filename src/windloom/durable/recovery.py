@@ -1,4 +1,4 @@
-"""Recovery: the newest snapshot that can be read, then the step folded over the logs of the rounds committed since."""
+"""Recovery: reads the newest readable snapshot, then repeats the step over the logs of the rounds committed since."""
 
 from __future__ import annotations
 

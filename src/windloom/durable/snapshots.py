@@ -1,4 +1,4 @@
-"""A snapshot: the state after a round as bytes, with the round and the version of the plan it is in terms of."""
+"""A snapshot: the state after a round as bytes, with the round and the version of the plan in whose terms it is."""
 
 from __future__ import annotations
 

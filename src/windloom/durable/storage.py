@@ -1,4 +1,4 @@
-"""Where a checkpoint lives: a few operations on named files, each write complete or not there at all."""
+"""Where a checkpoint lives: a few operations on named files. A write is complete, or not there at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _locked_here: dict[Path, str] = {}
 
 
 class StorageError(WindloomError):
-    """A file that could not be read, written or deleted, for a reason of the system."""
+    """The system could not read, write or delete a file."""
 
 
 class NewFile(Protocol):
@@ -35,7 +35,7 @@ class NewFile(Protocol):
 
     @property
     def stream(self) -> IO[bytes]:
-        """Where its bytes go."""
+        """The stream to which its bytes are written."""
 
     def finish(self) -> None:
         """Completes the file: it is durable when this returns, and replaces the file of that name, if there was one."""
@@ -54,10 +54,10 @@ class Storage(Protocol):
         """The whole file, or None if there is none."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Durable when it returns, and atomic: a reader sees the old file or the new one, never a part."""
+        """Writes a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
 
     def create(self, name: str) -> NewFile:
-        """The same for a file that is written piece by piece."""
+        """The same for a file that is written part by part."""
 
     def list(self, folder: str) -> Names:
         """Names of the files in a folder, sorted; none if there is no such folder."""
@@ -66,13 +66,13 @@ class Storage(Protocol):
         """The bytes of the files in a folder, by name."""
 
     def free_bytes(self) -> int | None:
-        """How many bytes there is room for; None if the file system does not tell."""
+        """How many bytes are free; None if the file system does not report it."""
 
     def delete(self, name: str) -> None:
-        """Removes a file; a missing file is no error."""
+        """Removes a file; a missing file is not an error."""
 
     def lock(self, owner: str) -> None:
-        """Keeps others out until `unlock` or the end of the process; refuses a second owner, naming the first."""
+        """Keeps others out until `unlock` or the end of the process; raises for a second owner, and names the first."""
 
     def unlock(self) -> None: ...
 
@@ -92,7 +92,7 @@ def refuse_second(place: str, owner: str) -> WindloomError:
 
 
 class LocalStorage:
-    """A directory of this machine. The operating system holds the lock: it ends with the process, however that ends."""
+    """A directory of this machine. The operating system holds the lock, which ends with the process in any case."""
 
     def __init__(self, root: Path, *, syncs: bool = True) -> None:
         """`syncs=False` is for files that a crash may destroy; they still appear completely or not at all."""
@@ -179,7 +179,7 @@ class LocalStorage:
 
     def unlock(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)  # which frees it
+            os.close(self._lock)  # this frees the lock
             self._lock = None
             _locked_here.pop(self.root.resolve(), None)
 
@@ -187,7 +187,7 @@ class LocalStorage:
 class _LocalFile:
     def __init__(self, target: Path, syncs: bool) -> None:
         self._target, self._syncs = target, syncs
-        # The same name every time: what a crash left behind is overwritten when the write is repeated.
+        # The name is the same every time: what a crash left behind is overwritten when the write is repeated.
         self._unfinished = target.with_name(f".{target.name}.unfinished")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -230,7 +230,7 @@ class BufferedFile:
         self._storage.write(self._name, self.stream.getvalue())
 
     def discard(self) -> None:
-        """Nothing is there yet."""
+        """Does nothing: no file exists yet."""
 
     def failed(self, error: OSError) -> StorageError:
         return _failed("write", Path(self._name), error)
@@ -245,7 +245,7 @@ def _sync(path: Path) -> None:
 
 
 def full_disk(path: Path) -> StorageError:
-    """What to say when there is no room for a file: which disk it is, and how large."""
+    """The error for a file that there is no room for: it names the disk and its size."""
     place = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
     fact = os.strerror(errno.ENOSPC)
     with suppress(OSError):

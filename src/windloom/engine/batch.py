@@ -1,4 +1,4 @@
-"""A batch run: a loop of one round over tuples that are all there, with every frontier at +∞ and no checkpoint."""
+"""A batch run: a loop of one round over all tuples at once, with every frontier at +∞ and no checkpoint."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_batch(
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
     with as_windloom_errors(streams), ExitStack() as scope:
         tables = AnswerTables(spark)
-        # Before anything runs: a directory that cannot be written to is known now, not in an hour.
+        # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
         run = _Run(spark, plan, frames, files, relations, tables, store, planning_seconds, progress)
@@ -67,7 +67,7 @@ def run_batch(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What both placements need; `store` is None where the answers are kept in memory."""
+    """What both placements need; `store` is None if the answers are kept in memory."""
 
     spark: SparkSession
     plan: Plan

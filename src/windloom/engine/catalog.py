@@ -1,4 +1,4 @@
-"""The registry behind a loom: streams with their data, queries, and the types of what queries evaluate."""
+"""The registry behind a loom: streams with their data, queries, and the types of their expressions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from windloom.spark.sources.local_files import LocalFiles
 
 
 class Registry:
-    """What has been registered; a method that raises leaves it unchanged."""
+    """Everything that has been registered; a method that raises leaves it unchanged."""
 
     def __init__(self, session: Callable[[], SparkSession]) -> None:
         self._session = session  # called only if a type or an answer needs Spark
@@ -48,11 +48,11 @@ class Registry:
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
-        self._files: dict[str, LocalFiles | None] = {}  # what is known of streams that were asked for
+        self._files: dict[str, LocalFiles | None] = {}  # the files of streams that were looked at
         self._types: dict[ExpressionKey, DataType] = {}
-        # Aliases and sources, by the name of what several sources are joined into, on which expressions are evaluated.
+        # Aliases and sources of joins, by the name of the joined relation on which expressions are evaluated.
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
-        self._enriched: dict[str, EnrichedStream] = {}  # those that some query reads
+        self._enriched: dict[str, EnrichedStream] = {}  # the enriched streams that some query reads
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -96,14 +96,14 @@ class Registry:
         return {**self.streams, **self.relations}
 
     def current_versions(self) -> dict[str, Callable[[], DataFrame]]:
-        """What gives the current version of every relation that has data."""
+        """For every relation that has data, the function that returns its current version."""
         return {name: source.current for name, source in self._versions.items()}
 
     def _replace_source(self, made: Stream) -> None:
         """Takes over the real columns of a stream or relation, which may have been declared before."""
         name = made.name
         queries = {
-            # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
+            # The declaration may spell columns differently or have fewer of them: bind again to the real columns.
             key: parse_query(key, query.text, {**self.sources, name: made}, self.aggregates)
             if name in (*query.streams, *query.relations)
             else query
@@ -128,7 +128,7 @@ class Registry:
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
 
     def add_aggregate(self, own: UserDefined) -> None:
-        """Registers an aggregate by its name, which no function may have."""
+        """Registers an aggregate under its name, which must not be the name of a function."""
         name, taken = own.name, None
         if name in self.aggregates:
             taken = "it was defined before"
@@ -150,10 +150,10 @@ class Registry:
         return query
 
     def bind(self, name: str, text: str) -> Query:
-        """The query that a text means on the registered streams, checked; it is not registered."""
+        """The query of a text on the registered streams, checked; it is not registered."""
         query = self._named(name, text)
         self._check(query)
-        self._checked.discard(query)  # nothing of a stream's queries that come and go may be kept for ever
+        self._checked.discard(query)  # queries of a running stream come and go, and must not pile up here
         return query
 
     def _named(self, name: str, text: str) -> Query:
@@ -190,7 +190,7 @@ class Registry:
         self.streams, self.relations, self.queries = streams, relations, queries
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
-        """The data of every stream the plan reads; refuses streams without data and streams that never end."""
+        """The data of every stream the plan reads; raises for streams without data and streams that never end."""
         for stream in plan.streams:
             frame = self._frames.get(stream.name)
             if frame is None:
@@ -212,11 +212,11 @@ class Registry:
         return {name: found for name, found in self._files.items() if found is not None}
 
     def file_columns(self) -> dict[str, frozenset[str]]:
-        """The columns of these streams that can be read so."""
+        """The columns that the driver can read from files itself, by name of the stream."""
         return {name: found.columns(self.streams[name].columns) for name, found in self.files().items()}
 
     def check_versions(self, relations: Iterable[str]) -> None:
-        """Refuses relations without data."""
+        """Raises for relations without data."""
         for name in relations:
             if name not in self._versions:
                 raise WindloomError(
@@ -226,7 +226,7 @@ class Registry:
                 )
 
     def streaming_frames(self) -> dict[str, DataFrame]:
-        """The data of all registered streams; refuses those that end, and what has no data and a query reads."""
+        """The data of all streams; raises for batch data, and for sources without data that a query reads."""
         self.check_versions(name for query in self.queries.values() for name in query.relations)
         asked = {stream for query in self.queries.values() for stream in query.streams}
         for name in self.streams:
@@ -248,7 +248,7 @@ class Registry:
 
     def types(self) -> dict[ExpressionKey, DataType]:
         """The types of all expressions, from the data if there is any, otherwise from the declaration."""
-        with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
+        with suppress(WindloomError):  # checked again below, query by query, to name the query that is wrong
             self._learn_types(self.queries.values())
             self._check_all_outputs()
         for query in self.queries.values():
@@ -256,7 +256,7 @@ class Registry:
         return self._types
 
     def _check(self, query: Query) -> None:
-        """Refuses what the types of its data do not allow; checks expressions over aggregates only if there is data."""
+        """Raises if the types of the data do not fit the query; checks expressions over aggregates only with data."""
         if query in self._checked:
             return
         try:
@@ -271,7 +271,7 @@ class Registry:
         self._checked.add(query)
 
     def _check_enriched(self, query: Query) -> None:
-        """Refuses what Spark could not join tuples with relations on."""
+        """Raises if Spark cannot use a condition to join tuples with a relation."""
         for stream in query.enriched:
             columns = dict(self.sources[stream.base].columns)
             for enrichment in stream.enrichments:
@@ -289,7 +289,7 @@ class Registry:
                     )
 
     def _check_all_outputs(self) -> None:
-        """Asks Spark once for all queries; if it refuses one, `_check` finds out which."""
+        """Asks Spark once for all queries; if it rejects one, `_check` finds out which."""
         unchecked = (query for query in self.queries.values() if query not in self._checked)
         found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
         asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
@@ -297,7 +297,7 @@ class Registry:
             self._checked_outputs.update(asked)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Must Spark be asked whether it evaluates the outputs? It must if there is data and our rules do not know."""
+        """Whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide it."""
         query = outputs.query
         if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
@@ -308,7 +308,7 @@ class Registry:
         return having or None in kinds
 
     def _learn_types(self, queries: Iterable[Query]) -> None:
-        """Finds the types of all their expressions that are not known yet."""
+        """Finds the types of all expressions of the queries that are not known yet."""
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
             self._joined |= _joined(query)
@@ -348,14 +348,14 @@ class Registry:
         return empty_frame(self._session(), stream) if frame is None else frame
 
     def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
-        """The aliases and streams of what expressions are evaluated on: one stream, or a join of several."""
+        """The aliases and streams on which expressions are evaluated: one stream, or a join of several."""
         if relation not in self._joined:
             return [relation], [self._source(relation)]
         own = self._joined[relation]
         return [alias for alias, _ in own], [self._source(source) for _, source in own]
 
     def _source(self, name: str) -> Stream:
-        """A stream, as it is or enriched, or a relation."""
+        """The stream, enriched stream or relation with this name."""
         return self._enriched[name] if name in self._enriched else self.sources[name]
 
     def _has_data(self, query: Query) -> bool:
@@ -363,13 +363,13 @@ class Registry:
         return has_rows and all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
-        """Do our rules hold in the session of the data? Without data, they are assumed to hold."""
+        """Whether our own rules for types hold in the session of the data; without data, they are assumed to hold."""
         read = self._enriched[stream].base if stream in self._enriched else stream
         return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
 
 
 def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
-    """What several sources are joined to, on which expressions of a query are evaluated."""
+    """The joins on which expressions of a query are evaluated, with the aliases and sources of each."""
     if query.join is not None:
         sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
         return {query.join.relation: sides}

@@ -1,4 +1,4 @@
-"""The charts of a loom that does not run: drawn around what is known, with the way that rounds of a stream took."""
+"""The charts of a loom that is not running: drawn around what is known, with the path of a stream's rounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def draw_charts(
     options: ChartOptions,
     objective: Objective,
 ) -> tuple[ChartView, ...]:
-    """A chart for each basin; `rounds` are those of a stream, oldest first."""
+    """A chart for each basin; `rounds` are the rounds of a stream, oldest first."""
     found = []
     for basin in basins:
         chart = draw_chart(basin, estimates, objective, options)
@@ -36,7 +36,7 @@ def draw_charts(
 
 
 def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:
-    """Text, JSON or a picture."""
+    """The charts as text, JSON or a picture."""
     match format:
         case "text":
             return charts_text(charts)

@@ -20,7 +20,7 @@ def check_cost(name: str) -> None:
 
 
 def check_view(cost: str, format: str, query: str | None, *, sharing: bool) -> None:
-    """Refuses what cannot be shown together, before a plan is made."""
+    """Raises for options that cannot be shown together, before a plan is made."""
     check_cost(cost)
     refused = None
     if sharing and cost != "seconds":

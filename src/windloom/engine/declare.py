@@ -1,4 +1,4 @@
-"""Makes a stream from a DataFrame and its declaration, by the caller or a catalog; each mistake has its own error."""
+"""Makes a stream from a DataFrame and its declaration by the caller or a catalog; each mistake has its own error."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> N
 
 
 def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
-    """The declared columns must be there; numbers are widened to the declared type."""
+    """The frame with the declared columns, all of which it must have; numbers are widened to the declared type."""
     columns = column_types(frame)
     actual = Stream(declared.name, columns)
     chosen = []

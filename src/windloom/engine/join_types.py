@@ -1,4 +1,4 @@
-"""Refuses what the types of a join's data do not allow: keys, conditions, and factors that do not multiply."""
+"""Raises if the types of a join's data do not fit: its keys, its conditions, or the factors of its products."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _check_keys(join: Join, link: Link, types: Types) -> None:
 
 
 def _check_residual(join: Join, link: Link, types: Types) -> None:
-    """Conditions on pairs are evaluated without Spark."""
+    """Raises if the condition on pairs cannot be evaluated without Spark."""
     if link.residual is None:
         return
     columns = {
@@ -87,7 +87,7 @@ def _check_residual(join: Join, link: Link, types: Types) -> None:
 
 
 def _check_products(join: Join, folded: Summed, whole: Expression, kind: DataType, types: Types) -> None:
-    """The types that the language expected by our rules must be those of the session, so that products fit."""
+    """Raises if products do not have the type of the whole, because types in the session differ from our own rules."""
     for product in folded.products:
         kinds = []
         for side, place in zip(join.sides, product.factors, strict=True):

@@ -1,4 +1,4 @@
-"""What a loom knows of its data, from its own runs or from the rounds of a stream."""
+"""What a loom knows about its data, from its own runs or from the rounds of a stream."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from windloom.plan.statistics import Ongoing
 
 
 class Learned:
-    """A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed."""
+    """A run has seen all data, so it replaces earlier runs. Sets that it did not have keep their estimates."""
 
     def __init__(self) -> None:
         self.estimates = Estimates()
         self.ongoing: Ongoing | None = None
-        self.versions: dict[str, Version] = {}  # of relations, as the last run has read them
-        self.rounds: list[RoundObserved] = []  # of the stream that was learned from
+        self.versions: dict[str, Version] = {}  # versions of relations that the last run has read
+        self.rounds: list[RoundObserved] = []  # rounds of the stream that was learned from
 
     @property
     def known(self) -> Known:
         return Known(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
 
     def known_with(self, files: Mapping[str, frozenset[str]]) -> Known:
-        """The same, with the columns that the driver can read from files, by stream; a running stream has none."""
+        """`known` with the columns that the driver can read from files, by stream; a running stream has none."""
         return self.known if self.ongoing is not None else replace(self.known, files=files)
 
     def add(self, results: Results) -> bool:
-        """Keeps rates and groups as a run observed them, and the sizes of relations; says whether that is new."""
+        """Keeps rates, groups and sizes of relations as a run observed them; returns whether any of it is new."""
         estimates = estimates_of(results.observed).before(self.estimates)
         versions = {**self.versions, **results.versions}
         if (estimates, versions) == (self.estimates, self.versions):
@@ -45,7 +45,7 @@ class Learned:
         return True
 
     def read(self, checkpoint: Checkpoint, place: str) -> list[str]:
-        """Takes what the last rounds of a stream have observed; returns files that were left out as damaged."""
+        """Reads what the last rounds of a stream have observed; returns files that were left out as damaged."""
         memory, newest = Memory(), checkpoint.newest_plan()
         self.rounds = checkpoint.recent_observed(LEAST_COMMITS)
         if checkpoint.damaged and not self.rounds:

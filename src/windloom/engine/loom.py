@@ -61,7 +61,7 @@ class Loom:
     """
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
-        """`spark` is the session to run on, or a function that gives one when it is first needed."""
+        """`spark` is the session to run on, or a function that returns one, called once when it is first needed."""
         if not isinstance(spark, SparkSession) and not callable(spark):
             raise WindloomError(
                 "a loom needs a Spark session",
@@ -97,9 +97,9 @@ class Loom:
     ) -> Stream:
         """Register a DataFrame as a stream.
 
-        `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` says how late
-        tuples may come, `rate` how many come per second (both used by the plan). What a loaded catalog says about the
-        stream applies unless it is given here.
+        `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` is how late
+        tuples may come, `rate` how many come per second; the plan uses both. Settings of the stream in a loaded catalog
+        apply unless they are given here.
         """
         stream = self._registry.add_stream(name, df, time, delay, unit, rate)
         self._changed()
@@ -108,14 +108,14 @@ class Loom:
     def relation(
         self, name: str, given: DataFrame | Callable[[], DataFrame], *, retroactive: bool | None = None
     ) -> Relation:
-        """Register a table that queries join with streams: a DataFrame, or a function that gives the current one.
+        """Register a table that queries join with streams: a DataFrame, or a function that returns the current one.
 
-        A DataFrame is read once, and stays as it is. A function is called in every round that needs the relation, and
-        may give another DataFrame with the same columns each time; while it gives the same one, nothing is read again.
+        A DataFrame is read once, and stays as it is. A function is called in every round that needs the relation. Each
+        time it may return another DataFrame with the same columns; if it returns the same one, nothing is read again.
 
         Windows see the version of the round in which they close. With `retroactive=False`, every tuple is joined with
-        the version of the round in which it comes in, and later versions do not change it. What a loaded catalog says
-        applies unless it is given here.
+        the version of the round in which it comes in, and later versions do not change it. The setting in a loaded
+        catalog applies unless it is given here.
         """
         relation = self._registry.add_relation(name, given, retroactive)
         self._changed()
@@ -124,7 +124,7 @@ class Loom:
     def query(
         self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
     ) -> Query:
-        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix.
+        """Register a query. If the text is wrong, raises a WindloomError that shows the line, the column and a fix.
 
         `within` and `priority` say how urgent its answers are, as `WITHIN 30 seconds PRIORITY 2 AS SELECT …` does:
         where rounds have a budget, a lower priority comes first, then the earliest deadline.
@@ -147,11 +147,11 @@ class Loom:
     ) -> UserDefined:
         """Define an aggregate in Python, for queries to call by its name.
 
-        `lift(x)` makes a value from an argument, `combine(a, b)` one from two values, `lower(value)` the answer;
-        `neutral` is the value that changes nothing. A value is a number or a NamedTuple of numbers. The functions are
-        compiled by Numba, and checked on drawn values: `combine` must be associative and commutative. `inverse(whole,
-        part)` removes a part again, exactly, and makes windows over whole numbers cheaper; another of the `properties`
-        that can be claimed is "selective": the result is one of the two values. `argument` is "double" or "bigint".
+        `lift(x)` makes a value from an argument, `combine(a, b)` makes one value from two, and `lower(value)` makes the
+        answer; combining with `neutral` changes nothing. A value is a number or a NamedTuple of numbers. Numba compiles
+        the functions, and they are checked on sample values: `combine` must be associative and commutative.
+        `inverse(whole, part)` removes a part again, exactly, and makes windows over whole numbers cheaper. `properties`
+        may also claim "selective": `combine` returns one of its two values. `argument` is "double" or "bigint".
         """
         own = define_aggregate(
             name,
@@ -169,15 +169,15 @@ class Loom:
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
         """Declare a wide table: one row per key, the latest answers of many queries as columns, as of one watermark.
 
-        `by` names the grouping columns, which all the queries must have. Read it with `results.table(name)` after a
-        run, or with `handle.table(name)` while a stream runs.
+        `by` names the grouping columns, which all the queries must have. Read the table with `results.table(name)`
+        after a run, or with `handle.table(name)` while a stream runs.
         """
         self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
     def load(self, path: str | Path, *, queries: bool = True) -> None:
-        """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
+        """Register the streams, relations and queries of a catalog; data come from `loom.stream` and `loom.relation`.
 
-        All of it is registered, or nothing if any statement is wrong; without `queries`, only its streams are.
+        If any statement is wrong, nothing is registered. With `queries=False`, only streams and relations are.
         """
         self._registry.load(path, with_queries=queries)
         self._changed()
@@ -203,11 +203,11 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> Plan:
-        """The plan for all registered queries; found once for the same queries and options."""
+        """The plan for all registered queries; it is made once for the same queries and options."""
         return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
 
     def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
-        """Without `reads_files`, Spark reads all data."""
+        """The plan for these options; without `reads_files`, Spark reads all data."""
         key = options, reads_files
         if key not in self._plans:
             self._check_queries()
@@ -239,11 +239,11 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """The plan to read: `format` is "text", "json" or "svg" (a picture); `loom.plan()` gives the plan itself.
+        """Shows the plan; `format` is "text", "json" or "svg" (a picture). `loom.plan()` returns the plan itself.
 
-        `query` shows one query in full, `queries` lists all of them however many there are. `sharing` shows what every
+        `query` shows one query in full, `queries` lists all queries, however many there are. `sharing` shows what every
         tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
-        "seconds", as they are predicted, or "paper": operations, as the papers on sharing count them.
+        "seconds", as predicted, or "paper": operations, as the papers on sharing count them.
         """
         check_view(cost, format, query, sharing=sharing)
         plan = self.plan(strategy, slicing, technique, intake, joins, fold)
@@ -281,9 +281,9 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """Which plan would be best where: the charts by which a running stream chooses its plans.
+        """The charts by which a running stream chooses its plans: they show which plan is best for which estimates.
 
-        They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
+        They are drawn around figures that were given, observed by runs, or learned from a stream's checkpoint
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
@@ -315,12 +315,12 @@ class Loom:
     ) -> Results:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
 
-        `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
-        `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
-        "auto", by predicted cost. `joins` says which sides of joins Spark aggregates early, a bit for each: "LAP" is
-        none, "EAP" all, "EAP10" the first of two. `fold` says how their sides are multiplied: "pairwise",
-        "slice_matrix" or "recalculate".
-        With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
+        `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto" (by size).
+        `intake` says how tuples become partials: "woven" (by compiled kernels), "native" (by Spark's own aggregation)
+        or "auto" (by predicted cost). `joins` says which sides of joins Spark aggregates early, with a bit for each
+        side: "LAP" is none, "EAP" all, "EAP10" the first of two. `fold` says how the sides of joins are multiplied:
+        "pairwise", "slice_matrix" or "recalculate".
+        With `out`, the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
         say = progress or (lambda line: None)
         begun = perf_counter()
@@ -381,29 +381,29 @@ class Loom:
 
         `sink` is "parquet" or "delta" (to `path`), "memory", "live" (the latest answer of every group), a sink with
         options (`windloom.sink("postgres", url)`), a function that is called with a DataFrame and the round's number,
-        or several of these. All that must survive a crash is under `checkpoint`: start again with the same one, and the
-        stream goes on where it was.
+        or several of these. Everything that must survive a crash is under `checkpoint`: started again with the same
+        checkpoint, the stream continues where it stopped.
 
-        A round waits for a sink that is down, for `sink_patience` (10 minutes); then the stream fails, and nothing is
-        lost. `waiting` is called when a round waits, at every attempt, and with None when it goes on.
+        A round waits for a sink that is down, at most for `sink_patience` (10 minutes); then the stream fails, and
+        nothing is lost. `waiting` is called at every attempt while a round waits, and with None when it continues.
 
-        `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
-        there and the stream from there on. `keep` says how long past input is kept for questions and later queries,
-        as partials; `keep_tuples` the same of the tuples themselves, from which any question can be answered.
-        `idle_after`: a stream that is silent for this long does not hold back queries that also read others. `finish`
-        answers the windows that are still open when a stream with trigger availableNow has ended. `untimed="skip"`
-        leaves out and counts tuples without a time.
+        `history` is a batch DataFrame that is answered before the stream. With `handover`, an instant, tuples before it
+        come from the history, and tuples from it on come from the stream. `keep` is how long past input is kept as
+        partials, for questions and later queries; `keep_tuples` is how long the tuples themselves are kept, from which
+        any question can be answered. A stream that is silent for `idle_after` does not hold back queries that also read
+        other streams. `finish` answers the windows that are still open when a stream with trigger availableNow has
+        ended. `untimed="skip"` leaves out tuples without a time, and counts them.
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
 
-        Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
-        chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
+        Plans follow what rounds observe, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. Plans
+        are chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
 
-        `budget` is how long a round may take: one that would take longer answers the most urgent queries, by priority
-        and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds: late,
-        but each row once and the same. `schedule` says what is answered together: "late_pending", "late", "hybrid",
-        "conservative", "aggressive" or "edf".
+        `budget` is how long a round may take. A round that would take longer answers the most urgent queries, by
+        priority and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds:
+        these answers are late, but each row still comes once and is the same. `schedule` says what is answered
+        together: "late_pending", "late", "hybrid", "conservative", "aggressive" or "edf".
         """
         options = StreamOptions.of(
             trigger,
@@ -441,9 +441,9 @@ class Loom:
         return handle
 
     def learn(self, checkpoint: str | Path) -> list[str]:
-        """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
+        """From now on, make plans with what the rounds of a stream have observed, read from its checkpoint.
 
-        The stream may be running. Nothing runs here; `explain` then shows the plan that rounds like the last ones get.
+        The stream may be running. Nothing runs here; `explain` then shows the plan for rounds like the last ones.
         Returns the names of files that were left out because they are damaged.
         """
         place = absolute_place(checkpoint)

@@ -1,4 +1,4 @@
-"""What notebooks show, and answers in the forms that people work with there: pandas, polars, a chart."""
+"""What notebooks show, and answers in the forms that are used there: pandas, polars, a chart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from windloom.errors import WindloomError, near_names
 from windloom.explain.canvas import escape
 
-#: Lines that can still be told apart.
+#: The most lines that can still be told apart.
 _MOST_LINES = 10
 
 
@@ -27,7 +27,7 @@ class Picture(str):
 
 
 class AnswerViews:
-    """Answers of one query as pandas, polars or a chart, for whatever hands them out as Arrow."""
+    """Answers of one query as pandas, polars or a chart, for any class that returns them as Arrow."""
 
     @abstractmethod
     def arrow(self, name: str) -> pa.Table: ...
@@ -41,13 +41,13 @@ class AnswerViews:
         return self.arrow(name).to_pandas()
 
     def polars(self, name: str) -> Any:
-        """The rows of a query as a polars DataFrame, where polars is installed."""
+        """The rows of a query as a polars DataFrame, if polars is installed."""
         if find_spec("polars") is None:
             raise WindloomError("polars is not installed", "it is not needed for anything else", "pip install polars")
         return import_module("polars").from_arrow(self.arrow(name))
 
     def plot(self, name: str, column: str | None = None) -> Picture:
-        """A column of a query over time, a line per group; by default the first that is a number."""
+        """A picture of a column over time, with a line per group; by default the first column that holds numbers."""
         rows = self.arrow(name)
         groups = self.grouping(name)
         wanted = _figure(rows, groups, column)

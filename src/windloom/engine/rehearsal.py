@@ -1,8 +1,8 @@
 """A rehearsal at set-up: tiny runs of everything, so that no user waits for kernels to be compiled.
 
-Each area is one function; what it calls is compiled and kept on disk by Numba. An area of new kernels is a function
-and a line in `AREAS`. Runs go through Spark as a user's do, so that kernels are compiled for the very types they will
-meet, and so that Spark's JVM has loaded the classes that its archive should hold.
+Each area is one function; Numba compiles the kernels that it calls and keeps them on disk. To add an area of new
+kernels, add a function and a line in `AREAS`. Runs go through Spark as a user's do, so that kernels are compiled for
+the very types they will meet, and so that Spark's JVM has loaded the classes that its archive should hold.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import zipf_workload
 from windloom.weave.moved import moved, places_by_code
 
-#: Writing the archive takes a JVM some ten seconds.
+#: How long to wait for the JVM to exit: it writes the archive then, which takes some ten seconds.
 _EXIT_SECONDS = 300.0
 _EVENTS, _PER_SECOND, _KEYS = 600, 10, 3
 _OF_SLIDES = "[RANGE 20 seconds SLIDE 5 seconds]"
@@ -67,13 +67,13 @@ _UNEVEN_BOUNDS: dict[str, tuple[float, ...]] = {
     "volume": (100, 101, 300, 10_000_000),
     "price": (80, 80.5, 110, 10_000_000),
 }
-#: What the driver can project itself, and what it cannot.
+#: Aggregates that the driver can project itself, and aggregates that it cannot.
 _SIGNED = (
     "count(*) AS n, sum(volume) AS v, avg(price) AS p, max(price) AS high, sum(volume) FILTER (WHERE price > 100) AS f",
     "stddev(price) AS r, max(symbol) AS s, bit_or(volume) AS b, bit_xor(volume) AS x, last(price) AS l,"
     " sum(cast(price AS decimal(10,2))) AS d",
 )
-#: All of its predicates are in one table.
+#: Aggregates for which all predicates are in one table.
 _LOOKED_UP = "count(*) AS n, max(price) AS high"
 _JOINED = f"FROM trades {_OF_SLIDES} a JOIN trades {_OF_SLIDES} b ON a.symbol = b.symbol GROUP BY a.symbol"
 _JOINS = {
@@ -92,7 +92,7 @@ _TUPLE_JOINS = {
 
 
 def ordinary_queries(spark: SparkSession) -> None:
-    """What most catalogs ask for, from files."""
+    """The queries that most catalogs have, over files."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         trades = _trades(spark)
         trades.write.csv(f"{folder}/csv", header=True)
@@ -105,7 +105,7 @@ def ordinary_queries(spark: SparkSession) -> None:
 
 
 def lists_of_values(spark: SparkSession) -> None:
-    """From Spark, and from files that the driver reads itself."""
+    """Lists of values from Spark, and from files that the driver reads itself."""
     _loom(_trades(spark), _PICKS).run()
     with TemporaryDirectory(prefix="windloom-") as folder:
         _trades(spark).write.parquet(f"{folder}/parquet")
@@ -113,7 +113,7 @@ def lists_of_values(spark: SparkSession) -> None:
 
 
 def many_predicates(spark: SparkSession) -> None:
-    """Enough tuples for so many predicates that sets are rolled up from signatures."""
+    """Enough tuples and predicates that sets are rolled up from signatures."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         synthetic_trades(spark, 40 * _EVENTS, 40 * _PER_SECOND, _KEYS).write.parquet(f"{folder}/parquet")
         for asked, bounds in (
@@ -145,7 +145,7 @@ def rounds_of_streams(spark: SparkSession) -> None:
 
 
 def tuples_in_order(spark: SparkSession) -> None:
-    """Only many tuples are sorted."""
+    """Sorts tuples directly, because a run sorts only if there are many."""
     for rows in (np.empty(0, np.int32), np.arange(2, dtype=np.int32)):
         places = places_by_code(rows, np.arange(2, dtype=np.int32), 2)
         for kind in (np.int64, np.int32, np.float64, np.bool_):
@@ -167,7 +167,7 @@ def techniques(spark: SparkSession) -> None:
 
 
 def portions(spark: SparkSession) -> None:
-    """Cells of two parts, the second behind the first, as large files give them."""
+    """Cells of two parts, the second after the first, as they come from large files."""
     starts, bounds, groups = np.arange(2), np.array([0, 2]), np.zeros(1, np.int64)
     followed = places_of([starts, starts + 1], [bounds, bounds], [groups, groups], 1)
     assert followed is not None
@@ -183,7 +183,7 @@ def folds(spark: SparkSession) -> None:
     fold_examples()
     _loom(_trades(spark), _JOINS).run(fold="slice_matrix")
     with TemporaryDirectory(prefix="windloom-") as folder:
-        # Tuples of files are folded without cells, and those of two portions are merged before.
+        # Tuples of files are folded without cells, and tuples of two portions are merged first.
         _trades(spark).write.parquet(f"{folder}/parquet")
         results = _loom(spark.read.parquet(f"{folder}/parquet"), _TUPLE_JOINS).run(intake="woven", fold="slice_matrix")
         assert all(join.tuples for join in results.plan.joins)
@@ -215,7 +215,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
 
 
 def prepare(say: Callable[[str], None]) -> None:
-    """Compiles what is not compiled yet, makes Spark's archive if there is none, and says what it does and where."""
+    """Compiles what is not compiled yet, makes Spark's archive if there is none, and reports what it does and where."""
     java = find_java()
     archive = archive_path(java)
     wants_archive = not archive.is_file() and can_archive(java)
@@ -239,7 +239,7 @@ def prepare(say: Callable[[str], None]) -> None:
 
 
 def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
-    """Runs every area, and notes the kernels of the first."""
+    """Runs every area, and writes down the kernels of the first."""
     for number, (name, area) in enumerate(AREAS):
         say(f"compiling kernels: {name} ({number + 1} of {len(AREAS)})")
         area(session)

@@ -1,4 +1,4 @@
-"""Makes a relation from a DataFrame, or from a function that gives the current one; each mistake has its own error."""
+"""Makes a relation from a DataFrame, or a function that returns the current one; each mistake has its own error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windloom.spark.api import DataFrame
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import column_types
 
-#: A relation as it is given: one version for good, or a function that gives the current one.
+#: A relation as the user gives it: one version for good, or a function that returns the current one.
 Given = DataFrame | Callable[[], DataFrame]
 
 _EXAMPLE = "for example loom.relation('person', lambda: spark.read.parquet(path))"
@@ -29,7 +29,7 @@ class RelationSource:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it has one version for good."""
+        """Whether the relation has one version for good."""
         return isinstance(self.given, DataFrame)
 
     def current(self) -> DataFrame:
@@ -71,7 +71,7 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
 
 
 def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> None:
-    """Streams and relations are called by their names in FROM, so no two of them have the same."""
+    """Raises if a stream or relation already has the name: FROM calls both by their names."""
     found = next((other for other in others if str(name).lower() == other.lower()), None)
     if found is not None:
         other = "relation" if others[found].is_relation else "stream"

@@ -1,4 +1,4 @@
-"""What a run answers: a table for each query, as a Spark DataFrame or an Arrow table."""
+"""The results of a run: a table for each query, as a Spark DataFrame or an Arrow table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from windloom.spark.sources.read import local_path
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """Figures of one run. `events` are tuples taken into partials; `results` rows before any HAVING."""
+    """Figures of one run: `events` counts the tuples taken into partials, `results` the rows before any HAVING."""
 
     events: int
     partials: int
@@ -56,7 +56,7 @@ class RunStats:
 
 
 class UnknownQueryError(WindloomError, KeyError):
-    """A name that is not among the queries; as results are a mapping, also a KeyError."""
+    """A name that is not among the queries. It is also a KeyError, because results are a mapping."""
 
 
 def unknown_query(name: str, known: list[str]) -> UnknownQueryError:
@@ -88,9 +88,9 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self._spark = spark
         self.plan = plan
         self.stats = stats
-        self.observed = RoundObserved()  # what later plans are predicted with
+        self.observed = RoundObserved()  # used to predict later plans
         self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
-        self.relations: Mapping[str, DataFrame] = {}  # these versions themselves
+        self.relations: Mapping[str, DataFrame] = {}  # the rows of these versions
         self.tables: Mapping[str, AnswerTable] = {}  # the wide tables that were declared
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
@@ -144,7 +144,7 @@ class DriverResults(Results):
     def __init__(
         self, spark: SparkSession, plan: Plan, stats: RunStats, blocks: list[Block], state: State | None = None
     ) -> None:
-        """`state` is what the run left, for queries that report what has changed."""
+        """`state` is the state that the run left; queries that report changes need it."""
         super().__init__(spark, plan, stats)
         self._state = State() if state is None else state
         self._finishing = Finishing(spark)
@@ -169,19 +169,19 @@ class DriverResults(Results):
         if answer is not None:
             return answer
         shape = self.plan.shapes[self._shape(name)]
-        if why_spark(shape) is None:  # a value that Spark may refuse; the answers of other queries do not depend on it
+        if why_spark(shape) is None:  # a value needs Spark, which may refuse it: asked for this query alone
             return self._finishing.by_spark({name: (shape, self._table(name))})[name]
         self._ask_spark(name)
         return self._by_spark[name]
 
     def _here(self, name: str) -> pa.Table | None:
-        """The answer, if it needs no Spark job any more."""
+        """The answer, if no Spark job is needed for it any more; otherwise None."""
         if name in self._by_spark:
             return self._by_spark[name]
         return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
     def _ask_spark(self, name: str) -> None:
-        """Runs one job for the query and for others that may be asked for."""
+        """Runs one job for the query and for other queries that may be asked for later."""
         shapes = {query: self.plan.shapes[number] for query, number in self._shape_of.items()}
         others = [query for query in self if query != name and query not in self._by_spark and why_spark(shapes[query])]
         asked = {name: (shapes[name], self._table(name))}
@@ -192,11 +192,11 @@ class DriverResults(Results):
             asked[other] = (shapes[other], self._table(other))
         try:
             self._by_spark.update(self._finishing.by_spark(asked))
-        except WindloomError:  # other queries may be at fault; they raise when they are asked for
+        except WindloomError:  # another query may be at fault; it raises when it is asked for
             self._by_spark.update(self._finishing.by_spark({name: asked[name]}))
 
     def _table(self, name: str) -> pa.Table:
-        """The columns of the step."""
+        """The rows of a query, with the columns that the step makes."""
         shape = self.plan.shapes[self._shape(name)]
         pieces = [
             block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])

@@ -1,4 +1,4 @@
-"""Refuses what the types of its data do not allow a row query: conditions, columns, sides of set operations."""
+"""Raises if the types of the data do not fit a row query: its conditions, columns, or sides of set operations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _check_column(name: str, kind: DataType) -> None:
 
 
 def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
-    """The types of the columns of a body, which must be those of both sides of a set operation."""
+    """The column types of a body; both sides of a set operation must have the same."""
     if isinstance(body, Selection):
         found = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
         _check_compared(body, found)

@@ -20,23 +20,23 @@ from windloom.plan.physical import Plan
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Seconds of work per second of event time: for the plan without and with the query, and for the query alone."""
+    """Seconds of work per second of event time: the plan without the query, the plan with it, the query alone."""
 
     query: str  # its text
     before: float
     after: float
     alone: float
-    tree: str  # that it would join, or form
-    partners: int  # other queries of that tree
+    tree: str  # the tree that it would join or form
+    partners: int  # the number of other queries in that tree
     new_set: bool  # no other query has its stream, predicate, grouping and kind of window
     added_edges_per_second: float
-    exact: bool  # were the edges counted exactly?
-    complete_from: str | None = None  # on a running loom: the first window it would report; None for every one
-    keeps: tuple[str, ...] = ()  # of a row query: what is kept of tuples for it, by stream
+    exact: bool  # whether the edges were counted exactly
+    complete_from: str | None = None  # on a running loom: the first window it would report; None: all windows
+    keeps: tuple[str, ...] = ()  # for a row query: the tuples that are kept for it, by stream
 
     @property
     def added(self) -> float:
-        """Its marginal cost."""
+        """The marginal cost of the query."""
         return self.after - self.before
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
 
 
 def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
-    """What is predicted of rows is how many tuples they are made of, not how long that takes."""
+    """For rows, the prediction is how many tuples are kept for them, not how long making them takes."""
     planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
     costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
     text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
@@ -120,7 +120,7 @@ def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Con
 
 
 def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
-    """A join takes the place of its sides, in as many trees."""
+    """For a join, the trees are those of its sides."""
     join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
     sets = {place.set: after.sets[place.set] for place in places}

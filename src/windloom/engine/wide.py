@@ -19,7 +19,7 @@ from windloom.rounds.groups import concat_keys, number_groups
 
 @dataclass(frozen=True, slots=True)
 class WideTable:
-    """`by` are the grouping columns that all queries have."""
+    """`by` are the grouping columns, which all queries have."""
 
     name: str
     by: tuple[str, ...]
@@ -48,7 +48,7 @@ class WideTable:
         return found
 
     def columns(self, query: Query) -> dict[str, str]:
-        """The query's output columns, and their names in the table: that of the query, if it has only one."""
+        """The query's output columns, and their names in the table; a single column has the name of the query."""
         names = [output.name for output in query.outputs]
         return {name: query.name if len(names) == 1 else f"{query.name}_{name}" for name in names}
 
@@ -70,7 +70,7 @@ class WideTable:
         return self._joined(kept, watermark, next(iter(tables.values())).schema.field("window_end").type)
 
     def _joined(self, tables: Sequence[pa.Table], watermark: int, instant: pa.DataType) -> pa.Table:
-        # Not with Arrow's join, for which NULL and NaN never equal themselves.
+        # Arrow's join is not used: for it, NULL and NaN never equal themselves.
         keys = [[as_array(table[name]) for name in self.by] for table in tables]
         together = keys[0]
         for more in keys[1:]:

@@ -1,4 +1,4 @@
-"""What the picture is made of: cards, rows and chips with their places, and the measures of its columns."""
+"""The parts of the picture: cards, rows and chips with their places, and the measures of its columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STREAM_X, STREAM_WIDTH, STREAM_HEIGHT = MARGIN, 164.0, 92.0
 SCAN_X, SCAN_WIDTH, SCAN_HEIGHT = 242.0, 164.0, 92.0
 SET_X, SET_WIDTH = 456.0, 400.0
 TREE_X, TREE_WIDTH = 986.0, 196.0
-#: A tree drawn as one line reaches further left, since its rate stands inside.
+#: A tree drawn as one line reaches further left, because its rate is inside.
 SMALL_TREE_EXTRA = 72.0
 QUERY_X, QUERY_WIDTH = 1262.0, 420.0
 WIDTH = QUERY_X + QUERY_WIDTH + MARGIN
-#: A column of its own, if there are joins.
+#: Joins have a column of their own.
 JOIN_X, JOIN_WIDTH, JOIN_HEIGHT = QUERY_X + QUERY_WIDTH + 90.0, 250.0, 92.0
 #: Inside a row: the name, the window in words, and the window as a line.
 NAME_WIDTH, WINDOW_WIDTH, LINE_WIDTH = 142.0, 120.0, 140.0
@@ -95,7 +95,7 @@ class ScanBlock:
 
 @dataclass(frozen=True, slots=True)
 class StreamBlock:
-    """A stream with its scans; `sets` are all its drawn sets, those included that no scan feeds."""
+    """A stream with its scans; `sets` are all its drawn sets, including those that no scan feeds."""
 
     stream: Stream
     card: Box
@@ -105,7 +105,7 @@ class StreamBlock:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """From where a side is drawn to the join that folds it, in the colour of the side's tree."""
+    """A line from a drawn side to the join that folds it, in the colour of the side's tree."""
 
     x: float
     y: float

@@ -1,4 +1,4 @@
-"""A sheet to draw on: SVG elements with escaped, measured text, and nothing from outside the file.
+"""A sheet to draw on: SVG elements with escaped, measured text, and no references to outside the file.
 
 Every coordinate is absolute and every colour explicit, so a picture looks the same on light and dark pages.
 """
@@ -19,7 +19,7 @@ FAINT = "#6b7280"
 RULE = "#d5dae1"
 WASH = "#eef1f5"
 PAPER = "#ffffff"
-#: Colours of trees and of series, in turn: dark enough for text on paper, distinct also for the colour-blind.
+#: Colours of trees and of series, in turn: dark enough for text on paper, and distinct for colour-blind readers.
 PALETTE = (
     "#2563eb",
     "#d97706",
@@ -57,7 +57,7 @@ _BOLD = 1.12
 
 @lru_cache(maxsize=4_096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """At most this many pixels, whatever sans-serif font the reader has."""
+    """The most pixels that the text takes, whatever sans-serif font the reader has."""
     em = sum(_EM.get(letter) or _unlisted(letter) for letter in text)
     return em * size * (_BOLD if bold else 1.0)
 
@@ -88,7 +88,7 @@ def fit(text: str, room: float, size: float, bold: bool = False) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for between tags; characters that XML forbids become �.
+    """Text to put between tags; characters that XML forbids become �.
 
     >>> escape("a < b & c" + chr(0))
     'a &lt; b &amp; c�'
@@ -152,7 +152,7 @@ class Canvas:
     def curve(
         self, x1: float, y1: float, x2: float, y2: float, stroke: str, width: float = 1, *, extra: str = ""
     ) -> None:
-        """From left to right, leaving and arriving horizontally."""
+        """Draws a curve from left to right that leaves and arrives horizontally."""
         middle = shown((x1 + x2) / 2)
         end = f"{shown(x2)} {shown(y2)}"
         data = f"M{shown(x1)} {shown(y1)}C{middle} {shown(y1)} {middle} {shown(y2)} {end}"

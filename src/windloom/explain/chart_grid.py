@@ -13,10 +13,10 @@ _INDENT = 2
 
 
 def grid_lines(chart: ChartView) -> Iterator[str]:
-    """A row per part of the second axis, the largest on top, and under them where columns begin.
+    """A row per part of the second axis, the largest on top, and below them the values at which columns begin.
 
-    Regions stand apart as long as there is room; more of them stand close together, and more than fit in a line
-    continue below it.
+    Regions have space between them if there is room. If there are more, they have none, and those that do not fit in
+    a line continue below it.
     """
     across, up = chart.axes[0], chart.axes[1] if len(chart.axes) > 1 else None
     rows = range(len(up.edges) - 2, -1, -1) if up is not None else range(1)
@@ -39,7 +39,7 @@ def grid_lines(chart: ChartView) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """How a region is shown, in `letter` characters for its plan."""
+    """How a region is shown: its plan takes `letter` characters."""
 
     chart: ChartView
     letter: int
@@ -52,7 +52,7 @@ class _Cells:
 
     @property
     def step(self) -> int:
-        """From the beginning of one region to that of the next."""
+        """The distance from the beginning of one region to that of the next."""
         return self.letter + 3 if self.is_loose else self.letter
 
     @property
@@ -71,7 +71,7 @@ class _Cells:
 
 
 def _edges(axis: AxisView, band: range, cells: _Cells) -> str:
-    """Where the first column of a band begins, some between, and where the last one ends."""
+    """The values where the first column of a band begins, where some others begin, and where the last one ends."""
     line, offset = "", int(cells.is_loose)
     last = number(axis.edges[band[-1] + 1])
     room = len(band) * cells.step - len(cells.gap)
@@ -91,5 +91,5 @@ def _visited(chart: ChartView) -> frozenset[tuple[int, int]]:
 
 
 def _part(axis: AxisView, value: float) -> int:
-    """The part that a value lies in, between the ends."""
+    """The part that a value lies in, for a value between the ends."""
     return sum(1 for edge in axis.edges[1:] if value >= edge)

@@ -1,4 +1,4 @@
-"""A chart as a picture: two dimensions, regions coloured by plan, and the way that the last rounds took."""
+"""A chart as a picture: two dimensions, regions coloured by plan, and the path of the last rounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chart_svg(charts: Sequence[ChartView]) -> str:
 
 
 class _Drawing:
-    """One chart, from `top` on."""
+    """One chart, drawn from `top` downwards."""
 
     def __init__(self, canvas: Canvas, chart: ChartView, top: float) -> None:
         self.canvas, self.chart, self.top = canvas, chart, top + _TOP
@@ -84,7 +84,7 @@ class _Drawing:
         canvas.text(8, self.top - 9, f"↑ {text}", 12, INK, room=right - 8)
 
     def _path(self) -> None:
-        """Lighter the older; where several rounds were at one place, one dot."""
+        """Draws the path of the last rounds: older dots are lighter, and rounds at the same place share one dot."""
         now = tuple(axis.value for axis in self.chart.axes)
         points = [self._at(point) for point in self.chart.path] or [self._at(now)]
         for place in range(1, len(points)):
@@ -109,7 +109,7 @@ class _Drawing:
         return x, self.top + self.rows * self.high * (1 - middle)
 
     def _legend(self) -> float:
-        """The plans, who competes where the next round is, and why these are the dimensions; returns where it ends."""
+        """Draws the plans, the candidates of the next round, and why these are the dimensions; returns its end."""
         canvas, chart = self.canvas, self.chart
         x, y = _LEFT + self.columns * self.wide + _GAP, self.top + 6
         room = WIDTH - x - 16
@@ -136,14 +136,14 @@ class _Drawing:
 
 
 def _place(axis: AxisView, value: float) -> float:
-    """Where a value stands between the ends, which it does not leave."""
+    """The place of a value between the ends, limited to them."""
     low, high = axis.edges[0], axis.edges[-1]
     fraction = log(max(value, 1e-300) / low) / log(high / low) if axis.is_geometric else (value - low) / (high - low)
     return min(1.0, max(0.0, fraction))
 
 
 def _labelled(parts: int) -> list[int]:
-    """Edges that have a label: not more than there is room for."""
+    """The edges that have a label: no more than there is room for."""
     step = max(1, -(-parts // 5))
     return list(range(0, parts + 1, step))
 

@@ -1,4 +1,4 @@
-"""Charts as text and JSON: the regions of two dimensions with their plans, where the stream is, and who competes."""
+"""Charts as text and JSON: the regions of two dimensions with their plans, where the stream is, and the candidates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten, wrap
 from windloom.model.figures import count, number, share
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
 
-#: Rounds whose prediction is compared with what they took.
+#: The number of rounds whose prediction is compared with the seconds they took.
 _COMPARED = 12
 
 
@@ -37,7 +37,7 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
 
 
 def damaged_text(files: Sequence[str]) -> str:
-    """What is missing from estimates, and what to do about it."""
+    """The statistics that are missing from estimates, and what to do about it."""
     names = listing([f"'{name}'" for name in files], 4)
     return f"{names}: damaged, so estimates are made without what these rounds observed; delete them, or restore copies"
 
@@ -106,7 +106,7 @@ def axis_text(axis: AxisView) -> str:
 
 
 def candidate_text(view: CandidateView, place: int, of: int) -> str:
-    """Both terms of the utility, which is least for the best."""
+    """The two terms of a candidate's utility, which is least for the best."""
     role = "best" if place == 0 else ("runner-up" if place == 1 else f"{place + 1} of {of}")
     return (
         f"{view.plan}, {role}: {number(1e3 * view.seconds)} ms and {number(view.nbytes / 2**20)} MiB per round;"

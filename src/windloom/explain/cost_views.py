@@ -1,4 +1,4 @@
-"""What a plan costs, as EXPLAIN tells it: in predicted seconds, or in the operations that the papers count."""
+"""The cost of a plan as EXPLAIN shows it: in predicted seconds, or in the operations that the papers count."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Fact = tuple[str, str]
 
 
 class CostView(Protocol):
-    """One way to tell costs; text, JSON and picture speak through it."""
+    """One way to show costs; text, JSON and picture all use it."""
 
     def plan_text(self) -> str:
         """The cost of the whole plan, for its head."""
 
     def set_facts(self, partial_set: PartialSet) -> Iterator[Fact]:
-        """What a set costs beside its trees."""
+        """The costs of a set besides its trees."""
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]: ...
 
     def trees_text(self, partial_set: PartialSet, trees: Iterable[Tree]) -> str:
-        """The cost of some trees of a set, without saying where it goes."""
+        """The cost of some trees of a set, as one figure."""
 
     def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
         """Two short lines for a tree in the picture."""
@@ -36,10 +36,10 @@ class CostView(Protocol):
         """A few words for a set in the picture."""
 
     def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        """What a query of a tree has its part in."""
+        """The costs in which a query of a tree has a part."""
 
     def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
-        """What folding a join takes, beside what its sides do."""
+        """The cost of folding a join, besides that of its sides."""
 
     def plan_json(self) -> Json: ...
 
@@ -183,7 +183,7 @@ class PaperView:
             yield "", f"{each}, if split evenly"
 
     def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
-        return iter(())  # the papers cost trees, and no folds of them
+        return iter(())  # the papers give costs for trees, but not for folds
 
     def join_json(self, planned: PlannedJoin) -> Json | None:
         return None

@@ -17,7 +17,7 @@ _LONG = (
     ("millisecond", 1_000),
     ("microsecond", 1),
 )
-#: Beyond this many years a pattern of slices repeats in theory only.
+#: Beyond this many years, a pattern of slices repeats only in theory.
 _ASTRONOMIC_YEARS = 10_000
 
 

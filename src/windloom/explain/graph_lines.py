@@ -1,4 +1,4 @@
-"""The graph of a plan as lines of text and as JSON: what feeds what, from streams to answers."""
+"""The graph of a plan as lines of text and as JSON: which node feeds which, from streams to answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MANY_LINES = 16
 
 
 def graph_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
-    """A line for every way from a stream to answers; what several ways have in common is written once."""
+    """A line for every path from a stream to answers; the part that several paths have in common is written once."""
     graph = graph_of(plan)
     drawn: set[str] = set()
     lines = [line for root in graph.roots for line in _lines(plan, graph, root, drawn)]
@@ -46,7 +46,7 @@ def graph_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
 
 
 def _lines(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> list[str]:
-    """The node and all that it feeds; a node with several inputs goes on behind the last of them."""
+    """The node and everything that it feeds; a node with several inputs is continued after the last of them."""
     head = _name(plan, node)
     drawn.add(node.id)
     fed: list[list[str]] = []
@@ -98,7 +98,7 @@ def graph_json(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _place(node: Node) -> dict[str, Any]:
-    """Where the rest of the JSON tells about the node."""
+    """The place of the node's details in the rest of the JSON."""
     match node:
         case StreamNode(stream=stream):
             return {"stream": stream.name}

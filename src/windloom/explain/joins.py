@@ -1,4 +1,4 @@
-"""What EXPLAIN says of joins: their sides, where these are answered and with whom shared, and how they are folded."""
+"""EXPLAIN of joins: their sides, where these are answered, who shares them, and how they are folded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", Joi
 
 
 def join_lines(plan: Plan, costs: CostView, everything: bool) -> Iterator[str]:
-    """Every join of a plan, behind a line without text."""
+    """Every join of a plan, each after an empty line."""
     shown = plan.joins if everything or len(plan.joins) <= _MANY_JOINS else plan.joins[:_FEW_JOINS]
     for join in shown:
         yield ""
@@ -62,7 +62,7 @@ def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[st
 
 
 def joined_text(join: Join) -> str:
-    """The streams as they hang together: `orders o ⋈ clicks c`."""
+    """The streams as they are joined: `orders o ⋈ clicks c`."""
     parts = [f"{_WORDS[link.kind]} {_aliased(join, link.child)}" for link in join.links]
     return one_line(" ".join([_aliased(join, 0), *parts]))
 
@@ -116,7 +116,7 @@ def link_text(join: Join, link: Link) -> str:
 
 
 def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
-    """What rounds have shown of a link, and since how many rounds that has held."""
+    """What rounds have shown of a link, and for how many rounds that has held."""
     parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
     return (
         f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
@@ -136,7 +136,7 @@ def residual_text(join: Join, link: Link) -> str:
 
 
 def bits_text(plan: Plan, planned: PlannedJoin) -> str:
-    """Which sides Spark aggregates before anything leaves it, and the name that source D has for that."""
+    """The sides that Spark aggregates before anything leaves it, and the name of such a plan in source D."""
     early, sides = early_sides(plan, planned), planned.join.sides
     chosen = [side.alias for side, is_early in zip(sides, early, strict=True) if is_early]
     others = [side.alias for side, is_early in zip(sides, early, strict=True) if not is_early and not side.is_relation]
@@ -158,7 +158,7 @@ def fold_text(plan: Plan, planned: PlannedJoin) -> str:
 
 
 def tuples_text(planned: PlannedJoin) -> str:
-    """That a batch run may fold tuples instead of cells."""
+    """The text for a join of which a batch run may fold tuples instead of cells."""
     join = planned.join
     (pair,) = join.links[0].keys
     keys = [

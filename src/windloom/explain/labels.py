@@ -1,4 +1,4 @@
-"""What the parts of a plan are called: trees, sets, components, techniques, answers."""
+"""The names of the parts of a plan: trees, sets, components, techniques, answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _COMPONENT_WIDTH = 40
 
 
 def tree_name(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
-    """Trees are numbered within their set, so the set's number goes before when there are several."""
+    """The name of a tree. Trees are numbered within their set, so the set's number comes first if there are several."""
     return f"tree {tree.number}" if len(plan.sets) == 1 else f"tree {partial_set.number}.{tree.number}"
 
 
 def strategy_name(plan: Plan) -> str:
-    """With `auto`, also what that was, which may differ from set to set."""
+    """The strategy; for `auto`, also the strategies that it chose, which may differ from set to set."""
     chosen = sorted({partial_set.strategy for partial_set in plan.sets} - {plan.strategy})
     return f"{plan.strategy} ({', '.join(chosen)})" if chosen else plan.strategy
 
@@ -35,7 +35,7 @@ def grouping(partial_set: PartialSet) -> str:
 
 
 def counting(partial_set: PartialSet) -> str | None:
-    """How the tuples of a set of windows of rows are counted; None where slices are of time."""
+    """How the tuples of a set of windows of rows are counted; None if slices are of time."""
     if partial_set.counted_by is None:
         return None
     keys = ", ".join(one_line(expression.sql) for expression in partial_set.counted_by)
@@ -43,7 +43,7 @@ def counting(partial_set: PartialSet) -> str | None:
 
 
 def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[Member]) -> str:
-    """Which technique answers each component that these queries of the tree ask for."""
+    """The technique that answers each component that these queries of the tree ask for."""
     if not partial_set.window.is_sliced:
         return "none: a window is one cell"
     wanted = {component for planned in queries for component in planned.query.components}
@@ -59,7 +59,7 @@ def component_name(text: str) -> str:
 
 
 def property_names(planned: PlannedComponent) -> list[str]:
-    """What the operation of a component is known to be."""
+    """The known properties of a component's operation."""
     return [str(has.name).lower().replace("_", " ") for has in planned.family.has]
 
 
@@ -69,7 +69,7 @@ def windows_over(plan: Plan, stream: Stream) -> list[Window]:
 
 
 def windows_of_a_tuple(windows: Iterable[Window]) -> str:
-    """In how many windows of queries a tuple lies.
+    """The number of windows of queries that a tuple lies in.
 
     >>> from windloom.model import LandmarkWindow, TimeWindow
     >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
@@ -84,7 +84,7 @@ def windows_of_a_tuple(windows: Iterable[Window]) -> str:
 
 
 def answer_text(planned: Member | PlannedJoin) -> str:
-    """Columns of the answer, and which rows are reported."""
+    """The columns of the answer, and the condition for rows to be reported."""
     if planned.query.is_side:
         kept = ", ".join(component_name(str(part)) for part in planned.query.keeps)
         return f"{kept} by {', '.join(one_line(each.name) for each in planned.query.group_by)}, for folds of joins"
@@ -94,7 +94,7 @@ def answer_text(planned: Member | PlannedJoin) -> str:
 
 
 def output_text(query: Query) -> str:
-    """The answer's columns behind the window, as the user would write them: `symbol, avg(price) AS p`."""
+    """The answer's columns after those of the window, as the user would write them: `symbol, avg(price) AS p`."""
     parts = [_named(grouping.expression.sql, grouping.name) for grouping in query.group_by]
     for output in query.outputs:
         if output.aggregate is not None:

@@ -1,8 +1,8 @@
-"""Where everything in the picture stands: columns from streams to queries and joins, each thing beside what it feeds.
+"""The place of everything in the picture: columns from streams to queries and joins, each part beside those it feeds.
 
-Queries decide the height. A tree stands in the middle of its queries, a set in the middle of its trees, a scan in the
-middle of its sets, a stream in the middle of its scans. What would make the picture too tall to read is drawn small or
-counted, never left out silently.
+Queries decide the height. A tree is in the middle of its queries, a set in the middle of its trees, a scan in the
+middle of its sets, a stream in the middle of its scans. Parts that would make the picture too tall to read are drawn
+small or counted, never left out silently.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ ROOMY_ROWS = 24
 #: Strip of unnamed queries: its height, and the thinnest line.
 REST_HEIGHT = 150.0
 _REST_PITCH = 5.0
-#: Up to this many trees, or this many in every set, a tree is drawn as a card, beyond as a line.
+#: Up to this many trees, or this many in every set, a tree is drawn as a card; beyond that, as a line.
 MANY_CARDS, MANY_CARDS_OF_SET = 10, 2
 
-#: Between scans that stand below each other.
+#: The distance between scans that are below each other.
 _SCAN_GAP = 14.0
 
 
@@ -89,7 +89,7 @@ def lay_out(plan: Plan) -> Layout:
 
 
 def _join_blocks(joins: Sequence[PlannedJoin], blocks: Iterable[SetBlock], roomy: bool) -> list[JoinBlock]:
-    """Joins below each other, each as near to the middle of its sides as there is room."""
+    """Joins below each other, each as near to the middle of its sides as room allows."""
     drawn = {name: thread for block in blocks for tree in block.trees for name, thread in _threads_of(tree, roomy)}
     threads = [tuple(drawn[place.name] for place in join.sides if place.name in drawn) for join in joins]
     wanted = [fmean([thread.y for thread in own] or [TOP]) for own in threads]
@@ -116,7 +116,7 @@ def _threads_of(tree: TreeBlock, roomy: bool) -> Iterator[tuple[str, Thread]]:
 
 
 def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[PartialSet]:
-    """The sets of a stream together, and among them those of a scan, so that no thread crosses another."""
+    """The drawn sets, ordered by stream and scan, so that no thread crosses another."""
     numbers = {partial_set.number for partial_set in drawn}
     found: dict[int, PartialSet] = {}
     for stream in _streams(graph, drawn):
@@ -135,7 +135,7 @@ def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[P
 
 
 def _streams(graph: PlanGraph, drawn: Iterable[PartialSet]) -> list[SourceNode]:
-    """What drawn sets read, streams and relations, in the order of these."""
+    """The streams and relations that drawn sets read, in the order of the sets."""
     return [graph.source(name) for name in dict.fromkeys(partial_set.stream for partial_set in drawn)]
 
 
@@ -171,12 +171,12 @@ def _middle(blocks: Sequence[ScanBlock] | Sequence[SetBlock]) -> float:
 
 
 def _spread(wanted: Sequence[float], step: float) -> list[float]:
-    """Places in order, at least a step from each other, that lie as near as can be to those that are wanted.
+    """Places in order, at least a step from each other, that are as near as possible to the wanted ones.
 
     >>> _spread([0, 10, 50], 20), _spread([5, 5], 20)
     ([-5.0, 15.0, 50.0], [-5.0, 15.0])
     """
-    groups: list[list[float]] = []  # of neighbours that touch: where each of them would have the first stand
+    groups: list[list[float]] = []  # of neighbours that touch: where each of them wants the first to be
     for number, place in enumerate(wanted):
         groups.append([place - number * step])
         while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
@@ -186,7 +186,7 @@ def _spread(wanted: Sequence[float], step: float) -> list[float]:
 
 
 def _fair_share(sizes: Sequence[int], budget: int, least: int) -> int:
-    """The most that everyone may have so that all together stay within the budget."""
+    """The largest share for each, so that all together stay within the budget."""
     share = max([least, *sizes])
     while share > least and sum(min(size, share) for size in sizes) > budget:
         share -= 1
@@ -194,12 +194,12 @@ def _fair_share(sizes: Sequence[int], budget: int, least: int) -> int:
 
 
 def _kept(size: int, share: int) -> int:
-    """How many are drawn one by one; the rest takes the place of the last, and is never a single one."""
+    """The number that are drawn one by one; the rest takes the place of the last one, and is never a single one."""
     return size if size <= share else share - 1
 
 
 def _bundles(tree: Tree, by_window: bool) -> list[tuple[Member, ...]]:
-    """A tree's queries by length of their windows; those with the same window together when there are many."""
+    """A tree's queries by length of their windows; if there are many, those with the same window are put together."""
     ordered = _by_length(tree.queries)
     if not by_window:
         return [(planned,) for planned in ordered]
@@ -227,7 +227,7 @@ class _Builder:
 
     @property
     def gap(self) -> float:
-        """Between trees."""
+        """The distance between trees."""
         return 6.0 if self.small_trees else 18.0
 
     def set_block(self, partial_set: PartialSet, top: float) -> tuple[SetBlock, float]:
@@ -326,17 +326,17 @@ def used_techniques(partial_set: PartialSet, tree: Tree) -> list[str]:
 
 
 def row_middle(row: Row, roomy: bool) -> float:
-    """Where the first line of a row stands."""
+    """The height at which the first line of a row is."""
     return row.box.y + (13.0 if roomy else row.box.height / 2)
 
 
 def strip_height(trees: int) -> float:
-    """The slices of the set, and under them those of its trees when there are several."""
+    """The height of a strip: the slices of the set, and below them those of its trees if there are several."""
     return 24.0 if trees == 1 else 16.0 + 3.0 + STRIP_ROW * min(trees, SHOWN_STRIP_TREES)
 
 
 def rest_lines(rest: Sequence[Member]) -> tuple[int, float]:
-    """How many thin lines stand for the unnamed queries, and the distance between them."""
+    """The number of thin lines that stand for the unnamed queries, and the distance between them."""
     lines = min(len(rest), int(REST_HEIGHT))
     return lines, min(_REST_PITCH, max(1.0, REST_HEIGHT / max(1, lines)))
 

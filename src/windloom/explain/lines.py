@@ -10,7 +10,7 @@ _LABEL_WIDTH = 12
 
 
 def fact(label: str, text: str, indent: int = 2) -> list[str]:
-    """A label and its text, wrapped behind the label."""
+    """A label and its text, wrapped to the right of the label."""
     head = " " * indent + f"{label:{_LABEL_WIDTH}}  "
     return wrapped(text, head, " " * len(head)) or [head.rstrip()]
 

@@ -27,7 +27,7 @@ from windloom.plan.sharding import sharding_of
 
 
 def one_join_lines(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
-    """What follows the text of the query."""
+    """The lines that follow the text of the query."""
     join = planned.join
     yield from wrapped(f"Join {joined_text(join)}", "", "  ")
     label = "links"

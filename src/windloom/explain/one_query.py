@@ -1,4 +1,4 @@
-"""EXPLAIN of one query: its text, its path through the plan, what it shares with whom, its windows, its cost."""
+"""EXPLAIN of one query: its text, its path through the plan, what it shares with others, its windows, its cost."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> I
 
 
 def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
-    """Who evaluates HAVING and expressions over aggregates."""
+    """A text that shows whether Spark evaluates HAVING and expressions over aggregates."""
     why = why_spark(plan.shapes[planned.shape])
     if why is None:
         return "evaluated without Spark"

@@ -1,4 +1,4 @@
-"""What a query shares with which other queries, and why it does not share more."""
+"""What a query shares with other queries, and why it does not share more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sharing:
     in_tree: int  # other queries of the tree: they share slices
     in_set: int  # other queries of the set: they share the scan and the partials
     same_window: int  # other queries of the tree with the very same window
-    components: tuple[SharedComponent, ...]  # COUNT(*) is used by every query, and stands last
+    components: tuple[SharedComponent, ...]  # COUNT(*) is used by every query, and comes last
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Apart:
 
 
 def used_components(query: Query) -> tuple[Component, ...]:
-    """What a query reads: what its aggregates need, and COUNT(*), which tells which windows have a row."""
+    """The components that a query reads: those of its aggregates, and COUNT(*), which shows the windows with a row."""
     return (*(component for component in query.components if component != COUNT_STAR), COUNT_STAR)
 
 
 def asked(partial_set: PartialSet) -> Counter[Component]:
-    """How many queries of a set ask for each component by themselves."""
+    """For each component, the number of queries of a set that ask for it themselves."""
     return Counter(component for planned in partial_set.queries for component in planned.query.components)
 
 
@@ -82,7 +82,7 @@ def _used(queries: Iterable[Member]) -> Counter[Component]:
 
 
 def shares_text(shared: Sharing, tree: str) -> str:
-    """In short, as in `shares slices with 41 queries of tree 0; sum(price) with 12, count(*) with all`."""
+    """A short text, such as `shares slices with 41 queries of tree 0; sum(price) with 12, count(*) with all`."""
     if shared.in_set == 0:
         return "shares no partials: alone in its set"
     if shared.in_tree == 0:
@@ -99,7 +99,7 @@ def shares_text(shared: Sharing, tree: str) -> str:
 
 
 def _by_partners(partners: list[tuple[Component, int]], everyone: int) -> str:
-    """Components that the same number of others use stand together, the most shared last."""
+    """Components that are used by the same number of other queries are listed together, the most shared last."""
     together: dict[int, list[str]] = {}
     for component, others in partners:
         together.setdefault(others, []).append(component_name(str(component)))
@@ -111,7 +111,7 @@ def _by_partners(partners: list[tuple[Component, int]], everyone: int) -> str:
 
 
 def apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> Iterator[Apart]:
-    """Everything that the queries of a tree do not share slices with, nearest first."""
+    """The queries with which those of a tree do not share slices, nearest first."""
     for other in partial_set.trees:
         if other.number != tree.number:
             yield Apart(

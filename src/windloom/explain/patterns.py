@@ -16,7 +16,7 @@ _SHOWN = 6
 
 
 def sink_text(query: Query) -> str:
-    """What a sink is given of the query, and what keeps its present result."""
+    """What a sink receives from the query, and which sink keeps its present result."""
     rows, pattern = query.rows, pattern_of(query).pattern
     if rows is not None and rows.columns:
         if pattern is Pattern.MONOTONIC:
@@ -41,7 +41,7 @@ def sink_text(query: Query) -> str:
 
 
 def _open_windows(query: Query) -> str:
-    """How many windows a tuple that has just come lies in; a delay leaves more of them open."""
+    """The number of windows that a new tuple lies in; a delay leaves more of them open."""
     windows = query.window.windows_per_tuple
     return "1 window" if windows is None else count(max(1, round(windows)), "window")
 

@@ -60,7 +60,7 @@ _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opa
 
 
 def explain_svg(plan: Plan, costs: CostView) -> str:
-    """The plan as an SVG file that needs nothing from outside; pointing at a part shows its details."""
+    """The plan as a self-contained SVG file; pointing at a part shows its details."""
     return _Picture(plan, costs).draw()
 
 
@@ -77,7 +77,7 @@ class _Picture:
         if queries:
             self.axis = TimeAxis.of(planned.query.window for planned in queries)
             self.axis.draw(self.canvas, TOP - 14.0, self.layout.height)
-        for stream in self.layout.streams:  # lines first, so that cards and labels lie on them
+        for stream in self.layout.streams:  # lines first, so that cards and labels lie on top of them
             self._threads(stream)
         for stream in self.layout.streams:
             self._stream(stream)
@@ -323,7 +323,7 @@ class _Picture:
         return "\n".join(lines)
 
     def _rest(self, owner: SetBlock, block: TreeBlock) -> None:
-        """Queries without a name of their own: a thin line each, or every n-th when they are too many."""
+        """Queries without a name of their own: a thin line each, or for every n-th if they are too many."""
         canvas, box = self.canvas, block.rest_box
         ranges = [planned.query.window.range_ticks for planned in block.rest]
         lines, pitch = rest_lines(block.rest)
@@ -345,7 +345,7 @@ class _Picture:
                 draw_window(canvas, self.axis, block.rest[start].query.window, y, block.colour, pitch)
 
 
-#: Threads of tuples.
+#: The colour of threads of tuples.
 _READ = "#cbd5e1"
 _SOFT = ' stroke-opacity="0.38"'
 
@@ -359,6 +359,6 @@ def _and_relations(plan: Plan) -> str:
 
 
 def _thickness(per_second: float) -> float:
-    """1.5 to 14 pixels for 0.001 to 1,000,000 a second."""
+    """1.5 to 14 pixels for 0.001 to 1,000,000 per second."""
     decades = log10(max(per_second, 1e-9)) + 3
     return min(14.0, max(1.5, 1.5 + 1.4 * decades))

@@ -1,4 +1,4 @@
-"""What EXPLAIN says of relations: their kind, the version that was last seen, and who reads them."""
+"""EXPLAIN of relations: their kind, the version that was last seen, and the queries that read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def relation_lines(plan: Plan) -> Iterator[str]:
-    """Every relation, behind a line without text."""
+    """Every relation, each after an empty line."""
     for planned in plan.relations:
         yield ""
         yield shorten(f"Relation {one_line(planned.name)}: {planned.relation.kind}", WIDTH)
@@ -28,7 +28,7 @@ def relation_lines(plan: Plan) -> Iterator[str]:
 
 
 def seen_text(planned: PlannedRelation) -> str:
-    """Which version windows see."""
+    """The version that windows see."""
     if planned.relation.is_retroactive:
         return "a window sees the version of the round in which it closes"
     return "a tuple is joined with the version of the round in which it comes in"
@@ -60,7 +60,7 @@ def size_text(nbytes: int) -> str:
 
 
 def relation_card(planned: PlannedRelation) -> list[str]:
-    """What the card in the picture tells: the name, the kind, the version, and its size."""
+    """The lines of the card in the picture: the name, the kind, the version, and its size."""
     version = planned.version
     if version is None:
         return [planned.name, f"{planned.relation.kind} relation", "not read yet", ""]
@@ -69,7 +69,7 @@ def relation_card(planned: PlannedRelation) -> list[str]:
 
 
 def relation_title(plan: Plan, planned: PlannedRelation) -> str:
-    """What the picture tells of a relation that is pointed at."""
+    """The details that the picture shows when the reader points at a relation."""
     lines = (f"relation {planned.name}", seen_text(planned), f"version: {version_text(planned)}")
     return "\n".join((*lines, f"read by {listing(map(one_line, readers(plan, planned)), _NAMED_READERS)}"))
 
@@ -80,7 +80,7 @@ def readers(plan: Plan, planned: PlannedRelation) -> list[str]:
 
 
 def enriched_text(stream: EnrichedStream) -> str:
-    """What happens to the tuples of a stream as they come in."""
+    """How the tuples of a stream are joined as they come in."""
     joined = ", then ".join(
         f"{enrichment.kind.words} {enrichment.relation} ON {enrichment.on}" for enrichment in stream.enrichments
     )

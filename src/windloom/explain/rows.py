@@ -1,4 +1,4 @@
-"""What EXPLAIN says of row queries: which rows they report, how these are made, which tuples streams keep for them."""
+"""EXPLAIN of row queries: the rows they report, how these are made, and the tuples that streams keep for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOW_ALL = "(loom.explain(queries=True) shows all)"
 
 
 def row_lines(plan: Plan, everything: bool) -> Iterator[str]:
-    """What is kept of every stream, then every row query, each behind a line without text."""
+    """What is kept of every stream, then every row query, each after an empty line."""
     for store in plan.stores:
         yield ""
         yield from store_lines(plan, store)
@@ -92,7 +92,7 @@ def made_by(plan: Plan, planned: PlannedRows) -> str:
 
 
 def reports_text(planned: PlannedRows) -> str:
-    """Which rows are reported, and where a word in the text changes nothing."""
+    """The rows that are reported, with a note if ISTREAM changes nothing."""
     rows = planned.rows
     if planned.is_aggregated:
         kept = "first and last end" if planned.is_summarised else "end"
@@ -110,7 +110,7 @@ def reports_text(planned: PlannedRows) -> str:
 
 
 def _stands_once(rows: Rows) -> bool:
-    """Whether every row is one of a single window: then all rows of a window enter there."""
+    """Whether every row is in a single window only: then all rows of a window enter with it."""
     return rows.has_lifetimes and all(strand.window.range_ticks <= strand.window.slide_ticks for strand in rows.strands)
 
 
@@ -121,7 +121,7 @@ def _order_text(selection: Selection, order: tuple[int, ...]) -> str:
 
 
 def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
-    """What a stream keeps for one row query alone, by stream that it reads."""
+    """What each stream keeps for one row query alone."""
     found = []
     for name in planned.rows.streams:
         strands = [strand for strand in planned.rows.strands if strand.stream == name]

@@ -1,4 +1,4 @@
-"""EXPLAIN of scans: how each stream is taken in, and why so; what one reading of it feeds."""
+"""EXPLAIN of scans: how each stream is taken in, and why; and the sets that one reading of it feeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scan_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
 
 
 def scan_of(plan: Plan, partial_set: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
-    """None: no tuple can be part of the set, and none is read for it."""
+    """The scan of a set, and how it feeds the set; None if no tuple can be part of it, so that none is read for it."""
     scan = plan.scan_of(partial_set)
     if scan is None:
         return None
@@ -49,7 +49,7 @@ def scan_way(scan: Scan) -> str:
 
 
 def intake_text(scan: Scan) -> str:
-    """How tuples become partials, and why in this way."""
+    """How tuples become partials, and why."""
     if isinstance(scan, NativeScan):
         who = "Spark aggregates"
     else:
@@ -66,7 +66,7 @@ def _rolled_up_text(scan: WovenScan, rolled: RolledUp) -> str:
 
 
 def _keyed_text(scan: WovenScan, feed: KeyedFeed) -> str:
-    """What is put in order for folds."""
+    """The tuples that are put in order for folds."""
     key = shorten(one_line(scan.columns[feed.key].sql), _SQL_WIDTH)
     sets = ", ".join(str(keyed_set.number) for keyed_set in feed.sets)
     which = "every tuple" if feed.bit is None else f"tuples with bit {feed.bit}"
@@ -76,7 +76,7 @@ def _keyed_text(scan: WovenScan, feed: KeyedFeed) -> str:
 
 
 def scan_title(plan: Plan, scan: Scan) -> list[str]:
-    """What the picture tells of a scan that is pointed at."""
+    """The details that the picture shows when the reader points at a scan."""
     lines = [_head(scan), intake_text(scan)]
     lines += [f"bit {bit}: {one_line(predicate.sql)}" for bit, predicate in enumerate(scan.signature.predicates)]
     feeds: tuple[Fed | WovenSet, ...] = scan.feeds

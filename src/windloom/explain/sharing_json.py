@@ -1,17 +1,17 @@
 """EXPLAIN SHARING as JSON, added to a plan's under `sharing`.
 
 `sharing`
-    unit             "seconds of work per second of event time": of every figure below unless it says otherwise
+    unit             "seconds of work per second of event time": the unit of every figure below, if no other is given
     constants        where the constants come from
-    total, job       of the whole plan; of starting one Spark job per round
+    total, job       the cost of the whole plan; of starting one Spark job per round
     sets[]           {number, strategy, statistics, scan, partials, merge, total, trees[]}
       statistics     as in the plan
       trees[]        {name, own, answers, techniques {component: seconds}, total, weaveability | null,
                       mergers[] {tree, weaveability, more}}
     queries {name}   {seconds, share, alone, saved, added_edges_per_second, hindrance | null, advice[]}; a join has its
-                      part of its sides, which are there under names of their own, too
+                      part of its sides, which are also listed under names of their own
       advice[]       {slide_ticks, saves}
-    folds {name}     of folding each join
+    folds {name}     the cost of folding each join
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""EXPLAIN SHARING as text: what every tree and query is predicted to cost, what sharing saves, and why not more."""
+"""EXPLAIN SHARING as text: the predicted cost of every tree and query, what sharing saves, and why not more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOW_ALL = "(loom.explain(sharing=True, queries=True) shows all)"
 def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False) -> str:
     lines = [*_header(plan, report)]
     for partial_set, costs in zip(plan.sets, report.seconds.sets, strict=True):
-        if partial_set.is_relation:  # a version is read once, whoever asks for it
+        if partial_set.is_relation:  # a version is read once, whichever queries use it
             continue
         lines += ["", *_set_lines(plan, partial_set, costs)]
         shown = partial_set.trees if all_queries else partial_set.trees[:_SHOWN_TREES]
@@ -110,7 +110,7 @@ def _tree_lines(
 
 
 def _join_lines(plan: Plan, report: SharingReport, everything: bool) -> Iterator[str]:
-    """Every join with its part of the plan; those that cost most if there are many."""
+    """Every join with its part of the plan's cost; if there are many, only the most expensive ones."""
     if not plan.joins:
         return
     ordered = sorted(plan.joins, key=lambda join: (-report.joins[join.name].seconds, join.name))
@@ -152,7 +152,7 @@ def relation(left: int, right: int, whose: str, measure: Measure = TIME) -> str:
 
 
 def _unit(left: int, right: int) -> int:
-    """The longest unit of time that both are whole numbers of."""
+    """The longest unit of time of which both are whole multiples."""
     for seconds in (86_400, 3_600, 60, 1):
         ticks = seconds * TICKS_PER_SECOND
         if left % ticks == 0 and right % ticks == 0:

@@ -1,6 +1,6 @@
 """Slices in words: how a tuple finds its slice, how many edges there are, when they repeat.
 
-Where slices are of positions, their lengths are told in rows, and their rates at the rate of the stream.
+If slices are of positions, their lengths are shown in rows, and their rates follow from the rate of the stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LISTED_CLASSES = 4
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How lengths and rates of a set's slices are told; `pace` is that of its statistics.
+    """How lengths and rates of a set's slices are shown; `pace` is that of its statistics.
 
     >>> Measure(is_of_positions=True).whole(1000), Measure().whole(1_000_000), Measure(is_of_positions=True).short(1)
     ('1,000 rows', '1 second', '1 row')
@@ -42,7 +42,7 @@ class Measure:
         return count(ticks, "row") if self.is_of_positions else period(ticks)
 
     def rate(self, edges: EdgeSet) -> float:
-        """Edges in a second of event time."""
+        """Edges per second of event time."""
         return edges.edges_per_second * self.pace
 
 
@@ -54,7 +54,7 @@ def measure_of(partial_set: PartialSet) -> Measure:
 
 
 def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
-    """How a tuple finds its slice, with the numbers of the chosen way.
+    """How a tuple finds its slice, with the numbers of the chosen slice id.
 
     >>> slice_id_text(RegularSlice(EdgeClass(1_000_000)))
     'regular: every 1 second'
@@ -94,7 +94,7 @@ def edge_rate(edges: EdgeSet, measure: Measure = TIME) -> str:
 
 
 def rate_text(partial_set: PartialSet, edges: EdgeSet) -> str:
-    """How many edges, or other beginnings of cells, the set or one of its trees has."""
+    """The rate of edges, or of other beginnings of cells, of a set or of one of its trees."""
     measure = measure_of(partial_set)
     if partial_set.is_relation:
         return "one version"
@@ -120,7 +120,7 @@ def mean_slice(edges: EdgeSet, measure: Measure = TIME) -> str:
 
 
 def repeats(edges: EdgeSet, measure: Measure = TIME) -> str:
-    """When the pattern of edges begins again, and how many edges that takes."""
+    """The time after which the pattern of edges repeats, and the number of edges in it."""
     slide = edges.composite_slide
     if is_astronomic(slide) and not measure.is_of_positions:
         return f"astronomically late: the composite slide is {period(slide)} long"

@@ -1,4 +1,4 @@
-"""The figures that costs are predicted with, as EXPLAIN tells them: each with its origin."""
+"""The figures that costs are predicted from, as EXPLAIN shows them: each with its origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet
 from windloom.plan.statistics import Origin, Statistics
 
-#: Regularity from which on it is worth telling, and the spread below which it is.
+#: A regularity above the first, and a spread below the second, are worth showing.
 _EVENLY, _SKEWED = 0.5, 0.8
 #: A figure that changes by less than this share per round counts as steady.
 _STEADY = 0.005
@@ -48,7 +48,7 @@ def statistics_texts(partial_set: PartialSet) -> Iterator[str]:
 
 
 def cells_per_slice(partial_set: PartialSet) -> float:
-    """Over all groups, of slices that no round cuts in two."""
+    """The cells per slice over all groups, for slices that no round cuts in two."""
     rate = partial_set.edges.edges_per_second
     return float(partial_set.statistics.cells_per_second(np.array([rate]))[0]) / rate
 

@@ -13,7 +13,7 @@ from windloom.model.figures import count
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import RegularSlice
 
-#: Edges drawn at most; more would run into each other.
+#: The most edges that are drawn; more would run into each other.
 _DRAWN_EDGES = 48
 _REGULAR_SLICES = 12
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 100, 120, 200, 300, 500)
@@ -36,7 +36,7 @@ def edges_between(edges: EdgeSet, start: int, end: int) -> list[int]:
 
 
 def strip_span(block: SetBlock) -> tuple[int, str]:
-    """How many ticks the strip shows, and what part of the whole that is."""
+    """The number of ticks that the strip shows, and a text about their part of the whole."""
     edges = block.partial_set.edges
     if isinstance(block.partial_set.slice_id, RegularSlice):
         # Several trees with coarser slices need a longer stretch to show how they differ.
@@ -94,6 +94,6 @@ def _ticks(canvas: Canvas, places: list[float], top: float, height: float, colou
 
 
 def _marks(canvas: Canvas, places: list[float], middle: float, colour: str) -> None:
-    """Marks are hollow: nothing begins there."""
+    """Draws marks, which are hollow because nothing begins there."""
     for place in places:
         canvas.dot(place, middle, 2.0, PAPER, extra=f' stroke="{colour}"')

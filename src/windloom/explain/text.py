@@ -34,7 +34,7 @@ from windloom.model.figures import count, number
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Tree
 from windloom.slicing.identify import RegularSlice
 
-#: A tree with more queries shows the first few only, and a set with more trees these many, unless all are asked for.
+#: A tree with more queries, or a set with more trees, shows only the first few, unless all are asked for.
 MANY_QUERIES = 12
 _FEW_QUERIES = 6
 _FEW_TREES = 12
@@ -122,7 +122,7 @@ def _set_lines(
 
 
 def _component_lines(partial_set: PartialSet) -> Iterator[str]:
-    """Every component once, with how many queries share it."""
+    """Every component once, with the number of queries that share it."""
     wanted = asked(partial_set)
     every = sum(1 for _ in partial_set.queries)
     names = [component_name(str(planned.component)) for planned in partial_set.components]

@@ -1,4 +1,4 @@
-"""EXPLAIN as JSON: the whole plan for programs, under keys that stay.
+"""EXPLAIN as JSON: the whole plan for programs, under stable keys.
 
     format           "windloom-plan/2"; the number changes when a key changes its meaning or goes away
     strategy, slicing, technique, intake, join_plan, fold
@@ -7,17 +7,17 @@
     counts           {queries, streams, relations, scans, sets, trees}
     nodes[]          {id, kind: "stream" | "relation" | "enriched" | "scan" | "set" | "tree" | "fold" | "rows" |
                       "answer", inputs[] of ids, and the stream, relation, enriched stream, scan, set, tree, join,
-                      row query, query or shape that it is}; every node stands behind its inputs
+                      row query, query or shape that it is}; every node comes after its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "observed" | "assumed", origin,
                       windows_per_tuple}
-      origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if that is sure
+      origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if certain
     relations[]      {name, retroactive, columns {name: type}, version | null, sets[] that hold it, projects[] columns
                       of it, read_by[] queries}
       version          {number, round, rows | null, bytes | null}
     enriched[]       {name, stream, joined[] {relation, label, kind: "inner" | "left" | "semi" | "anti", on}}: streams
                       whose tuples are joined with relations as they come in; scans and sets call them by these names
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
-                      woven: columns[], read_by: "driver" if it is, rolled_up {sets, signatures} if sets are;
+                      woven: columns[], read_by: "driver" if the driver reads it, rolled_up {sets, signatures} if any;
                       native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
                       statistics, strategy, cost, edges, slice_id, trees[]}
@@ -47,11 +47,11 @@
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
-Ticks are microseconds; in a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
-a million of them, and `pace` of these pass in a second of event time. `composite_slide_ticks` and `per_composite` are
-null when they exceed 2^53, which many readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false
-where a density was estimated. `marks` is null unless the slicing reads running values inside slices. Counts in `shares`
-are of other queries.
+Ticks are microseconds. In a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
+a million of them, and `pace` such seconds pass per second of event time. `composite_slide_ticks` and `per_composite`
+are null if they exceed 2^53, which many readers of JSON cannot hold; `composite_slide` gives the same in words. `exact`
+is false if a density was estimated. `marks` is null unless the slicing reads running values inside slices. Counts in
+`shares` are of other queries.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shar
 
 def _query(planned: Member, shared: Sharing) -> Json:
     query = planned.query
-    # Only of queries that say how urgent they are.
+    # Only for queries that state their urgency.
     urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
     return {
         "name": query.name,

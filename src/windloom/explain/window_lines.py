@@ -1,6 +1,6 @@
 """Windows in the picture, each a line on one logarithmic axis: a tick at the slide, a dot at the range.
 
-The line of a landmark window, which grows without end, goes to the end of the axis and has no dot.
+The line of a landmark window, which grows without bound, goes to the end of the axis and has no dot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windloom.model.windows import Window
 
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
-#: Durations worth a label, those that everyone thinks in first.
+#: Durations worth a label, the most common ones first.
 _LABELLED = (
     *(_SECOND, 60 * _SECOND, 3_600 * _SECOND, _DAY, 7 * _DAY, 1_000, 1),
     *(10 * _SECOND, 600 * _SECOND, 6 * 3_600 * _SECOND, 30 * _DAY, 365 * _DAY, 3_650 * _DAY, 36_500 * _DAY),
@@ -41,12 +41,12 @@ class TimeAxis:
         return QUERY_X + QUERY_WIDTH - LINE_WIDTH
 
     def at(self, ticks: int) -> float:
-        """The line ends a little inside its room, so that dots at both ends stay whole."""
+        """The place of a duration. The line ends a little inside its room, so that dots at both ends stay whole."""
         fraction = log(ticks / self.shortest) / log(self.longest / self.shortest)
         return self.left + 4.0 + (LINE_WIDTH - 8.0) * fraction
 
     def labels(self) -> list[tuple[float, str]]:
-        """Round durations that have room beside each other."""
+        """Round durations that have room next to each other."""
         found: list[tuple[float, str]] = []
         taken: list[tuple[float, float]] = []
         for ticks in _LABELLED:
@@ -67,7 +67,7 @@ class TimeAxis:
 
 def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour: str, height: float) -> None:
     if window.is_of_positions:
-        return  # how long a number of rows lasts is for the stream to say
+        return  # how long a number of rows lasts depends on the stream
     slide, range_end = axis.at(window.slide_ticks), axis.at(window.extent_ticks or axis.longest)
     gaps = ' stroke-dasharray="2 2"' if window.slide_ticks > window.range_ticks else ""
     left, right = min(slide, range_end), max(slide, range_end)
@@ -76,7 +76,7 @@ def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour
     if height >= 8:
         canvas.line(slide, y - 3.5, slide, y + 3.5, colour, 1.4)
     if window.extent_ticks is None:
-        return  # it grows without end
+        return  # it grows without bound
     if height >= 8:
         canvas.dot(range_end, y, 3.0, colour)
     elif height >= 3:

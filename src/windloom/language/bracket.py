@@ -31,7 +31,7 @@ _PLANNED = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often windows end, and where, modulo that: what sources of one query have in common."""
+    """How often windows end, and where, modulo that time. All sources of one query have the same pace."""
 
     slide_ticks: int
     end_ticks: int
@@ -43,7 +43,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A duration as written, and where."""
+    """A duration as written, and its place."""
 
     text: str
     at: Span
@@ -73,7 +73,7 @@ def make_window(
 
 
 def names_slide(tokens: Sequence[Token]) -> bool:
-    """Whether a bracket says how often its windows end."""
+    """Whether a bracket gives a slide."""
     return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
 
 
@@ -158,7 +158,7 @@ def _durations(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str
 def split_parts(
     tokens: Sequence[Token], words: Collection[str], whole: Span, source: Source, missing: str, example: str
 ) -> dict[str, Sequence[Token]]:
-    """What follows each of the words, by word; `WINDOW` is another word for `RANGE`."""
+    """The tokens that follow each of the words, by word; `WINDOW` is another word for `RANGE`."""
     if not tokens:
         raise source.error("the window is empty", whole, FORMS)
     if not is_word(tokens[0], *words):

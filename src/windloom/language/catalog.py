@@ -1,6 +1,6 @@
 """A catalog file: statements `CREATE STREAM …;`, `CREATE RELATION …;` and `CREATE QUERY … AS SELECT …;`.
 
-A query may say before its AS how urgent it is: `CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS SELECT …;`.
+A query may state its urgency before AS: `CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS SELECT …;`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, 
     if len(tokens) < 4 or not (has_options or tokens[3].token_type is TokenType.ALIAS):
         at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
         raise source.error("AS is missing after the name", at, f"write CREATE QUERY {source.raw(name)} AS SELECT …;")
-    # Options are part of the text: it means the same wherever a query is registered.
+    # Options are part of the text, so that it means the same wherever a query is registered.
     body = tokens[3:] if has_options else tokens[4:]
     if not body:
         raise source.error("the query is missing after AS", source_end(tokens), "write AS SELECT … FROM stream […]")
@@ -184,7 +184,7 @@ def _streams_read(query: CatalogQuery) -> list[Token]:
 
 
 def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
-    """A query before its stream shows statements in the wrong order or, more often, a name used twice."""
+    """Refuses a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
     for query, token in readers:
         if token.text.lower() == stream.name.lower():
             raise _too_early(query, token, line, "relation" if stream.is_relation else "stream")

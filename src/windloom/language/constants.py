@@ -1,4 +1,4 @@
-"""What a literal means compared with a column, if Spark certainly compares the two as values of one order."""
+"""The value of a literal that is compared with a column, if Spark certainly compares both as values of one order."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MOST_DIGITS = 38
 _EXACT_IN_DOUBLE = 2**53
 
 
-#: The types as which two literals may be compared.
+#: The types in which two literals may be compared.
 _INTEGERS = [DataType.parse(name) for name in ("tinyint", "smallint", "int", "bigint")]
 _PLAIN_TYPES = [DataType.parse(name) for name in ("bigint", "string", "boolean")]
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A numeric literal: its type in Spark, its value, and how many digits that type has before and after the point."""
+    """A numeric literal: its type in Spark, its value, and the digits of that type before and after the point."""
 
     kind: str
     value: Fraction
@@ -78,7 +78,7 @@ def number_type(node: exp.Expr) -> DataType | None:
 
 
 def literal_number_type(node: exp.Expr) -> DataType | None:
-    """The type of a numeric literal: a decimal has as many digits as are written, from the first nonzero one."""
+    """The type of a numeric literal: a decimal has the digits that are written, from the first nonzero one on."""
     number = _number(node)
     if number is None:
         return None
@@ -122,7 +122,7 @@ def _beside(numbers: list[_Number], kind: DataType) -> list[Any] | None:
 
 def _as_floats(numbers: list[_Number], kind: DataType) -> list[Any] | None:
     for number in numbers:
-        # Beside FLOAT an integer becomes a float or a double, depending on the session.
+        # Compared with FLOAT, an integer becomes a float or a double, depending on the session.
         if kind.name == "float" and number.kind == "whole" and abs(number.value) > EXACT_IN_FLOAT:
             return None
         if number.kind == "float" and number.value != Fraction(struct.unpack("f", struct.pack("f", number.value))[0]):
@@ -177,7 +177,7 @@ def _date(node: exp.Expr) -> int | None:
         day = date.fromisoformat(match[1]) if match is not None else None
     except ValueError:
         return None
-    # The days before and after must be dates that can be written, too.
+    # The days before and after must also be dates that can be written.
     return day.toordinal() if day is not None and date.min < day < date.max else None
 
 

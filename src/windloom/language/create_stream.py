@@ -45,7 +45,7 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
 def read_columns(
     tokens: Sequence[Token], name: int, what: str, example: str, source: Source
 ) -> tuple[dict[str, DataType], int]:
-    """The columns in parentheses after a name, by its place, and the place where they end."""
+    """The columns in parentheses after the token at `name`, and the place where they end."""
     first = name + 1
     if len(tokens) <= first or tokens[first].token_type is not TokenType.L_PAREN:
         at = source_end(tokens[:first]) if len(tokens) <= first else tokens[first]
@@ -115,7 +115,7 @@ def _type(column: Sequence[Token], source: Source) -> DataType:
 
 
 def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
-    """NOT NULL and COMMENT may be pasted from the definition of a table; they mean nothing for a stream."""
+    """The tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
     for index, token in enumerate(tokens):
         rest = tokens[index:]
         if is_word(token, "COMMENT") and len(rest) == 2 and rest[1].token_type is TokenType.STRING:

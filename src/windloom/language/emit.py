@@ -17,13 +17,13 @@ from windloom.model.windows.window import MAX_TICKS
 
 _FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
 _EARLY_FORM = "say how often, in the time of events: EMIT EARLY EVERY 10 seconds"
-#: Tokens before a word EMIT that is a name.
+#: Tokens after which the word EMIT is a name.
 _NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
 
 
 @dataclass(frozen=True, slots=True)
 class EmitClause:
-    """What EMIT says, and where."""
+    """The emission that EMIT asks for, and its place."""
 
     emission: Emission
     at: Span
@@ -78,7 +78,7 @@ def _every(early: Token, rest: Sequence[Token], source: Source) -> int:
 
 
 def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
-    """The query with its clause, which not every query can have."""
+    """The query with its clause; raises an error if this query cannot have it."""
     if clause is None or clause.emission.kind is Emits.FINAL:
         return query
     kind = clause.emission.kind
@@ -102,7 +102,7 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
 
 
 def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Source) -> Query:
-    """Rows that come and go: where it is known beforehand when they go, they tell so, and are reported once."""
+    """EMIT CHANGES on rows: those whose time to go is known when they come are reported once, with that time."""
     if clause.emission.kind is not Emits.CHANGES:
         hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
         named = f"EMIT {clause.emission.kind.upper()}"

@@ -1,4 +1,4 @@
-"""Cuts `[NOT] EXISTS (SELECT …)` out of WHERE: it asks for rows with or without a match, as SEMI and ANTI joins do."""
+"""Cuts `[NOT] EXISTS (SELECT …)` out of WHERE: like SEMI and ANTI joins, it asks for rows with or without a match."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, wit
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """What is looked for: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
+    """What EXISTS searches: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
 
-    `word` is where EXISTS is said.
+    `word` is the token EXISTS.
     """
 
     kind: JoinKind
@@ -30,7 +30,7 @@ class Exists:
 
 
 def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, ...], list[Token]]:
-    """Every `[NOT] EXISTS (SELECT …)` of what follows FROM, and the tokens with TRUE in the place of each."""
+    """Every `[NOT] EXISTS (SELECT …)` among these tokens, and the tokens with TRUE in the place of each."""
     found: list[Exists] = []
     rest: list[Token] = []
     index = 0
@@ -51,7 +51,7 @@ def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, .
 
 
 def _is_exists(tokens: Sequence[Token], index: int) -> bool:
-    """`exists(array, x -> …)` is a function."""
+    """Whether EXISTS begins here; `exists(array, x -> …)` is a function instead."""
     kinds = [token.token_type for token in tokens[index : index + 3]]
     return kinds == [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]
 
@@ -64,7 +64,7 @@ def _true(at: Token) -> Token:
 
 
 def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source) -> None:
-    """It must be a condition that every row has to satisfy: a part of WHERE between ANDs, in any parentheses."""
+    """Refuses EXISTS unless every row has to satisfy it: a part of WHERE between ANDs, perhaps in parentheses."""
     word = next(token for token in tokens[start:stop] if token.token_type is TokenType.EXISTS)
     while True:
         before, begin = _back(tokens, start)
@@ -75,12 +75,12 @@ def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source)
             if begin >= 0 and tokens[begin].token_type is TokenType.WHERE:
                 return
             raise source.error("EXISTS cannot stand here", word, _ALONE)
-        # Everything so far stands in parentheses, which must be plain ones.
+        # Everything so far is in parentheses, which must be plain ones.
         start, stop = begin, end
 
 
 def _back(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
-    """What stands before a place at the same depth, and the bracket or clause that it begins with; -1 if none."""
+    """The tokens before a place at the same depth, and the place of the bracket or clause before them; -1 if none."""
     depth, found = 0, list[TokenType]()
     for place in range(index - 1, -1, -1):
         kind = tokens[place].token_type
@@ -105,7 +105,7 @@ def _ahead(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
 
 
 def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
-    """Does an operator, a function or BETWEEN take it as an operand?"""
+    """Whether an operator, a function or BETWEEN takes it as an operand."""
     previous = tokens[start - 1].token_type if start else None
     following = tokens[stop + 1].token_type if stop + 1 < len(tokens) else None
     if previous is TokenType.AND:

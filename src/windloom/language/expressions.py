@@ -1,4 +1,4 @@
-"""Syntax tree to checked expression: the allow-list. A node that is not handled here does not pass."""
+"""Turns syntax trees into checked expressions, by an allow-list: a node that is not handled here does not pass."""
 
 from __future__ import annotations
 
@@ -63,25 +63,25 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.AtTimeZone: ("AT TIME ZONE is not Spark SQL", "use from_utc_timestamp(ts, zone) or convert_timezone(…)"),
 }
 
-#: Operands that readers see as one unit, whatever they contain: parentheses, and aliases of select items.
+#: Operands that are one unit to readers, whatever they contain: parentheses, and aliases of select items.
 _CLOSED = (exp.Paren, exp.Column)
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class Scope(Protocol):
-    """What the names of an expression mean, and whether it may aggregate."""
+    """The meaning of the names in an expression, and whether it may aggregate."""
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
 
     def is_aggregate(self, function: str) -> bool:
-        """Is this the lower-case name of an aggregate?"""
+        """Whether this is the lower-case name of an aggregate."""
         ...
 
     def aggregate(self, call: Call, binder: Binder) -> Term: ...
 
     def settle(self, term: Term) -> Term:
-        """Recognise a grouping expression."""
+        """Recognises a grouping expression."""
         ...
 
 
@@ -91,8 +91,8 @@ class Call:
 
     function: str
     node: exp.Anonymous
-    where: exp.Expr | None = None  # of FILTER (WHERE …)
-    ignore_nulls: bool | None = None  # of IGNORE NULLS or RESPECT NULLS
+    where: exp.Expr | None = None  # the condition of FILTER (WHERE …)
+    ignore_nulls: bool | None = None  # True for IGNORE NULLS, False for RESPECT NULLS
 
 
 class Binder:
@@ -124,7 +124,7 @@ class Binder:
         return self.source.wrap(error, span_of(node, self.place))
 
     def refuse_extras(self, node: exp.Expr, *known: str) -> None:
-        """A node may carry options of other dialects; unknown ones must not pass silently."""
+        """Refuses unknown options of a node: it may carry those of other dialects, which must not pass silently."""
         for key, value in node.args.items():
             if key not in known and value not in (None, False, []):
                 raise self.error(f"'{key.strip('_')}' is not supported here", node, "see docs/language.md")
@@ -161,7 +161,7 @@ class Binder:
         return self.bind(node.this)
 
     def _binary(self, node: exp.Expr) -> Term:
-        """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
+        """Binds a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
         chain: list[exp.Expr] = []
         first: exp.Expr = node
         while type(first) in _BINARY:
@@ -343,7 +343,7 @@ class Binder:
                 ignore_nulls = isinstance(inner, exp.IgnoreNulls)
             inner = inner.this
         if not isinstance(inner, exp.Anonymous) or not self.scope.is_aggregate(inner.name.lower()):
-            self.bind(inner)  # the call itself may be the greater mistake
+            self.bind(inner)  # reports first what is wrong with the call itself
             word = "FILTER" if where is not None else "IGNORE NULLS" if ignore_nulls else "RESPECT NULLS"
             raise self.error(f"{word} can only follow an aggregate", inner, "supported: " + ", ".join(FUNCTIONS))
         return self.scope.aggregate(Call(inner.name.lower(), inner, where, ignore_nulls), self)

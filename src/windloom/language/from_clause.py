@@ -34,10 +34,10 @@ _REFUSED_CLAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """What a query reads, one source or several that are joined; `rest` is the query without the clause.
+    """The sources that a query reads: one, or several that are joined; `rest` is the query without the clause.
 
     The sources of `exists` come last. `root` is the place of the source that is the first side of a join, if that is
-    settled.
+    decided.
     """
 
     sources: tuple[FromSource, ...]
@@ -123,7 +123,7 @@ def _check_start(tokens: Sequence[Token], source: Source) -> None:
 
 
 def _check_next(tokens: Sequence[Token], index: int, source: Source) -> None:
-    """What follows the FROM clause must be a known clause; so must everything after it."""
+    """Refuses unknown clauses after the FROM clause."""
     if index < len(tokens):
         token = tokens[index]
         if token.token_type not in CLAUSES and token.token_type not in _REFUSED_CLAUSES:

@@ -57,10 +57,10 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """How a source is joined: `word` is where that is said, `on` the tokens of its condition, `using` column names.
+    """How a source is joined: `word` is the token of the join, `on` the tokens of its condition, `using` column names.
 
-    With `is_right`, the source is the one whose rows are all kept. `within` are the tokens of a duration: how far from
-    each other the tuples of a pair may lie.
+    With `is_right`, the source is the one whose rows are all kept. `within` are the tokens of a duration: how far apart
+    the tuples of a pair may lie.
     """
 
     kind: JoinKind
@@ -101,7 +101,7 @@ def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tupl
 
 
 def is_join_word(tokens: Sequence[Token], index: int) -> bool:
-    """Does a join begin here? `left(…)` and `right(…)` are functions."""
+    """Whether a join begins here; `left(…)` and `right(…)` are functions."""
     kind = tokens[index].token_type
     if kind not in (*_MODIFIERS, TokenType.JOIN, TokenType.STRAIGHT_JOIN):
         return False
@@ -168,7 +168,7 @@ def _stream_name(tokens: Sequence[Token], index: int, source: Source) -> Token:
 
 
 def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
-    """How many tokens of `AS alias` or `alias` stand here; 0 when none."""
+    """The number of tokens of `AS alias` or `alias` here; 0 if there is no alias."""
     token = tokens[index]
     if token.token_type is TokenType.ALIAS:
         if index + 1 == len(tokens) or not is_name(tokens[index + 1]):
@@ -180,7 +180,7 @@ def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
 
 
 def _is_within(tokens: Sequence[Token], index: int) -> bool:
-    """Does `WITHIN 30 minutes` begin here? If neither a duration nor a condition follows, it is an alias."""
+    """Whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
     if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return False
     following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)

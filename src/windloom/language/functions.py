@@ -28,8 +28,8 @@ GENERATORS = frozenset(
     """.split()  # noqa: SIM905
 )
 
-#: Functions whose answer depends on the clock, on chance, on the session or on where a row is stored.
-#: A replayed round could give other rows, and two queries could not share them.
+#: Functions whose result depends on the clock, on chance, on the session or on where a row is stored.
+#: With them, a replayed round could give other rows, and two queries could not share results.
 CHANGING = frozenset(
     """
     aes_encrypt curdate current_catalog current_database current_date current_path current_role current_schema

@@ -84,7 +84,7 @@ def _written(statement: Statement) -> list[exp.Expr]:
 
 
 def _check_partition(statement: Statement, groups: list[Group]) -> None:
-    """Windows that count the tuples of one key belong to that key."""
+    """Refuses a window that counts tuples by key in a query that is not grouped by that key."""
     grouped = {group.term.column for group in groups}
     for token in partition_tokens(statement.clause.first.bracket or (), statement.source):
         column = statement.stream.find_column(token.text)
@@ -132,7 +132,7 @@ def _duration(node: exp.Expr, statement: Statement) -> Duration:
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
-    """Resolves GROUP BY 1 and GROUP BY alias to the select item they mean; columns take precedence over aliases."""
+    """Resolves GROUP BY 1 and GROUP BY alias to their select item; columns take precedence over aliases."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         position = int(node.this)
         if not 1 <= position <= len(statement.items):

@@ -9,12 +9,12 @@ from windloom.language.expressions import Binder
 from windloom.language.functions import SUPPORTED
 from windloom.model.aggregate import Constant, Function, find_function
 
-#: For these, a value counts once in any case.
+#: For these, DISTINCT changes nothing.
 _SAME_IF_DISTINCT = ("min", "max")
 
 
 def is_holistic(function: Function, node: exp.Anonymous) -> bool:
-    """Does it take constants or DISTINCT?"""
+    """Whether it takes constants or DISTINCT."""
     return function.constant is not None or any(isinstance(expression, exp.Distinct) for expression in node.expressions)
 
 

@@ -1,7 +1,7 @@
 """Makes every literal one opaque token, so that it reaches Spark exactly as the user wrote it.
 
 sqlglot would unescape strings, turn `10L` into a cast and split intervals. Each of these could change the meaning
-(`-128Y` is a tinyint, the cast of 128 overflows), so literals are not interpreted here at all.
+(`-128Y` is a tinyint, but the cast of 128 overflows), so literals are not interpreted here at all.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _worded(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, T
 
 
 def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, str]:
-    """To Spark, adjacent strings are one literal: `'it''s'` (an escaped quote), `'a' 'b'` (concatenated)."""
+    """Adjacent strings, which Spark takes as one literal: `'it''s'` (an escaped quote), `'a' 'b'` (concatenated)."""
     stop = index
     text = ""
     while stop < len(tokens) and tokens[stop].token_type in _STRINGS:
@@ -93,7 +93,7 @@ def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, s
 
 
 def _number_end(tokens: Sequence[Token], index: int) -> int:
-    """A number with a type suffix comes as three tokens at one place."""
+    """The place after a number: one with a type suffix comes as three tokens at one place."""
     stop = index + 1
     while stop < len(tokens) and tokens[stop].start == tokens[index].start:
         stop += 1
@@ -120,7 +120,7 @@ def _typed(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, st
 
 
 def _interval_end(tokens: Sequence[Token], index: int) -> int | None:
-    """Just past `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit` or `INTERVAL 'text'`."""
+    """The place after `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit` or `INTERVAL 'text'`."""
     stop = _value_end(tokens, index + 1)
     if stop is None:
         return None

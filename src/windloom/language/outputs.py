@@ -21,7 +21,7 @@ _Named = tuple[Output, Term, exp.Expr]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query reports for each window and group."""
+    """The columns that a query reports for each window and group, and the aggregates they need."""
 
     aggregates: dict[Aggregate, Asked]
     outputs: tuple[Output, ...]
@@ -29,7 +29,7 @@ class Answer:
 
 
 def read_answer(statement: Statement, window: Window | None, groups: list[Group]) -> Answer:
-    """Reads what follows SELECT and HAVING; `window` is None for a join, whose windows only brackets name."""
+    """Reads SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
     aggregates: dict[Aggregate, Asked] = {}
     outputs = _outputs(statement, window, groups, aggregates)
     having = _having(statement, groups, aggregates, outputs)
@@ -92,7 +92,7 @@ def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
 
 
 def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
-    """Items that only select the window are accepted and left out, because its columns are always reported first."""
+    """Whether an item only selects the window. It is then left out, because the window is always reported first."""
     name = statement.window_reference(item.node)
     if name is None:
         return False
@@ -110,7 +110,7 @@ def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
 
 
 def _check_names(statement: Statement, groups: list[Group], outputs: list[_Named]) -> None:
-    """The names of result columns are case-insensitive, as in Spark and in readers of Parquet."""
+    """Refuses names that are reserved or occur twice; case does not count, as in Spark and in readers of Parquet."""
     seen: set[str] = set()
     named = [(group.name, group.named) for group in groups]
     named += [(output.name, node) for output, _, node in outputs]

@@ -1,4 +1,4 @@
-"""Turns a WHERE into a predicate: for which values of which columns it is TRUE, in three-valued logic."""
+"""Turns a WHERE into a predicate: the values of columns for which it is TRUE, in three-valued logic."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ def analyse(where: Expression, stream: Stream) -> Predicate:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """What is compared, and as which type."""
+    """An operand of a comparison, and the type in which it is compared."""
 
     subject: Subject
     kind: DataType
 
 
 class _Reader:
-    """`holds` is called twice for most conditions: when are they TRUE, and when FALSE? Otherwise they are NULL."""
+    """`holds` is called twice for most conditions: once for TRUE and once for FALSE. Otherwise they are NULL."""
 
     def __init__(self, names: Names, binder: Binder) -> None:
         self.names = names
         self.binder = binder
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
-        """The predicate for which the condition is TRUE or, if that is wanted, FALSE."""
+        """The formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
         node = _inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
@@ -236,7 +236,7 @@ class _Reader:
         return self.binder.bind(node).fit(Level.BIT_OR)
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Can Spark compare the two without an error for any value? A string that must be read as a number can fail."""
+        """Whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
         kinds = [self._kind(node) for node in (left, right)]
         return None not in kinds and kinds[0] == kinds[1]
 

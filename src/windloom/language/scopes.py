@@ -1,4 +1,4 @@
-"""What names mean: on the tuples of a stream, and on the groups of a window."""
+"""The meaning of names: on the tuples of a stream, and on the groups of a window."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Names:
         return (owners[0][1], parts[1:]) if len(owners) == 1 else None
 
     def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The same if the name is qualified."""
+        """The column of a qualified name, and the struct fields after it; None if it is not qualified."""
         column = self.stream.find_column(parts[1].name) if self.is_qualified(parts) else None
         return None if column is None else (column, parts[2:])
 
     def owners(self, name: str) -> list[tuple[str, str]]:
-        """What a name without a qualifier may mean: qualifiers, and columns of the stream."""
+        """The possible meanings of a name without a qualifier, as (qualifier, column of the stream)."""
         column = self.stream.find_column(name)
         return [] if column is None else [(self.label, column)]
 
@@ -69,7 +69,7 @@ class Names:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
 
     def _other_qualifier(self, written: str, column: str) -> str:
-        """What to write where a qualifier is unknown; nothing if it seems to be no qualifier."""
+        """A hint for an unknown qualifier; empty if it seems not to be a qualifier."""
         near = near_names(written, list(self.qualifiers))
         if near.startswith("did you mean"):
             return near
@@ -82,7 +82,7 @@ class Names:
         return self.stream.find_column(name) is not None
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
-        """The same for a node that may or may not be a column."""
+        """The column of a node, and the struct fields after it; None if the node is not a column."""
         if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
             return None
         return self.find([part for part in node.parts if isinstance(part, exp.Identifier)])
@@ -118,7 +118,7 @@ class Names:
 
 
 def no_column(parts: list[exp.Identifier], name: exp.Identifier, node: exp.Expr, binder: Binder) -> QueryError | None:
-    """What to say of a name that looks like a column and is something else; None if it is nothing that we know."""
+    """The error for a name that looks like a column and is something else; None if it is nothing known here."""
     lowered = name.name.lower()
     if len(parts) == 1 and not name.quoted and lowered in CHANGING:
         refused = why_refused(lowered, 0)
@@ -175,9 +175,9 @@ class RowScope:
 class GroupScope:
     """Expressions on groups: the select list and HAVING.
 
-    `groupings` maps canonical texts to their index, `aggregates` collects what the query needs and where it is first
-    written, `aliases` are the named select items so far. As in Spark, a column of the stream takes precedence over an
-    alias; in HAVING an alias takes precedence over a column that is not grouped.
+    `groupings` maps canonical texts to their index. `aggregates` collects the aggregates that the query needs, with the
+    place where each is first written. `aliases` are the named select items so far. As in Spark, a column of the stream
+    takes precedence over an alias; in HAVING, an alias takes precedence over a column that is not grouped.
     """
 
     names: Names
@@ -317,7 +317,7 @@ def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """count(1), count('x') and count(true) count tuples, as count(*) does; count(NULL) does not."""
+    """Whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Star) and not any(node.args.values()))

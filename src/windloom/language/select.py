@@ -94,13 +94,13 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _read_join(name: str, statement: Statement, text: str) -> Query:
-    """A query over several sources: folded from partials of each where that is possible, else over rows.
+    """A query over several sources: folded from partials of each if that is possible, otherwise over rows.
 
-    This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
-    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. What that cannot do either is
-    refused for the reason why it cannot be folded.
+    This is the only place that decides. A join that cannot be taken apart into sides (a circle of conditions, a
+    condition on three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. If that is not
+    possible either, it is refused with the reason why it cannot be folded.
     """
-    if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
+    if has_distances(statement):  # partials do not show how far apart two tuples lie
         return read_aggregated_rows(name, statement, text)
     try:
         return _read_fold(name, statement, text)
@@ -131,7 +131,7 @@ def _read_fold(name: str, statement: Statement, text: str) -> Query:
 
 
 def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
-    """FREQUENT needs the lists of sub-windows, and some kinds of windows merge slices as time goes on."""
+    """Refuses FREQUENT, which needs the lists of sub-windows, for windows that merge slices as time goes on."""
     for aggregate in aggregates:
         if aggregate.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"

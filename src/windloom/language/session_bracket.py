@@ -46,7 +46,7 @@ def make_session(gap: Duration, source: Source) -> Window:
 
 
 def check_session_gap(node: exp.Expr, statement: Statement) -> None:
-    """Spark also takes a gap that is computed from each tuple."""
+    """Refuses a gap that is computed from each tuple, which Spark would accept."""
     if not isinstance(node, exp.Literal):
         raise statement.error(
             "the gap of session_window() must be a duration, the same for all tuples",

@@ -1,4 +1,4 @@
-"""One SELECT taken apart: what it reads, its names, its select list, and how to report errors in it."""
+"""One SELECT taken apart: its sources, its names, its select list, and how to report errors in it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Statement:
         return isinstance(self.names, JoinNames)
 
     def windowed(self, window: Window) -> WindowedStream:
-        """What a query of one stream reads, when its window is known."""
+        """The source of a query of one stream, once its window is known."""
         alias = self.clause.first.alias
         return windowed(self.stream, window, None if alias is None else alias.text)
 
@@ -84,7 +84,7 @@ class Statement:
         return Span.of(self.clause.rest[:1])
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """The names that a reference to the window may have; None if the node is no such reference."""
+        """The names that a reference to the window may have; None if the node is not such a reference."""
         if is_window_call(node):
             return node.name.lower()
         if not isinstance(node, exp.Column):
@@ -97,7 +97,7 @@ class Statement:
 
 
 def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
-    """A stream through a window, be it enriched or not; or a relation."""
+    """A stream through a window, enriched or not; or a relation."""
     return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
 
 
@@ -136,7 +136,7 @@ def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) ->
 
 
 def _check_clauses(tree: exp.Select, source: Source, start: Span) -> None:
-    """Defence in depth: refuses what sqlglot may have found beyond the clauses we know."""
+    """Defence in depth: refuses anything that sqlglot may have found beyond the known clauses."""
     group = tree.args.get("group")
     found = {key for key, value in tree.args.items() if value} - _CLAUSES
     found |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()

@@ -41,7 +41,7 @@ _PLAIN_WORDS = {
     TokenType.SESSION_USER,
 }
 
-#: Refused before parsing, because the tree does not tell where they are.
+#: Refused before parsing, because the tree does not hold their place.
 _REFUSED = {
     TokenType.SELECT: (
         "subqueries are not supported",
@@ -51,7 +51,7 @@ _REFUSED = {
     TokenType.PARAMETER: ("parameters are not supported", "write the value itself"),
 }
 
-#: After an aggregate; `filter(…)` by itself is a function of arrays.
+#: FILTER after an aggregate; `filter(…)` by itself is a function of arrays.
 _FILTER = (TokenType.R_PAREN, TokenType.FILTER, TokenType.L_PAREN)
 _SIGNED_CAST = (TokenType.DASH, TokenType.NUMBER, TokenType.DCOLON)
 _OPENERS = (
@@ -113,7 +113,7 @@ class _SelectParser(SparkParser):
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
         low = self._parse_bitwise()
-        if not self._match(TokenType.AND):  # sqlglot would do without it
+        if not self._match(TokenType.AND):  # sqlglot would accept the query without AND
             self.raise_error("Expected AND")
         return self.expression(exp.Between(this=this, low=low, high=self._parse_bitwise()))
 
@@ -125,7 +125,7 @@ class _SelectParser(SparkParser):
         comments: list[str] | None = None,
         negate: bool = False,
     ) -> exp.Expr:
-        # sqlglot adds parentheses of its own here, which would hide where it reads a chain of operators unlike Spark.
+        # sqlglot adds its own parentheses here, which would hide that it reads a chain of operators unlike Spark.
         predicate = klass(this=this, expression=expression)
         if negate:
             predicate.set("negate", True)
@@ -180,7 +180,7 @@ def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
             raise source.error("unexpected ','", before, "remove it, or add what is missing after it")
     for before, token, paren, after in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
         kinds = (before.token_type, token.token_type, paren.token_type)
-        if kinds == _FILTER and after.token_type is not TokenType.WHERE:  # sqlglot would do without it
+        if kinds == _FILTER and after.token_type is not TokenType.WHERE:  # sqlglot does not require it
             raise source.error("FILTER needs a WHERE", after, "for example sum(volume) FILTER (WHERE price > 10)")
     for sign, number, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
         # Spark reads the sign as part of the number, sqlglot as an operator on the cast.
@@ -194,7 +194,7 @@ def too_deep(at: Span, source: Source) -> QueryError:
 
 
 def span_of(node: exp.Expr, fallback: Span) -> Span:
-    """Where a node stands in the text: its own place, or the first place known below it, or around it."""
+    """The place of a node in the text: its own place, or the first place known below it, or around it."""
     around: exp.Expr | None = node
     while around is not None:
         places = [below.meta for below in around.walk() if "start" in below.meta]
@@ -214,7 +214,7 @@ def _as_plain_word(token: Token) -> Token:
 
 
 def _explain(error: _UnreadableError, tokens: Sequence[Token], source: Source) -> QueryError:
-    """What sqlglot could not read, in the words of the user's text."""
+    """The error for a text that sqlglot could not read, in the words of that text."""
     if not error.token:
         last = tokens[-1]
         return source.error(

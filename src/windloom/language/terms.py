@@ -1,4 +1,4 @@
-"""A checked expression as canonical Spark SQL text, composed so that Spark reads it as we did."""
+"""A checked expression as canonical Spark SQL text, composed so that Spark reads it as it was read here."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Term:
     """An expression twice: over the stream's columns, and over a query's aggregates and groupings.
 
     `sql` has one text for all spellings of an expression. `over` is the same text with each aggregate i replaced by
-    `__a{i}` and each grouping i by `__g{i}`, and `tree` says the same without text. `loose` is the first column that is
-    in neither.
+    `__a{i}` and each grouping i by `__g{i}`, and `tree` is the same as a tree. `loose` is the first column that
+    is part of neither an aggregate nor a grouping.
     """
 
     sql: str
@@ -126,6 +126,6 @@ def is_not_null(term: Term) -> Term:
 
 
 def cast_term(term: Term, kind: DataType) -> Term:
-    """CAST(term AS kind), written as if a user had written it."""
+    """CAST(term AS kind), as a user would write it."""
     name = f"DECIMAL({kind.precision}, {kind.scale})" if kind.kind is TypeKind.DECIMAL else kind.name.upper()
     return compose(Level.PRIMARY, "CAST(", term, f" AS {name})", tree=cast(term.tree, kind))

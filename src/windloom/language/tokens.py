@@ -1,4 +1,4 @@
-"""Text to tokens, and every error of the language with its line, column and caret."""
+"""Turns text into tokens, and gives every error of the language its line, column and caret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPARK = Spark()
 
 _OPENING = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
 _CLOSING = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]", TokenType.R_BRACE: "}"}
-#: The same as collections.
+#: The brackets as collections.
 OPEN, CLOSE = tuple(_OPENING), tuple(_CLOSING)
 
 #: Tokens whose text is a value, never a word of the language.
@@ -67,7 +67,7 @@ class Source:
         return QueryError(f"{self.subject}: {message}", detail, hint)
 
     def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
-        """An error of the model, which knows no text, with its place in the text."""
+        """An error of the model, which does not know the text, with its place in the text."""
         return self.error(error.message, at, error.hint, fact=error.detail)
 
     def end(self) -> Span:
@@ -128,7 +128,7 @@ def _untokenizable(source: Source, reason: str) -> QueryError:
 
 
 def _check_comment_is_closed(source: Source, tokens: Sequence[Token]) -> None:
-    """sqlglot reads an unclosed comment to the end of the text; a whole catalog could vanish in it."""
+    """Refuses an unclosed comment: sqlglot reads it to the end of the text, so a whole catalog could vanish in it."""
     depth, opened = 0, 0
     tail = tokens[-1].end + 1 if tokens else 0
     for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
@@ -165,14 +165,14 @@ def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def is_name(token: Token) -> bool:
-    """Can the token name a stream, a query or a column? Words can, and anything in backticks."""
+    """Whether the token can name a stream, a query or a column: words can, and anything in backticks."""
     if token.token_type is TokenType.IDENTIFIER:
         return bool(token.text)
     return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """Is the token one of these (upper-case) words, unquoted?"""
+    """Whether the token is one of these (upper-case) words, unquoted."""
     return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words
 
 
@@ -182,7 +182,7 @@ def source_end(tokens: Sequence[Token]) -> Span:
 
 
 def closing(tokens: Sequence[Token], index: int) -> int:
-    """Where the bracket that opens here is closed."""
+    """The place where the bracket that opens here is closed."""
     depth = 0
     for stop in range(index, len(tokens)):
         depth += (tokens[stop].token_type in _OPENING) - (tokens[stop].token_type in _CLOSING)

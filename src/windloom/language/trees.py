@@ -75,7 +75,7 @@ def _integer(value: int, suffix: str | None) -> Constant | None:
 
 
 def negative(operand: Scalar, sql: str) -> Scalar:
-    """To Spark, a minus sign before a number is part of the literal."""
+    """The negated operand; to Spark, a minus sign before a number is part of the literal."""
     is_number = isinstance(operand, Constant) and operand.kind.is_numeric and not sql.startswith("-")
     return literal(f"-{sql}") if is_number else apply("negative", operand)
 

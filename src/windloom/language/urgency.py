@@ -1,4 +1,4 @@
-"""What stands before the AS of a query: `WITHIN 30 seconds PRIORITY 2 AS SELECT …`."""
+"""The options before the AS of a query: `WITHIN 30 seconds PRIORITY 2 AS SELECT …`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FORM = "write WITHIN 30 seconds PRIORITY 2 AS SELECT …"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The options of a query; `select` are the tokens behind its AS."""
+    """The options of a query; `select` are the tokens after its AS."""
 
     select: Sequence[Token]
     urgency: Urgency = field(default_factory=Urgency)
 
 
 def cut_header(tokens: Sequence[Token], source: Source) -> Header:
-    """A query's options and its SELECT; without options there is no AS either."""
+    """A query's options and its SELECT; without options, there is no AS."""
     if not tokens or not is_word(tokens[0], *HEADER_WORDS):
         return Header(tokens)
     found: dict[str, Sequence[Token]] = {}

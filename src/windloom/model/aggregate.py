@@ -138,9 +138,9 @@ class Component:
 
     kind: str
     argument: Expression | None = None
-    by: Expression | None = None  # what MIN_BY and MAX_BY compare
+    by: Expression | None = None  # the values that MIN_BY and MAX_BY compare
     where: Expression | None = None  # the condition that tuples must satisfy to count
-    own: UserDefined | None = None  # of a kind that a user defined
+    own: UserDefined | None = None  # set if a user defined its kind
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -152,7 +152,7 @@ class Component:
         return _filtered(call, self.where)
 
 
-#: Counts tuples. Every set has it, because it tells which windows have a row, and counts late tuples.
+#: Counts tuples. Every set has it: it shows which windows have a row, and it counts late tuples.
 COUNT_STAR = Component("count(*)")
 
 
@@ -204,7 +204,7 @@ class Aggregate:
         return self.declared.type_of(self, argument_type or DataType.parse("void"))
 
     def check_by(self, by_type: DataType) -> None:
-        """Refuses what MIN_BY and MAX_BY cannot compare."""
+        """Refuses a type whose values MIN_BY and MAX_BY cannot compare."""
         self.check_order(self.by, by_type)
 
     def check_where(self, where_type: DataType) -> None:

@@ -20,7 +20,7 @@ REGISTERS = 1 << REGISTER_BITS
 STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
 #: The bits of a hash in which ranks are counted.
 RANK_BITS = 64 - REGISTER_BITS
-#: The bits that hold a rank where it shares a number with its register.
+#: The bits that hold a rank if it shares a number with its register.
 PACKED_RANK_BITS = 8
 
 #: DDSketch: bucket i holds GROWTH ** (i - 1) < |x| <= GROWTH ** i.
@@ -29,7 +29,7 @@ GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 #: Added to the number of a bucket, so that the sum has the sign of the values; then infinities, then NaN.
 FIRST_BUCKET, INFINITE_BUCKET, NAN_BUCKET = 1_000_000, 2_000_000, 3_000_000
 
-#: Entries that a slice keeps for APPROX_TOP; while merging, a list may grow to twice as many.
+#: Entries that a slice keeps for APPROX_TOP; during a merge, a list may grow to twice this size.
 MOST_ENTRIES = 1_000
 #: The largest error, as a share of the values in a window: half from what slices leave out, half from merging.
 TOP_ERROR = 2 / (MOST_ENTRIES + 1)

@@ -12,23 +12,23 @@ class Emits(StrEnum):
     """Which rows are reported."""
 
     FINAL = "final"  # every row of every window, once, when the window is closed
-    CHANGES = "changes"  # of these only rows that differ from those of the window before, and what has vanished
-    EMPTY = "empty"  # these, and rows of windows in which a group that is known has no tuple
-    EARLY = "early"  # these, and provisional rows of windows that are open
+    CHANGES = "changes"  # only final rows that differ from those of the window before, and rows that have vanished
+    EMPTY = "empty"  # final rows, and a row for every window in which a known group has no tuple
+    EARLY = "early"  # final rows, and provisional rows of windows that are open
 
 
-#: The column of EMIT CHANGES that says what happened to the row of a group.
+#: The column of EMIT CHANGES that shows what happened to the row of a group.
 CHANGE = "change"
-#: Columns of EMIT EARLY: whether a row is provisional, final or withdrawn; and as of when, while its window is open.
+#: Columns of EMIT EARLY: whether a row is provisional, final or withdrawn; and, for open windows, the time it reflects.
 REPORT, AS_OF = "report", "as_of"
 #: The columns that a way of emitting adds to the rows of a query.
 ADDED_COLUMNS = {Emits.CHANGES: (CHANGE,), Emits.EARLY: (REPORT, AS_OF)}
-#: The column of rows that tell, when they enter, when they will leave: the end of the first window without them.
+#: The column that shows, when a row enters, when it will leave: the end of the first window without it.
 VALID_UNTIL = "valid_until"
 
 
 def added_types(kind: Emits, time: str) -> dict[str, str]:
-    """The columns that a way of emitting adds, with their Spark types; `time` is that of the edges of windows.
+    """The columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
 
     >>> added_types(Emits.EARLY, "timestamp")
     {'report': 'string', 'as_of': 'timestamp'}

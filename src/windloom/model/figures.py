@@ -1,4 +1,4 @@
-"""Numbers and durations as people read them: what windows say of themselves, and every explanation."""
+"""Numbers and durations as people read them, for the texts of windows and for every explanation."""
 
 from __future__ import annotations
 

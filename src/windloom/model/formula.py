@@ -89,8 +89,8 @@ ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
 def guarded(formula: Formula) -> str:
     """SQL that is TRUE for the same tuples, and evaluates a part only if those before it do not decide.
 
-    Spark guarantees that for CASE. It evaluates AND and OR from left to right, too, except for what several expressions
-    of one projection have in common, which it evaluates first, before any guard.
+    Spark guarantees that order for CASE. It also evaluates AND and OR from left to right, with one exception: a part
+    that several expressions of one projection have in common is evaluated first, before any guard.
     """
     if isinstance(formula, Atom) or formula.is_safe:
         return formula.text[0]
@@ -148,7 +148,7 @@ def negation(formula: Formula) -> Formula:
 
 
 def given(formula: Formula, context: Context) -> Formula:
-    """What remains to be tested for tuples that satisfy the context."""
+    """The part of the formula that remains to be tested for tuples that satisfy the context."""
     if isinstance(formula, Atom):
         known = context.get(formula.subject)
         decided = None if known is None else _decided(known, formula.values)
@@ -189,7 +189,7 @@ def projection(formula: Formula, subject: Subject) -> ValueSet:
 
 
 def is_satisfiable(formula: Formula) -> bool:
-    """Can it hold for some tuple? True also if it takes too many cases to find out.
+    """Whether it can hold for some tuple; also true if it takes too many cases to find out.
 
     Subjects are assumed to be independent of each other; if they are not, the result may be True needlessly.
     """
@@ -240,7 +240,7 @@ def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
 
 
 def simplified(formula: Formula) -> Formula:
-    """The same condition without what its other parts already decide."""
+    """The same condition without parts that its other parts already decide."""
     if isinstance(formula, Atom):
         return formula
     before: Formula | None = None

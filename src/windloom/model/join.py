@@ -1,8 +1,9 @@
-"""A join of windowed streams, taken apart: what it asks of each stream alone, and how these answers are folded.
+"""A join of windowed streams, taken apart: a plain query for each stream, and how their answers are folded.
 
-At the end t of a window a join needs of each stream only what a plain query, grouped by join keys and own grouping
-columns, answers at t. So a join consists of *sides*, which are such plain queries, and of *links* between them, along
-which a *fold* multiplies and adds up what the sides answer. Nothing is ever joined tuple by tuple.
+At the end t of a window, a join needs from each stream only the answer at t of a plain query that is grouped by the
+join keys and by the stream's own grouping columns. So a join consists of *sides*, which are such plain queries, and of
+*links* between them, along which a *fold* multiplies and adds up the answers of the sides. Nothing is ever joined
+tuple by tuple.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ class Side:
     """One source of a join, and the plain query that the join asks of it.
 
     All expressions are over the columns of its own stream, without qualifiers. `group_by` holds join keys, columns of
-    residual conditions and the query's own grouping columns of this stream, each once and sorted. `components` are what
-    the fold needs of each of its groups, COUNT(*) first.
+    residual conditions and the query's own grouping columns of this stream, each once and sorted. `components` are
+    those that the fold needs for each group of the side, COUNT(*) first.
     """
 
     source: WindowedStream  # its alias is set, and differs from those of the other sides
     where: Expression | None  # the conjuncts that concern this side alone
-    predicate: Predicate | None  # what is known of `where`
+    predicate: Predicate | None  # `where` as a predicate
     group_by: tuple[Expression, ...]
     components: tuple[Component, ...]
 
@@ -42,7 +43,7 @@ class Side:
 
     @property
     def is_relation(self) -> bool:
-        """Whether it is the current version of a relation, and no window over a stream."""
+        """Whether it is the current version of a relation instead of a window over a stream."""
         return self.window.is_version
 
     @property
@@ -106,7 +107,7 @@ class Product:
 class Summed:
     """A sum over pairs, as a sum of products of sums: sum(a.x * b.y), sum(a.x - b.y), count(*).
 
-    `counted` is how many pairs have a value, for sums that are NULL if none has; None for counts.
+    `counted` counts the pairs that have a value, for sums that are NULL if no pair has one; it is None for counts.
     """
 
     products: tuple[Product, ...]
@@ -134,12 +135,12 @@ Folded = Carried | Summed | Corner
 class Join:
     """Several windowed streams, paired by the end of their windows, as one source of a query.
 
-    The first side is the root of the tree of links, which come in an order in which parents are before children. The
-    kind of a link holds for all that hangs on its child. Sides behind a SEMI or ANTI link only decide: their factors
-    are COUNT(*), and count as 1. A side behind a LEFT link that has no match counts as one row, for which COUNT(*)
-    without a condition (component 0) is 1, and every other component is nothing: 0, or NULL.
-    `groups` says, for every grouping column of the query, which side has it and where in its `group_by`.
-    `folded` says how every component of the query (`Query.components`, in order) is made.
+    The first side is the root of the tree of links. In `links`, parents come before children. The kind of a link holds
+    for its child and for all sides below it. Sides behind a SEMI or ANTI link only decide whether a row counts: their
+    factors are COUNT(*), and count as 1. A side behind a LEFT link that has no match counts as one row, for which
+    COUNT(*) without a condition (component 0) is 1, and every other component is empty: 0, or NULL.
+    `groups` holds, for every grouping column of the query, the side that has it and its place in `group_by` there.
+    `folded` holds how every component of the query (`Query.components`, in order) is made.
     """
 
     sides: tuple[Side, ...]
@@ -169,7 +170,7 @@ class Join:
 
     @property
     def relation(self) -> str:
-        """What its qualified expressions are evaluated on, as a name: `orders AS o, clicks AS c`."""
+        """The name of the tuples on which its qualified expressions are evaluated: `orders AS o, clicks AS c`."""
         return ", ".join(f"{side.source.stream} AS {side.alias}" for side in self.sides)
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:

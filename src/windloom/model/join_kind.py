@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class JoinKind(StrEnum):
-    """What becomes of a row of the parent: how often it counts, if n rows of the child match it."""
+    """Determines how often a row of the parent counts if n rows of the child match it."""
 
     INNER = "inner"  # n times
-    LEFT = "left"  # n times, or once if n is 0, with NULLs for the child and for all that hangs on it
+    LEFT = "left"  # n times, or once if n is 0, with NULLs for the child and for all sides below it
     SEMI = "semi"  # once if n > 0
     ANTI = "anti"  # once if n is 0
 

@@ -1,10 +1,10 @@
-"""Update patterns: how the rows of a query's present result come and go, by rules over what it is made of.
+"""Update patterns: how the rows of a query's present result come and go, by rules over the parts of the query.
 
-From the simplest to the most complex: nothing ever goes (monotonic); every row goes after the same time (weakest); when
-a row goes is known when it comes (weak); that depends on tuples to come (strict). A window of time is weakest, one of
-rows or a session is strict. What only filters and projects changes nothing; UNION ALL is as complex as its most complex
-part; joins, EXISTS, DISTINCT, UNION and INTERSECT are weak at least; EXCEPT, NOT EXISTS, LEFT JOIN and aggregation are
-strict.
+From the simplest to the most complex: no row ever goes (monotonic); every row goes after the same time (weakest); the
+time at which a row goes is known when it comes (weak); that time depends on tuples to come (strict). A window of time
+is weakest; a window of rows or a session is strict. Filters and projections change nothing; UNION ALL is as complex as
+its most complex part; joins, EXISTS, DISTINCT, UNION and INTERSECT are at least weak; EXCEPT, NOT EXISTS, LEFT JOIN and
+aggregation are strict.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Pattern(StrEnum):
 
     @property
     def is_predictable(self) -> bool:
-        """Whether it is known of a row, when it comes, when it goes."""
+        """Whether it is known, when a row comes, when it will go."""
         return self in (Pattern.WEAKEST, Pattern.WEAK)
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A pattern and what makes it one."""
+    """A pattern and the reason for it."""
 
     pattern: Pattern
     reason: str

@@ -1,4 +1,4 @@
-"""Predicates as values: which are equal, imply or exclude each other, and what they have in common."""
+"""Predicates as values: which are equal, imply or exclude each other, and the conditions they have in common."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class Predicate:
 
     @property
     def guarded_sql(self) -> str:
-        """The SQL for a projection with other predicates, where Spark may evaluate `b / a` of `a <> 0 AND b / a > 1`
-        for every tuple because another predicate needs it, too.
+        """The SQL for use next to other predicates in one projection.
+
+        There, Spark may evaluate `b / a` of `a <> 0 AND b / a > 1` for every tuple because another predicate also
+        needs it.
         """
         return logic.guarded(self.formula)
 
@@ -89,10 +91,10 @@ def conjunction(predicates: Iterable[Predicate]) -> Predicate:
 
 
 def common(predicates: Sequence[Predicate]) -> Predicate | None:
-    """What all of them require, judged by single columns and whole conditions; None if that is nothing.
+    """The condition that all of them require, found by single columns and whole conditions; None if there is none.
 
-    For a column it is every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1` and
-    `x = 2` have `x IN (1, 2)`.
+    For a column, it admits every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1`
+    and `x = 2` have `x IN (1, 2)`.
     """
     possible = [each.formula for each in predicates if not each.is_never]
     if not possible:

@@ -46,10 +46,10 @@ class Output:
 class Query:
     """One continuous query over one source.
 
-    Where the source is a join, expressions are qualified (`o.region`), and `where` is None: its conjuncts are with the
+    If the source is a join, expressions are qualified (`o.region`), and `where` is None: its conjuncts are kept by the
     sides and links of the join. A *side* is a hidden query that a join asks of one stream: it has no columns, keeps
-    components, and closes its windows with the streams of the join. A query whose source are rows reports these, or
-    aggregates of them.
+    components, and closes its windows with the streams of the join. A query whose source is rows reports those rows,
+    or aggregates of them.
     """
 
     name: str
@@ -60,9 +60,9 @@ class Query:
     outputs: tuple[Output, ...]
     having: Expression | None
     text: str
-    predicate: Predicate | None = None  # what is known of `where`
-    keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
-    closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
+    predicate: Predicate | None = None  # `where` as a predicate
+    keeps: tuple[Component, ...] = ()  # for a side: the components that the fold needs
+    closes_with: tuple[str, ...] = ()  # for a side: all streams of its join
     emission: Emission = field(default_factory=Emission)
     urgency: Urgency = field(default_factory=Urgency)
 
@@ -88,12 +88,12 @@ class Query:
 
     @property
     def is_side(self) -> bool:
-        """Whether it answers a join, and not a user."""
+        """Whether it answers a join instead of a user."""
         return bool(self.closes_with)
 
     @property
     def deadline_ticks(self) -> int:
-        """How long after it is closed a window should be answered: a slide, unless the user says otherwise."""
+        """How long after it closes a window should be answered: a slide, unless the user gives another deadline."""
         within = self.urgency.within_ticks
         return self.window.slide_ticks if within is None else within
 
@@ -118,7 +118,7 @@ class Query:
 
     @property
     def enriched(self) -> tuple[EnrichedStream, ...]:
-        """The streams among what it reads that are enriched with relations."""
+        """The streams it reads that are enriched with relations."""
         sources = [self.source] if isinstance(self.source, WindowedStream) else []
         sources += [] if self.join is None else [side.source for side in self.join.sides]
         return tuple(
@@ -151,7 +151,7 @@ class Query:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Every expression evaluated on the tuples of what it reads."""
+        """Every expression that is evaluated on the tuples it reads."""
         found = [grouping.expression for grouping in self.group_by]
         found += [expression for aggregate in self.aggregates for expression in aggregate.expressions]
         found += [expression for kept in self.keeps for expression in kept.expressions]

@@ -2,8 +2,8 @@
 
 The words are those of Golab (source E, section 3.3.1). A *retroactive* relation is a source of a join like a windowed
 stream: windows that close in a round see the version that the round has. A *non-retroactive* one is joined with every
-tuple as it comes in, and what becomes of the relation later changes nothing for that tuple: queries read a stream that
-is *enriched* with it.
+tuple as it comes in, and later versions of the relation change nothing for that tuple: queries read a stream that is
+*enriched* with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.model.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Relation(Stream):
-    """A name and columns; `time` and what belongs to it have no meaning."""
+    """A name and columns; `time` and the other fields that concern time have no meaning."""
 
     is_retroactive: bool = True
 
@@ -38,11 +38,11 @@ class Relation(Stream):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What is known of one version of a relation.
+    """The facts about one version of a relation.
 
-    `number` counts the versions that a stream has seen, the first being 1, and `round` is the one that took it. `rows`
-    are those that some query wants, `nbytes` is the size of what is kept of them, or sent to executors; None where that
-    is not known.
+    `number` counts the versions that a stream has seen, the first being 1, and `round` is the round that took this one.
+    `rows` are those that some query wants, and `nbytes` is the size of the part of them that is kept, or sent to
+    executors; None if that is not known.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Enrichment:
     on: Expression
 
     def column(self, name: str) -> str:
-        """What a column of the relation is called in the enriched stream."""
+        """The name that a column of the relation has in the enriched stream."""
         return f"{self.label}.{name}"
 
     def __str__(self) -> str:
@@ -74,9 +74,9 @@ class Enrichment:
 
 @dataclass(frozen=True, slots=True)
 class EnrichedStream(Stream):
-    """A stream whose tuples are joined with relations, one after another; its name tells how.
+    """A stream whose tuples are joined with relations, one after another; its name shows how.
 
-    Frontiers, delays and late tuples are those of `base`, the stream that the tuples are of.
+    Frontiers, delays and late tuples are those of `base`, the stream that the tuples come from.
     """
 
     base: str = ""

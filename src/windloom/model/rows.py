@@ -1,9 +1,9 @@
-"""A source of rows: what a query reads that reports rows of windows, and not aggregates of partials.
+"""A source of rows: read by a query that reports rows of windows instead of aggregates of partials.
 
-At the end t of a window, the rows are SQL's over `[t − range, t)` of every stream. Strands are the streams, each
+At the end t of a window, the rows are those of SQL over `[t − range, t)` of every stream. Strands are the streams, each
 through its window; selections join them and choose columns; set operations combine selections. All windows of a query
 have one slide and end together, so a row that is made of tuples stands at ends that follow each other: from the first
-end behind its latest tuple to the last end at which its earliest tuple is still in its window. That is its lifetime.
+end after its latest tuple to the last end at which its earliest tuple is still in its window. That is its lifetime.
 
 An interval join (`JOIN … WITHIN 30 minutes`) is the same with windows that end at every tick: two tuples share such
 a window if they lie less than its range apart.
@@ -26,8 +26,8 @@ class Reports(StrEnum):
     """Which rows are reported at the end of a window."""
 
     STANDING = "rstream"  # all rows of the window
-    ENTERING = "istream"  # those that were not rows of the window before
-    LEAVING = "dstream"  # rows of the window before that are none of this one
+    ENTERING = "istream"  # rows that were not in the window before
+    LEAVING = "dstream"  # rows of the window before that are not in this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Strand:
     source: WindowedStream  # its alias is set if the selection has several strands
     columns: tuple[str, ...]
     where: Expression | None = None
-    predicate: Predicate | None = None  # what is known of `where`
+    predicate: Predicate | None = None  # `where` as a predicate
 
     @property
     def stream(self) -> str:
@@ -77,8 +77,8 @@ class Condition:
 class Attached:
     """How a strand is joined to those before it, by INNER or LEFT.
 
-    `on` are the conditions of a LEFT join; those of inner joins are with the selection. `within_ticks`: its tuples lie
-    less than this far from those of all strands before it.
+    `on` are the conditions of a LEFT join; the selection keeps those of inner joins. If `within_ticks` is set, its
+    tuples lie less than this far from those of all strands before it.
     """
 
     kind: JoinKind = JoinKind.INNER
@@ -88,7 +88,7 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Strands in which a match is looked for: a row counts if there is one (SEMI), or if there is none (ANTI)."""
+    """Strands that are searched for a match: a row counts if there is one (SEMI), or if there is none (ANTI)."""
 
     kind: JoinKind
     strands: tuple[int, ...]
@@ -107,13 +107,13 @@ class RowColumn:
 class Selection:
     """One SELECT: strands, how they are joined, conditions on several of them, and columns.
 
-    First come the strands that rows are made of, then those in which matches are looked for. With a LEFT join among
-    the first, they are joined in their order; otherwise any order gives the same rows. A selection under aggregates has
-    no columns.
+    First come the strands that rows are made of, then those that are searched for matches. If there is a LEFT join
+    among the first, they are joined in their order; otherwise any order gives the same rows. A selection under
+    aggregates has no columns.
     """
 
     strands: tuple[Strand, ...]
-    attached: tuple[Attached, ...] = ()  # of every strand that rows are made of but the first
+    attached: tuple[Attached, ...] = ()  # one for each strand that rows are made of, except the first
     looked: tuple[Looked, ...] = ()
     conditions: tuple[Condition, ...] = ()
     columns: tuple[RowColumn, ...] = ()
@@ -121,12 +121,12 @@ class Selection:
 
     @property
     def joined(self) -> int:
-        """How many strands rows are made of."""
+        """The number of strands that rows are made of."""
         return 1 + len(self.attached)
 
     @property
     def relation(self) -> str:
-        """What its expressions are evaluated on, as a name: the stream, or `orders AS o, clicks AS c`."""
+        """The name of the tuples on which its expressions are evaluated: the stream, or `orders AS o, clicks AS c`."""
         if len(self.strands) == 1:
             return self.strands[0].stream
         return ", ".join(f"{strand.stream} AS {strand.alias}" for strand in self.strands)
@@ -174,9 +174,9 @@ Body = Selection | SetOperation
 class Rows:
     """Rows as the source of a query.
 
-    `within`: it is an interval join, whose pairs are reported once. `tells_end`: a row that enters tells when it will
-    leave. Under aggregates, the body is a selection without columns, and what is grouped by and aggregated is with the
-    query.
+    `within`: it is an interval join, whose pairs are reported once. `tells_end`: a row that enters shows when it will
+    leave. Under aggregates, the body is a selection without columns, and the query keeps the grouping columns and the
+    aggregates.
     """
 
     body: Body
@@ -221,11 +221,11 @@ class Rows:
 
     @property
     def relation(self) -> str:
-        """What expressions of the first selection are evaluated on, as a name."""
+        """The name of the tuples on which expressions of the first selection are evaluated."""
         return self.selections[0].relation
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
-        """The windows through which it reads one stream; none if it does not, or if it asks for no windows at all."""
+        """The windows through which it reads one stream; none if it does not read it, or asks for no windows at all."""
         return () if self.within else tuple(strand.window for strand in self.strands if strand.stream == stream)
 
     @property

@@ -1,7 +1,7 @@
 """A scalar expression as a tree over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a query.
 
-The SQL text of the same expression is what Spark would be given. The tree is for evaluation without Spark, which
-leaves an expression to Spark if it has a node that it does not know.
+The SQL text of the same expression is what Spark would evaluate. The tree is for evaluation without Spark; an
+expression that has an unknown node is left to Spark.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Constant:
 class Apply:
     """An operator by its symbol, or a function by its lower-case name.
 
-    Some have special forms: `case` has conditions and values in turn, and a last value for when no condition
-    holds; `in` begins with the value that is looked for.
+    Some have special forms: `case` has conditions and values in turn, and a last value for the case that no condition
+    holds; `in` begins with the value that is searched for.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How many signatures predicates can have; the signature of a tuple is the set of predicates it satisfies."""
+"""Counts possible signatures; the signature of a tuple is the set of predicates that it satisfies."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _EFFORT = 60_000
 #: Signatures kept one by one; beyond that they are only counted.
 _MOST_KEPT = 4_096
 
-#: Signatures as masks, or an upper bound of their number.
+#: Signatures as masks, or an upper bound on their number.
 _Found = set[int] | float
-#: The bit of a predicate, and what remains to be tested.
+#: The bit of a predicate, and the part of it that remains to be tested.
 _Open = list[tuple[int, Formula]]
 
 
 def most_signatures(predicates: Iterable[Predicate]) -> float:
-    """An upper bound of the number of signatures that can occur, including the empty one.
+    """An upper bound on the number of signatures that can occur, including the empty one.
 
     Exact for predicates on one column: every combination of values and NULL that they distinguish is examined.
     Predicates without a common column multiply.
@@ -66,7 +66,7 @@ class _Search:
 
 
 class _Residual:
-    """What remains of a formula for values of one subject; many values leave the same remainder."""
+    """The remainder of a formula for given values of one subject; many values leave the same remainder."""
 
     def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
         self.bit, self.formula, self.subject = bit, formula, subject
@@ -77,7 +77,7 @@ class _Residual:
         self.known: dict[int, tuple[int, Formula]] = {}
 
     def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """`mask` tells which of the numbered sets hold the values of the cell."""
+        """The bit and the remainder for a cell; `mask` shows which of the numbered sets hold the values of the cell."""
         relevant = mask & self.own
         if relevant not in self.known:
             self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})

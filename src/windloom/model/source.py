@@ -23,7 +23,7 @@ class WindowedStream:
     """
 
     stream: str
-    window: Window  # that answers report on
+    window: Window  # the one that answers report on
     alias: str | None = field(default=None, compare=False)
     enriched: EnrichedStream | None = None
 
@@ -43,7 +43,7 @@ class WindowedStream:
 
     @property
     def relation(self) -> str:
-        """What its expressions are evaluated on, as a name."""
+        """The name of the tuples on which its expressions are evaluated."""
         return self.stream
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:

@@ -1,4 +1,4 @@
-"""A stream: a name, columns, the one with the event time, and how late tuples may come."""
+"""A stream: a name, columns, the column with the event time, and how late tuples may come."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stream:
 
     @property
     def window_type(self) -> DataType:
-        """The type of `window_start` and `window_end`: that of the time column, or TIMESTAMP if that is no instant."""
+        """The type of `window_start` and `window_end`: the time column's, or TIMESTAMP if that is not an instant."""
         kind = self.columns[self.time]
         return kind if kind.kind is TypeKind.TIMESTAMP_NTZ else TIMESTAMP
 
@@ -35,7 +35,7 @@ class Stream:
 
     @property
     def title(self) -> str:
-        """What it is, and its name, as messages call it.
+        """Its kind and name, as used in messages.
 
         >>> Stream("trades", {}).title
         "stream 'trades'"

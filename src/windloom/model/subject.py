@@ -1,4 +1,4 @@
-"""What a predicate is about, the domain of its values, and sets of values as Spark SQL."""
+"""Subjects of predicates, the domains of their values, and sets of values as Spark SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from windloom.model.value_set import EMPTY, NULL, PRESENT, Cut, ValueSet
 
-#: Whole numbers up to this are the same as float, double and integer, whatever type Spark gives their literal.
+#: Whole numbers up to this are equal as float, double and integer, whatever type Spark gives their literal.
 EXACT_IN_FLOAT = 2**24
 #: Stretches of up to this many whole values are written one by one.
 _LISTED = 3

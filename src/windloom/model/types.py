@@ -10,7 +10,7 @@ from windloom.errors import WindloomError
 
 
 class TypeKind(StrEnum):
-    """What can be done with values of a type."""
+    """The kind of a type, which determines what can be done with its values."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -103,12 +103,12 @@ class DataType:
 
     @property
     def is_ordered(self) -> bool:
-        """Can MIN and MAX be computed?"""
+        """Whether MIN and MAX can be computed."""
         return self.kind not in (TypeKind.OTHER, TypeKind.NULL)
 
     @property
     def is_groupable(self) -> bool:
-        """Can it be a grouping column? Nested types cannot."""
+        """Whether it can be a grouping column; nested types cannot."""
         return self.kind not in (TypeKind.OTHER,)
 
     def __str__(self) -> str:

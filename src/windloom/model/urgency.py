@@ -1,4 +1,4 @@
-"""Urgency: by when the answers of a query are wanted, and before whose."""
+"""Urgency: by when the answers of a query are wanted, and before which other queries."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FIRST_PRIORITY, USUAL_PRIORITY, LAST_PRIORITY = 1, 5, 9
 
 @dataclass(frozen=True, slots=True)
 class Urgency:
-    """A window is wanted `within_ticks` after it is closed; None: before the next one is, after its slide.
+    """A window is wanted `within_ticks` after it closes; None means within a slide, before the next window closes.
 
-    Where not everything can be answered in time, a lower `priority` comes first.
+    If not everything can be answered in time, a lower `priority` comes first.
     """
 
     within_ticks: int | None = None

@@ -15,7 +15,7 @@ Cut = tuple[Any, int]
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """`null`: is NULL in the set; `below`: are the values before the first cut in it; every cut leads in or out.
+    """`null`: whether NULL is in the set; `below`: whether values before the first cut are; every cut leads in or out.
 
     Sets are made without cuts before the first and after the last value of the domain, so equal sets are
     equal values and no stretch between two cuts is empty.
@@ -57,7 +57,7 @@ class ValueSet:
         return union((self.complement, other.complement)).complement
 
     def __le__(self, other: ValueSet) -> bool:
-        """Is it a subset of the other?"""
+        """Whether it is a subset of the other."""
         return (self & other.complement).is_empty
 
 
@@ -100,7 +100,7 @@ def hull(values: ValueSet) -> ValueSet:
 
 
 def is_point(start: Cut | None, end: Cut | None) -> bool:
-    """Does exactly one value lie between the two?"""
+    """Whether exactly one value lies between the two."""
     if start is None or end is None:
         return False
     return bool(start[0] == end[0] or (isinstance(end[0], int) and end[0] - start[0] == 1))

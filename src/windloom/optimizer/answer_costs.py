@@ -1,4 +1,4 @@
-"""What answers are predicted to take in one round: a pass over the cells, and every window that is reported."""
+"""The predicted cost of answers in one round: a pass over the cells, and every window that is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plans are made with besides queries: constants of the machine, what rounds have shown, and how rounds follow."""
+"""What plans need besides queries: constants of the machine, what rounds have shown, how rounds follow each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round.
+    """`constants` is None for the constants in force. `ongoing` is None for a batch run, which has one round.
 
     `versions` are those of relations that were last seen. `files` has, by stream, the columns that the driver
     can read itself, from files.
@@ -65,7 +65,7 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
         return _relation_statistics(stream, known)
     identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
     own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
-    seen = seen or estimates.streams.get(queries[0].streams[0])  # what is enriched comes at the pace of its stream
+    seen = seen or estimates.streams.get(queries[0].streams[0])  # an enriched stream has the pace of its stream
     given = None if known.ongoing is not None and seen is not None else stream.events_per_second
     rate, of_rate = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
     shown = estimates.selectivity(identity)
@@ -116,7 +116,7 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
 
 
 def with_statistics(plan: Plan, known: Known) -> Plan:
-    """The same plan, its cost to be predicted with what is known now."""
+    """The same plan, with the statistics that are known now."""
     sets = tuple(
         replace(
             partial_set,

@@ -107,7 +107,7 @@ class LiveTrees:
 
 
 def _holds(followed: _Followed, before: Sequence[Collection[str]], wanted: Mapping[str, Query]) -> bool:
-    """Is this the plan whose trees were recorded, with the windows the queries still have?"""
+    """Whether this is the plan whose trees were recorded, with the windows that the queries still have."""
     recorded = {frozenset(tree) for tree in before}
     windows = followed.plan.windows
     same = all(wanted[name].window == windows[number] for number, name in followed.names.items() if name in wanted)

@@ -15,7 +15,7 @@ from windloom.plan.relations import PlannedRelation
 
 
 def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
-    """What a query of one stream reads: a stream, as it is or enriched, or as a side a relation."""
+    """What a query of one stream reads: a stream, as it is or enriched, or, for a side, a relation."""
     return next(iter(query.enriched), None) or sources[query.stream]
 
 

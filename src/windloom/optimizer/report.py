@@ -64,7 +64,7 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
 def _joins(
     plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], constants: Constants
 ) -> dict[str, QueryShare]:
-    """Every join: its part of its sides, which are divided among the joins that ask them, and its fold."""
+    """The cost of every join: its part of its sides, which are divided among the joins that ask them, and its fold."""
     asking = Counter(place.name for join in plan.joins for place in join.sides)
     found = {}
     for join in plan.joins:

@@ -14,7 +14,7 @@ Types = Mapping[ExpressionKey, DataType]
 
 
 def shape_of(query: Query, types: Types) -> Shape:
-    """The columns of a query; what is plain goes to the answer as the step writes it."""
+    """The columns of a query; those of a plain query go to the answer as the step writes them."""
     group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
         aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])

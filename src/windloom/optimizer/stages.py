@@ -59,8 +59,8 @@ from windloom.slicing.registry import Slicing, find_slicing
 class PlanOptions:
     """How a plan is made, by name; unknown names are refused here, before anything else is done.
 
-    `tuples` is for how many ticks a stream keeps its tuples besides what row queries need; None for a batch run, which
-    keeps nothing.
+    `tuples` is the number of ticks for which a stream keeps its tuples, besides what row queries need; None for a batch
+    run, which keeps nothing.
     """
 
     strategy: str = "auto"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class AxisView:
-    """A dimension of a chart: `edges` of its parts, the value now and the part that it lies in, and why it is one."""
+    """A dimension of a chart: `edges` of its parts, the present value and its part, and why it is a dimension."""
 
     figure: str
     unit: str
@@ -21,7 +21,7 @@ class AxisView:
 
 @dataclass(frozen=True, slots=True)
 class CandidateView:
-    """A plan that competes: predicted seconds and bytes of a round, and what both add to its utility."""
+    """A plan that competes: predicted seconds and bytes of a round, and what each of them adds to its utility."""
 
     plan: str
     seconds: float
@@ -53,7 +53,7 @@ class ChartView:
 
 @dataclass(frozen=True, slots=True)
 class RoundView:
-    """What was expected of a round, if anything was, and what it took, in seconds."""
+    """The predicted seconds of a round, if there was a prediction, and the seconds it took."""
 
     round: int
     predicted: float | None
@@ -62,7 +62,7 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True)
 class AdaptView:
-    """`learned` says, by stage, how seconds follow from the model's: (constant, factor), from so many `rounds`."""
+    """`learned` gives, by stage, how seconds follow from the model's: (constant, factor), from `rounds` rounds."""
 
     objective: str
     charts: tuple[ChartView, ...]

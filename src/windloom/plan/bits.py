@@ -1,4 +1,4 @@
-"""Which sides of a join Spark aggregates early, a bit for each, and the names that source D has for that."""
+"""The sides of a join that Spark aggregates early, as one bit per side, and the names of such plans in source D."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
 
 
 def plan_name(early: tuple[bool, ...]) -> str:
-    """The name of source D.
+    """The name of the plan in source D.
 
     >>> plan_name((True, False)), plan_name((False, False, False))
     ('EAP10', 'LAP')

@@ -1,4 +1,4 @@
-"""What a plan has chosen where it could have chosen otherwise: a record keeps it, and a later round may switch it.
+"""The choices of a plan where it could have chosen otherwise: a record keeps them, and a later round may switch them.
 
 No choice changes a row. Trees and techniques are choices of every plan; all others are options of *switches*, which
 are registered in `optimizer/adapt/switches.py` and known here by name only.
@@ -20,7 +20,7 @@ class TreeChoice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """All choices of a plan, in an order of their own: equal choices make plans that do the same.
+    """All choices of a plan, in a fixed order: plans with equal choices do the same.
 
     `options` has (switch, about, option): ("intake", "trades", "native").
     """
@@ -34,7 +34,7 @@ class Choices:
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
     def option(self, switch: str, about: str, otherwise: str) -> str:
-        """The option of a switch for a stream or join, or another one if none was chosen."""
+        """The option of a switch for a stream or join, or `otherwise` if none was chosen."""
         return next((option for name, own, option in self.options if (name, own) == (switch, about)), otherwise)
 
     def options_of(self, switch: str) -> dict[str, str]:
@@ -47,7 +47,7 @@ class Choices:
 
     @property
     def tree_names(self) -> list[list[str]]:
-        """Which queries share a tree."""
+        """The names of the queries of each tree."""
         return [list(tree.queries) for tree in self.trees]
 
     def __or__(self, other: Choices) -> Choices:

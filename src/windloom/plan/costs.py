@@ -1,4 +1,4 @@
-"""What a plan is predicted to cost: seconds of work per second of event time, and where they go."""
+"""The predicted cost of a plan: seconds of work per second of event time, and the work they are spent on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class TreeSeconds:
     """The seconds of one tree; `techniques` has an entry for each component of the set, 0 if it is not needed."""
 
-    own: float  # merging the set's cells to slices of its own
+    own: float  # merging the set's cells into the tree's own slices
     answers: float  # finding windows and writing answers
     techniques: tuple[float, ...]
 
@@ -38,11 +38,11 @@ class SetSeconds:
 
 @dataclass(frozen=True, slots=True)
 class PlanSeconds:
-    """`job` is the one Spark job of a round, spread over the round; `folds` are those of joins, by name."""
+    """`job` is the one Spark job of a round, spread over the round; `folds` are the folds of joins, by name."""
 
     job: float
     sets: tuple[SetSeconds, ...]
-    source: str  # of the constants
+    source: str  # where the constants come from
     folds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -96,8 +96,8 @@ class QueryShare:
 
     seconds: float
     alone: float  # what the query would cost as the only one
-    added_edges_per_second: float  # slices of its set that exist for this query only; 0 where that was not asked
-    hindrance: tuple[str, int] | None = None  # a query of its set, and how little the slides have in common, in ticks
+    added_edges_per_second: float  # slices of its set that exist only for this query; 0 if that was not asked for
+    hindrance: tuple[str, int] | None = None  # a query of its set, and what the two slides have in common, in ticks
     advice: tuple[Advice, ...] = ()
 
     @property
@@ -108,7 +108,7 @@ class QueryShare:
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """Two trees of a set as one: what they would have in common, and how much more the plan would cost."""
+    """Two trees of a set merged into one: what they would have in common, and how much more the plan would cost."""
 
     other: int
     weaveability: float

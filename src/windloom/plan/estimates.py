@@ -1,4 +1,4 @@
-"""Estimates: what rounds have shown of streams and sets, as figures that plans are made with."""
+"""Estimates: what rounds have shown of streams and sets, as the figures that plans are made from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.plan.links import LinkEstimate
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 where that is unsure."""
+    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 if that is uncertain."""
 
     value: float
     rounds: int
@@ -31,7 +31,7 @@ class StreamEstimate:
     signatures: float = 1.0
 
     def before(self, earlier: StreamEstimate) -> StreamEstimate:
-        """This, and the shares of conditions that it says nothing of as they were shown earlier."""
+        """This estimate, completed by earlier shares of conditions that it lacks."""
         return replace(
             self,
             conditions={**earlier.conditions, **self.conditions},
@@ -43,7 +43,7 @@ class StreamEstimate:
 class SetEstimate:
     """`selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
 
-    Of `regularity` and `spread`, see `Statistics`.
+    For `regularity` and `spread`, see `Statistics`.
     """
 
     selectivity: Mean
@@ -55,7 +55,7 @@ class SetEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What rounds have shown so far; nothing of streams and sets of which no round has seen a tuple.
+    """What rounds have shown so far. Streams and sets of which no round has seen a tuple are missing.
 
     `joins` are by name, each with an estimate of every link.
     """
@@ -65,7 +65,7 @@ class Estimates:
     joins: Mapping[str, tuple[LinkEstimate, ...]] = field(default_factory=dict)
 
     def before(self, earlier: Estimates) -> Estimates:
-        """These, and what else was shown earlier."""
+        """These estimates, completed by earlier ones."""
         streams = {
             name: own.before(earlier.streams[name]) if name in earlier.streams else own
             for name, own in self.streams.items()
@@ -73,7 +73,7 @@ class Estimates:
         return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
 
     def without_rounds(self) -> Estimates:
-        """The same, where rounds will be of another length: what a batch run shows to a stream."""
+        """The same without the lengths of rounds: used when a stream starts from what a batch run has shown."""
         return replace(
             self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
         )

@@ -1,7 +1,7 @@
-"""The plan as a graph: streams → scans → sets → trees → folds → answers, every node knowing its inputs.
+"""The plan as a graph: streams → scans → sets → trees → folds → answers, in which every node knows its inputs.
 
-Only joins have a fold, which takes a tree for each of their sides. A relation feeds sets by itself, or streams that are
-enriched with it.
+Only joins have a fold, which takes a tree for each of their sides. A relation feeds either sets directly or streams
+that are enriched with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class StreamNode(Node):
-    """Where tuples come from."""
+    """A stream, from which tuples come."""
 
     kind: ClassVar[str] = "stream"
 
@@ -39,7 +39,7 @@ class StreamNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class RelationNode(Node):
-    """Where rows come from that have no time."""
+    """A relation, from which rows without a time come."""
 
     kind: ClassVar[str] = "relation"
 
@@ -59,7 +59,7 @@ class EnrichedNode(Node):
     stream: EnrichedStream
 
 
-#: What scans and sets read.
+#: The nodes that scans and sets read.
 SourceNode = StreamNode | RelationNode | EnrichedNode
 
 
@@ -83,7 +83,7 @@ class SetNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class TreeNode(Node):
-    """Queries that are answered from slices of their own."""
+    """Queries that are answered from common slices of their own."""
 
     kind: ClassVar[str] = "tree"
 
@@ -152,7 +152,7 @@ class PlanGraph:
         return tuple(node for node in self.nodes if not node.inputs)
 
     def source(self, name: str) -> SourceNode:
-        """What a scan or a set of this stream, or relation, reads."""
+        """The node that a scan or a set of this stream, or relation, reads."""
         sources = (node for node in self.nodes if isinstance(node, SourceNode))
         return next(node for node in sources if node.stream.name == name)
 

@@ -1,7 +1,7 @@
-"""What makes two partial sets the same: one value that is found from a query and from a set, in every plan.
+"""The identity that makes two partial sets the same: a value that is derived from a query or from a set, in any plan.
 
-Queries with one identity are summarised together. Whatever is kept about a set from plan to plan (what a run has
-observed of it, the cells that a stream keeps, the trees that live queries form) is found by this value.
+Queries with the same identity are summarised together. Whatever is kept about a set from plan to plan (a run's
+observations of it, the cells that a stream keeps, the trees that live queries form) is found by this value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SetIdentity:
-    """Everything is canonical SQL, which is equal if the meaning is, and gives the sets of a plan an order.
+    """Everything is canonical SQL, which is equal if the meaning is equal, and gives the sets of a plan an order.
 
     `predicate` is empty if every tuple is wanted. Predicates on which Spark may fail differ by the order of
     their parts, because one part may guard another: `a <> 0 AND b / a > 1`.

@@ -1,9 +1,9 @@
-"""What rounds observe of the links of joins: how many groups two sides have, by how many keys, and how many match.
+"""What rounds observe of the links of joins: the groups and keys of the two sides, and how many of them match.
 
 Join selectivity is estimated from histograms of join keys (source B, section 4.3). They are compressed: the keys with
-most groups are counted one by one, the rest is taken to be even, which is what join sizes need (Poosala). Rounds also
-count the pairs that really match. Histograms are taken over from a round only if that count differs clearly from what
-the present ones predict: estimates that are good enough stay as they are, and plans with them.
+the most groups are counted one by one, and the others are assumed to have equally many, which is enough for join sizes
+(Poosala). Rounds also count the pairs that really match. Histograms are taken over from a round only if that count
+differs clearly from what the present ones predict: good estimates stay as they are, and so do the plans made from them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 #: Keys that a histogram counts one by one.
 MOST_COUNTED = 8
-#: Histograms are taken over from a round that shows more, or fewer, pairs than they predict by this share.
+#: Histograms are taken over from a round whose pairs or keys differ from the estimates by more than this share.
 THRESHOLD = 0.25
 
 
@@ -33,7 +33,7 @@ class KeyHistogram:
         return self.other_keys + len(self.counted)
 
     def pairs(self, other: KeyHistogram) -> float:
-        """How many groups of the two sides match, if the fewer keys are among the more.
+        """The number of pairs of groups that match, if all keys of the side with fewer keys occur on the other one.
 
         >>> KeyHistogram(((7, 10),), 20, 10).pairs(KeyHistogram(((7, 3),), 5, 5))
         40.0
@@ -60,13 +60,13 @@ def _per_key(side: KeyHistogram) -> float:
 
 
 def _share(present: int, wanted: int) -> float:
-    """The share of keys that are among `present` others."""
+    """The share of the `wanted` keys that are among the `present` ones."""
     return min(1.0, present / wanted) if wanted else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRound:
-    """One link of a join in one round: the keys of both sides, the pairs of groups that match, the parents that do."""
+    """One link of a join in one round: the keys of both sides, matching pairs of groups, parents with a match."""
 
     parent: KeyHistogram
     child: KeyHistogram
@@ -88,7 +88,7 @@ class LinkRound:
 
 @dataclass(frozen=True, slots=True)
 class LinkEstimate:
-    """What is expected of a link: `selectivity` from histograms that are `rounds` old, `matching` of the parents."""
+    """The estimates of a link: `selectivity` from histograms `rounds` rounds old, `matching` as a share of parents."""
 
     selectivity: float
     fan_out: float
@@ -110,7 +110,7 @@ class LinkEstimate:
         )
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
-        """The same estimate, one round older, unless the round shows clearly another selectivity or other keys."""
+        """The same estimate, one round older, unless the round shows clearly another selectivity or number of keys."""
         pairs = (
             (link_round.selectivity, self.selectivity),
             (link_round.parent.keys, self.parent_keys),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from windloom.aggregates.planned import PlannedComponent
 
-if TYPE_CHECKING:  # its package knows the physical plan, which knows scans
+if TYPE_CHECKING:  # its package imports the physical plan, which imports scans
     from windloom.plan.expressions.node import Node
 
 
@@ -21,7 +21,7 @@ class LocalColumn:
 
 @dataclass(frozen=True, slots=True)
 class LocalProjection:
-    """What a woven scan projects; `reads` are the columns of the stream that are needed, the time included."""
+    """The columns that a woven scan projects; `reads` are the stream's columns that it needs, including the time."""
 
     reads: tuple[str, ...]
     where: Node | None

@@ -1,14 +1,14 @@
 """The memory of rounds: estimates are decayed means of what the last rounds observed (source B, section 4.3).
 
-A round that is r rounds old weighs e^(−a·r), and one that is d rounds old nothing. Rates are ratios: tuples by seconds,
-both weighed, so that with rounds of equal length a rate is the mean of the rounds' rates. A round in which much more
-time passes than tuples usually lie apart (a backlog, or history) counts as one of four times that span: it is no
-measure of what comes.
+A round that is r rounds old has the weight e^(−a·r), and one that is d rounds old has none. Rates are ratios of
+weighted tuples to weighted seconds, so that with rounds of equal length a rate is the mean of the rounds' rates. A
+round in which much more time passes than tuples usually span (a backlog, or history) counts as one of four times that
+span, because it does not predict what comes next.
 
-A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is near. So
-a *leap* is told from noise. If two rounds in a row are both far above, or both far below, what was remembered before
-them, in rate or in length, then everything before them is forgotten. The length of a round is no noise: it is what a
-trigger, or the layout of files, makes it, and where it has changed that far it stays so. So one round is enough for it.
+A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is close.
+So a *leap* is distinguished from noise. If two rounds in a row are both far above, or both far below, what was
+remembered before them, in rate or in length, then everything before them is forgotten. The length of a round is not
+noise: a trigger, or the layout of files, determines it, and a change that large lasts. So one round is enough for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windloom.plan.identity import SetIdentity
 from windloom.plan.links import LinkEstimate, LinkRound
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
-#: The number of rounds that estimates are made of (d), and how fast older ones count less (a).
+#: The number of rounds that estimates are made from (d), and how fast the weight of older ones falls (a).
 ROUNDS, DECAY = 16, 0.5
 #: Rounds longer than this many times the usual span of tuples count as that long.
 LONGEST = 4.0
@@ -33,9 +33,9 @@ CERTAIN, LEAST_ROUNDS = 3.0, 4
 
 
 class Memory:
-    """What the last rounds observed, by stream and set. Sets that the last round did not have are forgotten.
+    """The observations of the last rounds, by stream and set. Sets that the last round did not have are forgotten.
 
-    Without a `leap`, means are those of source B whatever happens.
+    Without a `leap`, means are always those of source B.
     """
 
     def __init__(self, rounds: int = ROUNDS, decay: float = DECAY, leap: float | None = LEAP) -> None:
@@ -47,7 +47,7 @@ class Memory:
         self._joins: Mapping[str, tuple[LinkEstimate, ...]] = {}
 
     def add(self, seen: RoundObserved) -> None:
-        """A round is over. A stream that brought nothing keeps what it showed before."""
+        """Adds a round that is over. A stream that brought nothing keeps what it showed before."""
         streams = dict(self._streams)
         leaping = set()
         for name, stream_round in seen.streams.items():
@@ -76,7 +76,7 @@ class Memory:
         return tuple(known.after(link_round) for known, link_round in zip(before, links, strict=True))
 
     def _leaps(self, values: Sequence[float]) -> bool:
-        """Are the two newest values far from all before, on the same side?"""
+        """Whether the two newest values are far from all before, on the same side."""
         if self.leap is None or len(values) < 3 or min(values) <= 0:
             return False
         usual = self._geometric(values[2:])  # a geometric mean, which a single burst moves by little
@@ -84,7 +84,7 @@ class Memory:
         return min(values[:2]) > self.leap * usual or max(values[:2]) < usual / self.leap
 
     def estimates(self, *, trends: bool = False) -> Estimates:
-        """What is to be expected of the next round; `trends` take longer to find than the rest."""
+        """The estimates for the next round; `trends` take longer to find than the rest."""
         streams = {name: self._stream(held, trends) for name, held in self._streams.items()}
         sets = {identity: self._set(held, trends) for identity, held in self._sets.items()}
         return Estimates(
@@ -188,7 +188,7 @@ class Memory:
             return None
         tuples = _weighed(weights, [set_round.tuples for set_round in own])
         cells = _weighed(weights, [set_round.cells for set_round in own])
-        # The edges of rounds cut cells too: a round of n slices has parts of n + 1.
+        # The edges of rounds also cut cells: a round of n slices has parts of n + 1.
         slices = _weighed(weights, [set_round.slices + 1.0 for set_round in own])
         there = [float(set_round.groups) for set_round in own if set_round.groups]
         groups = self._mean(there) or 0.0
@@ -203,7 +203,7 @@ class Memory:
         )
 
     def _trend(self, values: Sequence[float]) -> float:
-        """The slope of the logarithm over rounds, by weighed least squares, as a share per round."""
+        """The slope of the logarithm over rounds, by weighted least squares, as a share per round."""
         if len(values) < LEAST_ROUNDS or min(values) <= 0:
             return 0.0
         weights, logs = self._weights[: len(values)], [math.log(value) for value in values]
@@ -239,7 +239,7 @@ def regularity_of(tuples: float, cells: float, slices: float) -> float:
 
 
 def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
-    """The share of the groups over which as many tuples, spread at random, would make as many cells.
+    """The share of the groups over which this many tuples, spread at random, would make this many cells.
 
     >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
     (1.0, 0.5)
@@ -260,7 +260,7 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
 
 
 def _extent(stream_round: StreamRound) -> float:
-    """The seconds in which the tuples of a round lie: in disorder, a round may advance time by next to nothing."""
+    """The seconds in which the tuples of a round lie: if they are in disorder, a round may hardly advance time."""
     return max(stream_round.seconds, stream_round.span)
 
 
@@ -275,7 +275,7 @@ def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 def estimates_of(seen: RoundObserved) -> Estimates:
-    """What one round shows by itself."""
+    """The estimates that follow from one round alone."""
     memory = Memory(rounds=1)
     memory.add(seen)
     return memory.estimates()

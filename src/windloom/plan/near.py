@@ -1,4 +1,4 @@
-"""Interval joins of two streams by plain keys, which need no job: which queries are such joins, and of what."""
+"""Interval joins of two streams by plain keys, which need no Spark job: recognises them among the row queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windloom.model.stream import Stream
 from windloom.model.types import TypeKind
 from windloom.plan.rows import PlannedRows
 
-#: Keys that are equal where their Arrow values are: not so of floats, where zero has a sign.
+#: Types whose keys are equal if their Arrow values are. Floats are not among them, because zero has a sign.
 _ALIKE = (
     TypeKind.INTEGER,
     TypeKind.DECIMAL,
@@ -24,7 +24,7 @@ _ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class NearJoin:
-    """What is equal on both sides, and which columns pairs have, by side (0 or 1) and name of the stream's column."""
+    """The keys that are equal on both sides, and the columns of pairs, by side (0 or 1) and name in the stream."""
 
     within_ticks: int
     keys: tuple[tuple[str, str], ...]
@@ -32,7 +32,7 @@ class NearJoin:
 
 
 def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin | None:
-    """How a query is joined here; None if it is not such a join: then Spark makes its rows."""
+    """The interval join of a query; None if the query is not such a join, so that Spark makes its rows."""
     rows = planned.rows
     if not rows.within or planned.is_aggregated:
         return None

@@ -14,8 +14,8 @@ class StreamRound:
     """`tuples` came while `seconds` of event time passed, whether a query wants them or not.
 
     They lie within a `span` of event time: longer than what passed, if tuples come in disorder. `conditions` counts, by
-    SQL, the tuples that satisfied each condition of the signature; `signatures` how many different signatures they
-    had, in a sample.
+    SQL, the tuples that satisfied each condition of the signature; `signatures` counts their different
+    signatures in a sample.
     """
 
     tuples: int
@@ -27,9 +27,9 @@ class StreamRound:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is known of the tuples of a stream before a round takes them in: how many, and their first and last tick.
+    """What is known of the tuples of a stream before a round takes them in: their number, first and last tick.
 
-    `files` are Parquet files of this machine that hold them, if they are in such files.
+    `files` are the Parquet files on this machine that hold them, if there are any.
     """
 
     tuples: int
@@ -54,7 +54,7 @@ class SetRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundObserved:
-    """What a round showed. A set that no tuple came for shows only what it holds. `joins` hold all links, by name."""
+    """What a round showed. A set that received no tuple shows only what it holds. `joins` holds all links, by name."""
 
     streams: Mapping[str, StreamRound] = field(default_factory=dict)
     sets: Mapping[SetIdentity, SetRound] = field(default_factory=dict)

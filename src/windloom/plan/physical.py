@@ -1,4 +1,4 @@
-"""What will run: streams are cut into slices, slices summarised into sets of partials, trees answer queries from them.
+"""A plan: streams are cut into slices, slices are summarised into sets of partials, and trees answer queries from them.
 
 Plan ─┬─ Scan         one reading of a stream, which makes the cells of all its sets: see `plan.scans`
       ├─ PartialSet   one stream, one predicate, one grouping: what its queries are answered from
@@ -44,8 +44,8 @@ from windloom.slicing.identify import SliceId
 class Shape:
     """One table of answers. `groups` and `columns` are (name, type) of what the step writes.
 
-    When queries compute over their aggregates or filter groups, the step writes columns named `__g0`, `__a0`, … and
-    `select` (name, expression) and `having` are evaluated over them; both None mean the step's columns are the answer.
+    If queries compute over their aggregates or filter groups, the step writes columns named `__g0`, `__a0`, …, and
+    `select` (name, expression) and `having` are evaluated over them. If both are None, its columns are the answer.
     """
 
     groups: tuple[tuple[str, DataType], ...]
@@ -93,7 +93,7 @@ class PlannedSide:
         return self.query.name
 
 
-#: What a tree answers.
+#: The queries and sides that a tree answers.
 Member = PlannedQuery | PlannedSide
 
 
@@ -106,7 +106,7 @@ class SidePlace:
     name: str
 
 
-#: Tuples in order of a join key: the number of the scan that reads them, and the place among those that it has.
+#: Tuples in order of a join key: the number of the scan that reads them, and the place among the feeds of that scan.
 FeedPlace = tuple[int, int]
 
 
@@ -114,9 +114,9 @@ FeedPlace = tuple[int, int]
 class PlannedJoin:
     """A join query: its sides, and how their answers are folded.
 
-    `order` are the links of the join in the order in which they are folded, those of a child before the one that it
-    hangs on. `components` are those of the query, with the types of their arguments. `tuples` says where both sides
-    find their tuples in order of the join key, if a batch run may fold these instead of cells.
+    `order` are the links of the join in the order in which they are folded: the links of a child come before the link
+    to its parent. `components` are those of the query, with the types of their arguments. `tuples` shows where both
+    sides find their tuples in order of the join key, if a batch run may fold these instead of cells.
     """
 
     query: Query
@@ -144,11 +144,11 @@ class PlannedJoin:
 
     @property
     def pairing(self) -> object:
-        """What joins must have in common to share a slice matrix."""
+        """The value that joins must have in common to share a slice matrix."""
         return tuple(place.set for place in self.sides), self.join.links, self.join.groups
 
 
-#: What a user asked, in a plan.
+#: A user's query, as planned.
 Planned = PlannedQuery | PlannedJoin | PlannedRows
 #: The same, and sides of joins.
 Asking = Planned | PlannedSide
@@ -184,7 +184,7 @@ class Tree:
 
     @property
     def fine_edges(self) -> EdgeSet:
-        """Edges and marks together, where the tree needs the partials of the set to be cut."""
+        """Edges and marks together, at which the tree needs the partials of the set to be cut."""
         return self.edges if not self.marks.classes else self.edges.union(self.marks)
 
 
@@ -205,17 +205,17 @@ class PartialSet:
     slice_id: SliceId
     trees: tuple[Tree, ...]
     # How the set was planned; this does not count for equality.
-    statistics: Statistics = field(compare=False)  # what its cost was estimated with
-    strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
+    statistics: Statistics = field(compare=False)  # the statistics that its cost was estimated with
+    strategy: str = field(compare=False)  # that formed its trees; if the plan's is `auto`, the one chosen
 
     @property
     def identity(self) -> SetIdentity:
-        """What identifies the set from plan to plan."""
+        """The value that identifies the set from plan to plan."""
         return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
 
     @property
     def text(self) -> str:
-        """What the set is of, as one would write it: `trades [ROWS] WHERE price > 1 GROUP BY symbol`."""
+        """The set as a user would write it: `trades [ROWS] WHERE price > 1 GROUP BY symbol`."""
         identity = self.identity
         parts = [self.stream, self.window.set_text]
         parts += [f"WHERE {identity.predicate}"] if identity.predicate else []
@@ -233,7 +233,7 @@ class PartialSet:
 
     @property
     def window(self) -> Window:
-        """One window of its queries, which tells how the set is cut and fed; that is the same for all of them."""
+        """One window of its queries. It determines how the set is cut and fed, which is the same for all of them."""
         return next(self.queries).query.window
 
     @property
@@ -243,7 +243,7 @@ class PartialSet:
 
     @property
     def base(self) -> str:
-        """The stream whose frontier tells how far its tuples have come; `stream` may be that one, enriched."""
+        """The stream whose frontier shows how far its tuples have come; `stream` may be that stream, enriched."""
         source = next(self.queries).query.source
         return source.streams[0] if source.streams else self.stream
 
@@ -255,10 +255,10 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the choices it was made with.
+    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the settings it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
-    are streams that are read as joined with relations, each with scans of its own.
+    are the streams that are read joined with relations, each with scans of its own.
     """
 
     streams: tuple[Stream, ...]
@@ -284,7 +284,7 @@ class Plan:
 
     @property
     def queries(self) -> Iterator[Planned]:
-        """All that users have asked; sides of joins are not among them."""
+        """The queries of users; sides of joins are not among them."""
         for tree in self.trees:
             yield from tree.answered
         yield from self.joins
@@ -332,15 +332,15 @@ class Plan:
         known = next(rated, None)
         if known is not None:
             return known.stream_rate, known.origin
-        given = stream.events_per_second  # nobody asks for it, and its tuples are kept all the same
+        given = stream.events_per_second  # no query reads it, but its tuples are kept
         return (DEFAULT_EVENTS_PER_SECOND, ASSUMED) if given is None else (given, GIVEN)
 
     def store(self, stream: str) -> Store | None:
-        """What is kept of the tuples of a stream."""
+        """The store of a stream; None if nothing is kept of its tuples."""
         return next((store for store in self.stores if store.stream == stream), None)
 
     def query(self, name: str) -> Planned:
-        """What a user asked under this name."""
+        """The user's query with this name."""
         found = next((planned for planned in self.queries if planned.name == name), None)
         if found is None:
             raise KeyError(name)

@@ -12,8 +12,8 @@ from windloom.plan.scans import WovenScan
 class PlannedRelation:
     """`sets` are the numbers of the sets that hold its version; none if it is not retroactive.
 
-    `scan` makes their cells from all rows of a version, and is None where no row can be part of any. `version` is the
-    last one that was seen, if any was; it does not count for equality.
+    `scan` makes their cells from all rows of a version, and is None if no row can be part of any set. `version` is the
+    last one that was seen, if any; it does not count for equality.
     """
 
     relation: Relation

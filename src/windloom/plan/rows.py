@@ -1,7 +1,7 @@
 """Row queries in a plan: which tuples of a stream are kept, and how rows are made of them.
 
-A *store* is what is kept of the tuples of one stream for all row queries, and for questions. A *planned row query* says
-in which order its strands are joined. Rows are made by a Spark job of the round, from what the stores hold.
+A *store* is what is kept of the tuples of one stream for all row queries, and for questions. A *planned row query*
+determines the order in which its strands are joined. A Spark job of the round makes the rows from the stores.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from windloom.plan.statistics import ASSUMED, DEFAULT_ROUND_SECONDS, Origin
 
 @dataclass(frozen=True, slots=True)
 class StrandRate:
-    """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys.
+    """The estimates of a strand: tuples of its stream per second, the share that it wants, distinct values of its keys.
 
-    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed. A round spans
-    `round_seconds` of event time.
+    `origin` is that of the rate; `knows_values` is true if values were observed, false if they were assumed. A round
+    spans `round_seconds` of event time.
     """
 
     stream_rate: float
@@ -43,8 +43,8 @@ class StrandRate:
 class PlannedRows:
     """A query of rows, or of aggregates over them.
 
-    `orders` has, for every selection, its joined strands in the order in which they are joined. `pairs` is how many
-    rows a round is expected to make, and `rates` what is expected of each strand; neither counts for equality.
+    `orders` has, for every selection, its joined strands in the order in which they are joined. `pairs` is the number
+    of rows that a round is expected to make, and `rates` are the estimates of each strand; neither counts for equality.
     Over aggregates, `components` are those of the query, with the types of their arguments.
     """
 
@@ -79,7 +79,7 @@ class PlannedRows:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Which aggregate of the query fills each column of the shape; none of a query that reports rows."""
+        """Which aggregate of the query fills each column of the shape; empty for a query that reports rows."""
         if not self.is_aggregated:
             return ()
         if self.query.is_plain:
@@ -115,11 +115,11 @@ class Store:
         return wanted is not None and any(implies(wanted, predicate) for predicate in self.predicates)
 
 
-#: Bytes that a value of a type takes in a file, before it is compressed; of others, as much as a text.
+#: Bytes that a value of a type takes in a file, before compression; values of other types take as much as a text.
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4, "void": 0}
 _WIDE = {"bigint": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
 _TEXT_WIDTH = 16
-#: The share of that which is left in a file: neighbouring tuples have much in common.
+#: The share of these bytes that is left after compression: neighbouring tuples have much in common.
 _COMPRESSED = 0.6
 
 
@@ -135,7 +135,7 @@ def tuple_bytes(types: Iterable[DataType]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """How long, how many and how much a store is expected to hold; `origin` is that of the rate of its stream."""
+    """The time, tuples and bytes that a store is expected to hold; `origin` is that of the rate of its stream."""
 
     ticks: int
     tuples: float
@@ -144,7 +144,7 @@ class StoreSize:
 
 
 def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
-    """How far behind the watermark a store goes: as long as it is asked to, and as row queries need."""
+    """How far behind the watermark a store reaches: as far as was asked for, and as row queries need."""
     needed = [
         strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows
@@ -154,7 +154,7 @@ def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
 
 
 def store_size(store: Store, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
-    """What a store holds when it is full."""
+    """The size of a store when it is full."""
     rows = list(rows)
     share = 1.0
     if store.predicates is not None:

@@ -22,11 +22,11 @@ from windloom.weave.signatures import SIGNATURE_BITS, Bits
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a scan reads of a stream. The signature of a tuple says which of `predicates` it satisfies, one bit each.
+    """The tuples that a scan reads of a stream. The signature of a tuple shows which of `predicates` it satisfies.
 
-    The first `wanting` of them are predicates of sets, the others conditions of FILTERs. `where` is what every set's
-    predicate implies, so that other tuples are never read. With `only_signed`, tuples that satisfy no
-    predicate of a set are left out as well.
+    It has one bit for each. The first `wanting` of them are predicates of sets, the others conditions of FILTERs.
+    `where` is a condition that every set's predicate implies, so that other tuples are never read. With `only_signed`,
+    tuples that satisfy no predicate of a set are left out as well.
     """
 
     where: Expression | None = None
@@ -72,7 +72,7 @@ class Fed:
 class NativeScan:
     """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets.
 
-    It `tells` which tuples are late and how far the stream has come, unless a woven scan of the same stream does.
+    It `tells` which tuples are late and how far the stream has come, unless a woven scan of the same stream does so.
     """
 
     number: int
@@ -103,8 +103,8 @@ class Projected:
     """One column of the projected tuples: SQL that Spark evaluates.
 
     `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
-    for others. An expression may fail on tuples that a predicate or a FILTER excludes. None: the SQL is
-    evaluated for every tuple. `component` is set if its card projects something else than its argument.
+    for others, because an expression may fail on tuples that a predicate or a FILTER excludes. If `guards` is None, the
+    SQL is evaluated for every tuple. `component` is set if its card projects something other than its argument.
     """
 
     sql: str
@@ -112,7 +112,7 @@ class Projected:
     component: PlannedComponent | None = field(default=None, compare=False)
 
     def guarded_sql(self, predicates: Sequence[Expression], sql: str | None = None) -> str:
-        """The SQL, or another one, evaluated where it is asked for; `predicates` are those of the signature."""
+        """The SQL, or `sql` instead, evaluated only where it is needed; `predicates` are those of the signature."""
         sql = self.sql if sql is None else sql
         if self.guards is None:
             return sql
@@ -120,9 +120,9 @@ class Projected:
         return f"CASE WHEN {satisfied} THEN {sql} END"
 
 
-#: Finer cells are rolled up if they are this many times fewer than the tuples.
+#: Finer cells are rolled up if there are at least this many times more tuples than cells.
 FEW_CELLS = 8
-#: At least so many predicates of one grouping are needed for sets to be rolled up from signatures.
+#: At least this many predicates of one grouping are needed for sets to be rolled up from signatures.
 FEWEST_SIGNED = 3
 #: Rolling up must take less than this part of the work, since it comes before all other work and fewer threads do it.
 SIGNED_SHARE = 0.5
@@ -130,9 +130,9 @@ SIGNED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """How many sets are expected to be rolled up from cells by signature, and from how many signatures.
+    """The expected number of sets that are rolled up from cells by signature, and of their signatures.
 
-    Kernels decide that anew for the tuples at hand.
+    Kernels decide anew for the tuples at hand.
     """
 
     sets: int
@@ -141,10 +141,10 @@ class RolledUp:
 
 @dataclass(frozen=True, slots=True)
 class WovenSet:
-    """How the cells of a set are made from tuples: from those that have the bit of its predicate, grouped by columns.
+    """How the cells of a set are made: from tuples that have the bit of its predicate, grouped by columns.
 
-    `via` are sets of the same tuples in finer groups, whose cells hold everything that this one needs: if they are
-    few, these are rolled up instead.
+    `via` are sets of the same tuples in finer groups, whose cells hold everything that this set needs: if those cells
+    are few, they are rolled up instead.
     """
 
     number: int  # of the set
@@ -158,7 +158,7 @@ class WovenSet:
 class KeyedSet:
     """A set whose tuples folds read: cut at `edges`, grouped by the key and by some of the columns `outs` of the feed.
 
-    `cells` are the edges at which others need its cells; None if nobody does.
+    `cells` are the edges at which others need its cells; None if nothing else needs them.
     """
 
     number: int
@@ -171,8 +171,8 @@ class KeyedSet:
 class KeyedFeed:
     """Tuples that folds read in order of a join key, in a batch run on the driver, instead of the cells of `sets`.
 
-    Columns go by position: that of the key, those by which tuples are grouped besides, values that are added up, and
-    columns in which tuples are counted. A row of the band that a tuple meets has `width` slices.
+    Columns are given by position: the key, the columns by which tuples are grouped besides, the values that are added
+    up, and the columns in which tuples are counted. A row of the band that a tuple meets has `width` slices.
     """
 
     key: int
@@ -190,29 +190,29 @@ class KeyedFeed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Which of its tuples a scan hands over to the store of the stream: those that have one of `bits`, None for all.
+    """The tuples that a scan hands over to the store of the stream: those that have one of `bits`; all if it is None.
 
-    `places` are the columns of the store among those of the scan; None for the one that says what the tick says.
+    `places` are the columns of the store among those of the scan; None for the time column, which the tick gives.
     `strands` are those that read the store, by name of their query and window, with the bits of their predicates: the
-    scan tells which of their tuples are late.
+    scan reports which of their tuples are late.
     """
 
     names: tuple[str, ...]
     places: tuple[int | None, ...]
     bits: tuple[int, ...] | None
     strands: tuple[tuple[str, Window, int | None], ...] = ()
-    conditions: tuple[tuple[str, int | None], ...] = ()  # the SQL of what strands want, and its bit
+    conditions: tuple[tuple[str, int | None], ...] = ()  # the SQL of the strands' conditions, and its bit
 
 
 @dataclass(frozen=True, slots=True)
 class WovenScan:
     """One projection of a stream's tuples, from which kernels make the cells of all its sets.
 
-    `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
-    `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
-    told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
-    cells, or whichever of the two are smaller. `kept` is set if the stream has a store. `local` is set if the driver
-    may read the stream's files and project their tuples itself; Spark does where that is not possible after all.
+    `counted_by` is None if slices are of time; if positions are sliced, it holds the keys by which tuples are counted.
+    `watched` are sets that another scan feeds, mainly those of positions, with their bits: for each stream, a single
+    scan whose slices are of time reports which tuples are late. `log` is what the log of a round keeps of the scan:
+    tuples, cells, or whichever of the two are smaller. `kept` is set if the stream has a store. `local` is set if the
+    driver may read the stream's files and project their tuples itself; if that fails after all, Spark does it.
     `keyed` are tuples that folds may read instead of cells.
     """
 

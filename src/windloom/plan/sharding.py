@@ -2,9 +2,9 @@
 
 A set is divided by all its grouping columns, unless joins read it: then by the join keys that all sides of these joins
 have in common. Rows of such a join that belong to one group of the answer may come from several shards, unless the keys
-are among its grouping columns; what shards have folded is then merged. Where joins have no key in common, their sets
-stay in one shard. Every shard has all of a relation, so that relations need not meet anything, and a join of one stream
-with relations divides that stream like any other.
+are among its grouping columns; the folded results of the shards are then merged. If joins have no key in common, their
+sets stay in one shard. Every shard has the whole of a relation, so a relation need not be divided, and a join of one
+stream with relations divides that stream like any other.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _Option = tuple[tuple[int, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """`columns` are those of sets that joins read; other sets are divided by all of theirs. None: by nothing.
+    """`columns` are those of sets that joins read; other sets are divided by all of theirs.
 
-    `divided` are the joins, by their place in the plan, whose answers have to be merged.
+    A set with an empty tuple of columns stays in one shard. `divided` are the joins, by their place in the plan, whose
+    answers have to be merged.
     """
 
     columns: Columns
     divided: frozenset[int]
 
     def of(self, number: int) -> tuple[int, ...] | None:
-        """The places of the grouping columns that decide the shard of a group of a set; None: all of them."""
+        """The places of the grouping columns that decide the shard of a group of a set; None means all of them."""
         return self.columns.get(number)
 
 
@@ -122,7 +123,7 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
 
 
 def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
-    """Whether a group of the answer is in one shard: its grouping columns tell those by which shards differ."""
+    """Whether every group of the answer is in one shard: its grouping columns determine those that decide the shard."""
     partial_set, _, member = plan.side(join.sides[0])
     dividing = columns.get(partial_set.number, tuple(range(len(partial_set.group_by))))
     paired = {0}

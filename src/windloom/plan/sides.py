@@ -12,8 +12,8 @@ from windloom.model.query import Grouping, Query
 def side_query(query: Query, side: Side) -> Query:
     """The hidden query of one side of a join query.
 
-    Its name tells what it is, so joins that ask the same of a stream have the same side. A side whose windows grow
-    from a landmark is of one join only: where its landmark is depends on when the join was added.
+    Its name describes it completely, so joins that ask the same of a stream have the same side. A side whose windows
+    grow from a landmark belongs to one join only, because its landmark depends on when the join was added.
     """
     grouped = ", ".join(expression.sql for expression in side.group_by)
     parts = [f"{side.source.stream} {side.window}"]
@@ -36,12 +36,12 @@ def side_query(query: Query, side: Side) -> Query:
 
 
 def sides_of(query: Query) -> tuple[Query, ...]:
-    """The hidden queries of a join query, in the order of its sides; none of other queries."""
+    """The hidden queries of a join query, in the order of its sides; none for other queries."""
     return () if query.join is None else tuple(side_query(query, side) for side in query.join.sides)
 
 
 def with_sides(queries: Iterable[Query]) -> list[Query]:
-    """Queries of one stream each: the plain ones, and for joins their sides, each once with all that joins need.
+    """Queries of one stream each: the plain ones, and for joins their sides, each once, with all that joins need.
 
     Row queries are not among them: they are not answered from partials.
     """

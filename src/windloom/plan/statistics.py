@@ -1,4 +1,4 @@
-"""What the cost of a plan depends on besides its queries: rates, groups, the length of a round; and their origins."""
+"""The figures that the cost of a plan depends on besides its queries: rates, groups, … and where they come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windloom.model.time import TICKS_PER_SECOND
 
 Floats = NDArray[np.float64]
 
-#: If slices are of positions and not of time, a position is a tick, so this many are a second.
+#: If slices are of positions instead of time, a position is a tick, so this many positions are a second.
 POSITIONS_PER_SECOND = float(TICKS_PER_SECOND)
 #: The number of groups that is assumed for a GROUP BY if it was not observed.
 DEFAULT_GROUPS = 100.0
@@ -30,7 +30,7 @@ DEFAULT_ROUND_SECONDS = 10.0
 class Origin:
     """Where a figure comes from: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
 
-    `trend` is the share by which an observed figure changes from one round to the next; 0 where that is not certain.
+    `trend` is the share by which an observed figure changes from one round to the next; 0 if that is not certain.
     """
 
     source: str = "assumed"
@@ -57,11 +57,11 @@ class Statistics:
     """The statistics of one partial set.
 
     `events_per_second` are tuples of the set, the share `selectivity` of those of its stream. If slices are of
-    positions, a second is a million positions, and `pace` of these pass per second of event time.
+    positions, a second is a million positions, and `pace` such seconds pass per second of event time.
 
     Tuples may come more evenly than at random, or less. `regularity` is 0 if they come at random and 1 if those of a
     group come at even distances. `spread` is the share of the groups that tuples effectively spread over: less than 1
-    if most tuples are of a few groups.
+    if most tuples belong to a few groups.
 
     `conditions` are, by SQL, the shares of the stream's tuples that were seen to satisfy a condition; all of them have
     `signatures` different signatures. In a stream, a round also reads the cells of `kept_seconds` before it.
@@ -81,7 +81,7 @@ class Statistics:
     origins: Origins = field(default_factory=Origins)
 
     def of_positions(self, is_partitioned: bool) -> Statistics:
-        """The same where slices are of positions: there is a tuple at each, of each key that is counted by itself."""
+        """The same if slices are of positions: every position has a tuple, for each key that is counted by itself."""
         tuples = POSITIONS_PER_SECOND * (self.groups if is_partitioned else 1.0)
         pace = self.events_per_second / tuples
         return replace(self, events_per_second=tuples, round_seconds=self.round_seconds * pace, pace=pace)
@@ -117,7 +117,7 @@ class Statistics:
 
     @property
     def readings(self) -> float:
-        """How many rounds read a cell: in a batch run one, in a stream every round until no window needs it."""
+        """The number of rounds that read a cell: one in a batch run; in a stream, all until no window needs it."""
         return 1.0 + self.kept_seconds / self.round_seconds
 
     def windows_past_ends(self, ranges: Floats) -> Floats:
@@ -144,7 +144,7 @@ class Statistics:
         return np.asarray(edges_per_second * self.groups * self.filled(edges_per_second))
 
     def taken_per_second(self, edges_per_second: Floats) -> Floats:
-        """The cells that rounds take in: a slice that lies in several rounds is taken in as many times."""
+        """The cells that rounds take in: a slice that lies in several rounds is taken in by each of them."""
         if not self.is_ongoing:
             return self.cells_per_second(edges_per_second)
         return self.cells_per_second(edges_per_second + 1.0 / self.round_seconds)
@@ -152,7 +152,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
-    """What is known of rounds that follow one another before any has run; `history_seconds` of cells are kept."""
+    """What is known of the rounds of a stream before any has run; `history_seconds` of cells are kept."""
 
     round_seconds: float = DEFAULT_ROUND_SECONDS
     origin: Origin = ASSUMED
@@ -160,7 +160,7 @@ class Ongoing:
 
 
 def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_grouped: bool = False) -> Statistics:
-    """Statistics of a set, in a batch run, that nothing was observed of."""
+    """Statistics of a set of which nothing was observed, in a batch run."""
     rate = DEFAULT_EVENTS_PER_SECOND if given_rate is None else given_rate
     selectivity = DEFAULT_SELECTIVITY if is_filtered else 1.0
     origins = Origins(
@@ -173,7 +173,7 @@ def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_g
 
 
 def differ(statistics: Statistics, other: Statistics, share: float = 0.25) -> bool:
-    """Do two statistics differ so much that costs should be predicted anew?"""
+    """Whether two statistics differ so much that costs should be predicted anew."""
     pairs = (
         (getattr(statistics, name), getattr(other, name))
         for name in ("events_per_second", "groups", "round_seconds", "selectivity", "pace")

@@ -14,14 +14,14 @@ from windloom.report.scales import Scale, linear_ticks, log_ticks, tick_labels, 
 WIDTH = 680.0
 _QUIET = "#94a3b8"
 
-#: (label, value, note); part of a stacked bar or a row of a bar chart.
+#: (label, value, note): a part of a stacked bar, or a row of a bar chart.
 Bar = tuple[str, float, str]
 
 
 def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str = "", highlight: int | None = 0) -> str:
     """Horizontal bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
 
-    With `log` every gridline is ten times the one before, and the axis says so: lengths then are not proportional.
+    With `log`, every gridline is ten times the one before, and the axis says so, because lengths are not proportional.
     """
     canvas = Canvas()
     label_width = min(220.0, max([80.0, *(text_width(label, 13) for label, _, _ in rows)]) + 16)
@@ -114,7 +114,7 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
 ) -> str:
-    """Lines over numbers or times, each named at its end. A log axis leaves out what is not above zero."""
+    """Lines over numbers or times, each named at its end. A log axis leaves out values that are not above zero."""
     canvas = Canvas()
     is_time = any(isinstance(x, datetime) for line_series in series for x, _ in line_series.points)
     lines = [_known(line_series, log_x, log_y) for line_series in series]
@@ -162,7 +162,7 @@ def _known(series: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, f
 
 
 def _seconds(instant: datetime) -> float:
-    """A time without a zone is read as UTC, so that the axis shows what the rows show."""
+    """Seconds since the epoch. A time without a zone is read as UTC, so that the axis shows the same as the rows."""
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
@@ -199,7 +199,7 @@ def _draw_line(canvas: Canvas, points: list[tuple[float, float]], colour: str) -
 
 
 def _spread(ends: list[tuple[float, str, str]], top: float, bottom: float) -> list[tuple[float, str, str]]:
-    """The names at the ends of lines, moved apart where they would overlap."""
+    """The names at the ends of lines, moved apart if they would overlap."""
     placed: list[tuple[float, str, str]] = []
     low = top
     for y, label, colour in sorted(ends):

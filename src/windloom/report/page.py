@@ -31,7 +31,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`body` is markup made by this package, and is not escaped; `text` is plain text, and is.
+    """`body` is markup made by this package, and is not escaped; `text` is plain text, and is escaped.
 
     An empty line in `text` begins a new paragraph.
     """

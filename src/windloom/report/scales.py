@@ -38,7 +38,7 @@ class Scale:
 
 
 def linear_ticks(low: float, high: float, about: int) -> list[float]:
-    """Round values that enclose low and high, about so many.
+    """About `about` round values that enclose low and high.
 
     >>> linear_ticks(0, 97, 5), linear_ticks(3.1, 3.9, 4)
     ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
@@ -55,7 +55,7 @@ def linear_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def log_ticks(low: float, high: float, about: int) -> list[float]:
-    """Round values that enclose low and high, both above zero, at equal ratios; 1, 2 and 5 where powers of ten are few.
+    """Round values that enclose low and high, both above zero, at equal ratios; 1, 2 and 5 if powers of ten are few.
 
     >>> log_ticks(3, 40_000, 6), log_ticks(60, 300, 6)
     ([1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0], [50.0, 100.0, 200.0, 500.0])
@@ -72,7 +72,7 @@ def log_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Labels with as many digits as tell neighbours apart, and no more.
+    """Labels with just enough digits to distinguish neighbours.
 
     >>> tick_labels([100_000.0, 100_000.25, 100_000.5]), tick_labels([0.0, 20.0])
     (['100,000', '100,000.25', '100,000.5'], ['0', '20'])
@@ -84,7 +84,7 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def time_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Round instants (seconds since the epoch, UTC) within low and high, and what to write there.
+    """Round instants (seconds since the epoch, UTC) between low and high, and their labels.
 
     >>> time_ticks(0, 3_600)[1]
     ['00:00', '00:10', '00:20', '00:30', '00:40', '00:50', '01:00']

@@ -36,10 +36,10 @@ from windloom.weave.keyed import Keyed
 
 #: The size that a block aims at, in rows: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
-#: How many rows trees that are answered at the same time may be ahead of the one being read.
+#: The most rows by which trees that are answered at the same time may be ahead of the one being read.
 ROWS_AHEAD = 4 << 20
 
-#: Wraps what makes the blocks of queries that are answered together, by the name of the first of them.
+#: Wraps the maker of the blocks of queries that are answered together; the name is that of the first of them.
 Timed = Callable[[str, Callable[[], Iterator[Block]]], Iterator[Block]]
 
 
@@ -55,17 +55,17 @@ NOTHING = (0, 0)
 class Answers:
     """What one step answers: for each query, by name, the windows that end in `(after, until]`.
 
-    `earlier` are answers of windows that were closed before late tuples came, and so see other cells.
+    `earlier` has the answers of windows that closed before late tuples came; they are computed from other cells.
     """
 
     plan: Plan
     cells: Mapping[int, Cells]  # by number of the partial set
-    intervals: Mapping[str, tuple[int, int]]  # by name of the query; one that is not there reports nothing
-    landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
-    spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
-    since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
+    intervals: Mapping[str, tuple[int, int]]  # by name of the query; a query without an entry reports nothing
+    landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # by name of the query
+    spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set; only sets whose tuples are counted
+    since: Mapping[str, int] = field(default_factory=dict)  # by name of the query, the first start that it reports
     earlier: tuple[Answers, ...] = ()
-    rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with what their aggregates are made from
+    rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with the cells of their aggregates
     keyed: Mapping[FeedPlace, Keyed] = field(default_factory=dict)  # tuples that folds read instead of cells
 
     def blocks(
@@ -76,9 +76,9 @@ class Answers:
         without: Collection[int] = (),
         timed: Timed = untimed,
     ) -> Iterator[Block]:
-        """Every answer once, but for joins (by place) to leave out; each call gives the same blocks in this order.
+        """Every answer once, except of joins in `without` (by place); each call gives the same blocks in this order.
 
-        `timed` is given what is answered together, by the name of its first query, and may measure it.
+        `timed` gets each maker of blocks, with the name of its first query, and may measure it.
         """
         makers = [
             partial(timed, name, make)
@@ -88,12 +88,12 @@ class Answers:
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def of_summaries(self, timed: Timed = untimed) -> Iterator[Block]:
-        """Only the aggregates over rows, of which shards know nothing: they are among `blocks` otherwise."""
+        """Only the answers of aggregates over rows, which shards do not make; `blocks` has them too."""
         for name, make in self._summary_makers():
             yield from timed(name, make)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
-        """The folded cells of joins, by place, that other shards fold parts of too: see `rounds.joins.divided`."""
+        """The folded cells, by place, of joins of which other shards fold parts too: see `rounds.joins.divided`."""
         found: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             for number, cells in join_folds(
@@ -109,7 +109,7 @@ class Answers:
     def _makers(
         self, rows: int, threads: int, without: Collection[int]
     ) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
-        """What is answered together, each by the name of its first query."""
+        """A maker of blocks for each lot of queries that are answered together, with the name of its first query."""
         for each in self.plan.sets:
             cells = self.cells.get(each.number)
             if cells is None or not len(cells):
@@ -188,7 +188,7 @@ class _TreeAnswers:
         return np.concatenate(totals)
 
     def _part(self, queries: slice) -> Part:
-        """What all blocks of these queries share; made once."""
+        """The part that all blocks of these queries share; made once."""
         key = (queries.start, queries.stop)
         if key not in self.parts:
             planned = self.queries[queries]

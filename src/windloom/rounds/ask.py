@@ -32,10 +32,10 @@ def ask(
 ) -> tuple[Answers, int | None]:
     """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
-    If these are not enough, `past` is asked: the tuples of past rounds. With `closed_before`, windows that were closed
-    at that tick are left out. The tick is the start of the first exact window, or None if every window is exact.
-    Refuses questions for which nothing is kept. `versions` are the cells of the relations that the query reads, by
-    number of the set.
+    If these are not enough, `past` makes cells from the tuples of past rounds. With `closed_before`, windows that were
+    closed at that tick are left out. The returned tick is the start of the first exact window, or None if every window
+    is exact. Refuses questions for which nothing is kept. `versions` are the cells of the relations that the query
+    reads, by number of the set.
     """
     (asked,) = query_plan.queries
     inputs = asked.query.inputs
@@ -68,7 +68,7 @@ def ask(
 def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:
     """The cells of every relation that a question reads, by number of the set, all of one version.
 
-    They are as the last round has seen them or, if it has not seen all that is asked of them, as `current` gives them.
+    They are the cells that the last round saw or, if something is missing there, those that `current` gives.
     """
     found: dict[int, Cells] = {}
     for planned in query_plan.relations:
@@ -90,7 +90,7 @@ def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
     needed = {known[partial_set.identity].number for partial_set in query_plan.sets if partial_set.identity in known}
     found: dict[int, list[Cells]] = {}
     state = State()
-    for state in parts:  # all of them say the same of the past
+    for state in parts:  # all parts have the same history
         for number in needed & set(state.cells):
             if number not in found or not plan.sets[number].is_relation:  # every part has all of a relation
                 found.setdefault(number, []).append(state.cells[number])

@@ -30,12 +30,12 @@ class LoggedRound:
     seen_before: Mapping[str, int]
 
 
-#: What past rounds know about a set: its cells, and from when on they hold everything; None if nothing.
+#: Gives the cells of a set from past rounds, and from when on they hold everything; None if past rounds lack it.
 Past = Callable[[PartialSet], tuple[Cells | None, History] | None]
 
 
 def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
-    """The set's cells from as many rounds, without a gap up to the last one, as hold everything that it needs."""
+    """The set's cells from the last rounds, as far back as they hold, without a gap, everything that it needs."""
     parts: list[Cells] = []
     history: History | None = None
     for round in newest_first:
@@ -55,7 +55,7 @@ def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) ->
 
 
 def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
-    """The scan from whose tuples the set can be made, and how."""
+    """The scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
     for scan in round.plan.scans:
         if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
             table = round.tuples[scan.number]
@@ -65,8 +65,8 @@ def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa
 
 
 def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenSet | None:
-    """`logged` is the number of columns in the log: those that are only kept, the last ones, may be missing there."""
-    # A guard may have left out, as NULL, values of tuples that the set wants.
+    """`logged` is the number of columns in the log: the last columns, which are only kept, may be missing there."""
+    # A guard may have replaced values of tuples that the set wants by NULL.
     columns = {column.sql: place for place, column in enumerate(scan.columns[:logged]) if column.guards is None}
     signature = scan.signature
     bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}

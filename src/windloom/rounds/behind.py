@@ -31,7 +31,7 @@ class Behind:
         return len(self.starts)
 
     def holds(self, bit: int | None) -> Mask:
-        """The entries whose tuples satisfy a predicate; None: all."""
+        """The entries whose tuples satisfy the predicate of a bit; all entries if `bit` is None."""
         if bit is None:
             return np.ones(len(self), np.bool_)
         return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)

@@ -21,7 +21,7 @@ from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 
-#: The number of past slicings that are remembered for a set; of older ones, only that they ended.
+#: At most this many past slicings are remembered for a set; tuples of older ones count as no longer kept.
 MOST_CUTS = 256
 
 
@@ -30,10 +30,10 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     `past` gives what the tuples of past rounds yield for a new set.
 
-    Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
-    are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
-    Windows that a query owes go with it: a query that leaves has to be answered before. A set that owes some is not
-    made again from `past`: see `remade`.
+    Sets are the same if their identities are; queries are the same if name and meaning are. New queries are `fresh`;
+    where they are not exact from the beginning, `since` gives the window from which on they are. Windows that a query
+    owes are carried with it: a query that leaves must be answered beforehand. A set that owes windows is not made again
+    from `past`: see `remade`.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -107,7 +107,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
 
 def leaving(old: Plan, new: Plan) -> set[str]:
-    """The queries of a plan that the next one does not have, or has in another meaning."""
+    """The queries of a plan that the next one does not have, or has with another meaning."""
     staying = {planned.name: planned.query for planned in new.queries}
     return {
         planned.name
@@ -151,9 +151,9 @@ def _later(
 
 
 def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
-    """The sets of a plan, by number, that owe windows and that `past` would make again for queries that are new.
+    """The sets of a plan, by number, that owe windows and that `past` would make again for new queries.
 
-    What they owe has to be answered before: the cells of the state would hold again what is owed from.
+    These windows must be answered beforehand: otherwise the cells of the state would again hold what is kept for them.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -170,9 +170,9 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
 
 
 def _reaches(past: History, kept: History, before: PartialSet) -> bool:
-    """Whether cells that are made again hold all that running queries need of those that are there.
+    """Whether cells that are made again hold all that running queries need of the present cells.
 
-    These may reach further back, for the queries that they were made for; landmarks fold what lies behind.
+    The present cells may reach further back, for the queries that they were made for; landmarks fold what lies behind.
     """
     if life_of(before.window).folds(before):
         return past.kept_from == TICK_MIN
@@ -201,7 +201,7 @@ def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
     """The window from which a new join is exact, which is where all its sides are; empty if that is the first one.
 
-    `exact` says that of its sides, by name. A landmark is moved to where its side is exact.
+    `exact` gives the same for its sides, by name. A landmark is moved to where its side is exact.
     """
     found: dict[str, int] = {}
     after = []
@@ -217,7 +217,7 @@ def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None])
 
 
 def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) -> tuple[Cells | None, History]:
-    """The cells of `before` as cells of `one`, with its components and edges, and what they hold of the past."""
+    """The cells of `before` as cells of `partial_set`, with its components and edges, and the past that they hold."""
     seen = state.seen.get(partial_set.base)
     held_from = life_of(partial_set.window).held_from(partial_set.window, seen)
     if held_from is None:
@@ -258,17 +258,17 @@ def _past(
             known[index] = tick
     cuts = history.cuts
     if before.edges != partial_set.edges:
-        # Every edge of the slicing that ends now is also one of an older slicing with more edges, so it adds nothing.
+        # An older slicing that has every edge of the one that ends now adds nothing to it, so it is forgotten.
         cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
     past = History(history.kept_from, known, cuts)
     return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
 
 
 def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
-    """Is every one of `others` among `edges`?"""
+    """Whether every one of `others` is among `edges`."""
     return edges.union(others) == edges
 
 
 def is_same(left: Query, right: Query) -> bool:
-    """Do they mean the same, however they are spelled, and however urgent they are?"""
+    """Whether two queries mean the same, however they are spelled and however urgent they are."""
     return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())

@@ -85,7 +85,7 @@ def merge_all(parts: Sequence[Cells]) -> Cells:
 
 
 def merge_released(parts: list[Cells]) -> Cells:
-    """The same. The list is emptied: what nobody else holds is given back component by component."""
+    """Like `merge_all`. The list is emptied, so that memory nobody else holds is freed component by component."""
     held = [part for part in parts if len(part)] or parts[:1]
     parts.clear()
     if len(held) == 1:
@@ -118,7 +118,7 @@ def merge_released(parts: list[Cells]) -> Cells:
 def _merged(
     parts: list[AnyLifted], followed: tuple[NDArray[np.int64], list[Places]] | None, arranged: Arrangement | None
 ) -> AnyLifted:
-    """One component of all parts: at its places if the parts follow one another, else arranged."""
+    """One component of all parts: put at its places if the parts follow one another, otherwise arranged."""
     values = [part for part in parts if isinstance(part, Lifted)]
     if followed is not None and values:
         bounds, places = followed

@@ -2,8 +2,8 @@
 
 The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
 windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples that
-have come. The first round of a query makes one too. So a round depends on nothing but what came before it and in it,
-and one that is repeated makes the same report.
+have come. The first round of a query makes one too. So a report depends only on what came before its round and in it,
+and a round that is repeated makes the same report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windloom.rounds.state import State
 
 @dataclass(frozen=True, slots=True)
 class EarlyTurn:
-    """A round of a query: windows that end by `closed` are final; if it `is_due`, the others are reported `as_of`."""
+    """A query in a round: windows that end by `closed` are final; if it `is_due`, others are reported as of `as_of`."""
 
     closed: int
     is_due: bool
@@ -28,7 +28,7 @@ class EarlyTurn:
 
 
 def early_queries(plan: Plan) -> Iterator[Planned]:
-    """The queries that report provisional rows; nothing is looked at where there are none."""
+    """The queries that report provisional rows; without such shapes, no query is looked at."""
     numbers = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
     return (planned for planned in plan.queries if planned.shape in numbers) if numbers else iter(())
 
@@ -46,6 +46,6 @@ def _turn(planned: Planned, before: State, after: State) -> EarlyTurn:
 
 
 def _passed(query: Query, seen: Mapping[str, int]) -> int:
-    """The last multiple of EVERY that the largest event time of all inputs has come to."""
+    """The last multiple of EVERY that the largest event time of all inputs has reached."""
     latest = max((seen[stream] for stream in query.inputs if stream in seen), default=TICK_MIN)
     return latest if latest == TICK_MIN else latest - latest % query.emission.every_ticks

@@ -1,8 +1,8 @@
 """Finds the window from which a query that was added later is exact.
 
 Tuples of the rounds so far have ticks up to some M. A window that starts after M is always exact. One that starts
-earlier is exact if everything it covers is kept, with all components the query needs, and if every slicing that was in
-force has its edges: an edge after the last tuple of that slicing, or one of the slicing's own.
+earlier is exact if everything it covers is kept, with all components the query needs, and if it fits every slicing that
+was in force: each of its edges lies after the last tuple of that slicing, or is an edge of the slicing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from windloom.plan.physical import Member, PartialSet
 from windloom.rounds.state import Cut, History
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: The number of window edges examined before an earlier one counts as missing: windows are reported later than they
-#: could be, where only classes with an astronomically long composite slide together hold them.
+#: After this many window edges have been examined, the next earlier one counts as missing. Windows are then reported
+#: later than they could be, but only where their edges are divided among classes with an astronomically long composite
+#: slide.
 MOST_EDGES = 1 << 20
 
 
@@ -52,7 +53,7 @@ def kept_from(partial_set: PartialSet, planned: Member, history: History) -> int
 
 
 def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
-    """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is no edge of the cut."""
+    """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the cut."""
     if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period

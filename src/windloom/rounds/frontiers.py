@@ -18,7 +18,7 @@ Inputs = tuple[str, ...]
 
 
 def inputs_of(partial_set: PartialSet) -> tuple[Inputs, ...]:
-    """The inputs of all its queries, each once: sides of joins close with further streams than plain queries do."""
+    """The inputs of all its queries, each once: a side of a join also closes with the other streams of the join."""
     return tuple(dict.fromkeys(planned.query.inputs for planned in partial_set.queries))
 
 

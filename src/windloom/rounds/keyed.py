@@ -30,18 +30,18 @@ from windloom.weave.keyed import MOST_OUTS, MOST_SLICES, Grouped, Keyed, joined_
 from windloom.weave.signatures import Bits
 from windloom.weave.tuples import Tuples
 
-#: To make cells takes about as long as so many steps of a tuple along its row of the band.
+#: Making cells takes, per tuple, about as long as this many steps of a tuple along its row of the band.
 _STEPS_PER_CELL = 20
 #: And what a tuple costs besides these steps, in the same unit.
 _STEPS_PER_TUPLE = 4
 
 
 class NotKeyedError(Exception):
-    """Some portion of a scan cannot be put in order: all of them are taken in again, as cells."""
+    """Some portion of a scan cannot be put in order: all portions are taken in again, as cells."""
 
 
 class KeyedChoice:
-    """Which feeds of a scan are put in order: decided by its first portion, for all portions."""
+    """The feeds of a scan that are put in order; its first portion decides for all portions."""
 
     def __init__(self, scan: WovenScan) -> None:
         self._scan, self._lock = scan, Lock()
@@ -68,7 +68,7 @@ def weave_keyed(
     closed: int = TICK_MIN,
     threads: int | None = None,
 ) -> tuple[dict[int, Cells], dict[FeedPlace, Keyed]]:
-    """The cells of each set that something but folds reads, and tuples in order, for feeds where that is less work."""
+    """The cells of sets that anything besides folds reads, and tuples in order, for feeds where that is less work."""
     if not len(tuples) or not scan.keyed:
         return weave(plan, scan, tuples, closed, threads), {}
     share_columns(plan, scan, tuples, threads)
@@ -81,7 +81,7 @@ def weave_keyed(
             raise NotKeyedError
         if len(found):
             made[scan.number, place] = found
-            for keyed_set in feed.sets:  # by this thread, if there is but one portion: the step asks for it
+            for keyed_set in feed.sets:  # made by this thread: the step asks for them if there is one portion
                 found.grouped(keyed_set.outs)
 
     left = _left(plan, scan, wanted)
@@ -95,7 +95,7 @@ def _bits(feed: KeyedFeed) -> Bits:
 
 
 def _can_be_keyed(feed: KeyedFeed, tuples: Tuples) -> bool:
-    """Whether every tuple counts in every column."""
+    """Whether every tuple has a value in every column."""
     return all(tuples.column(position).valid is None for position in (*feed.values, *feed.counted))
 
 
@@ -115,7 +115,7 @@ def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
 
 
 def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple[Plan, WovenScan]:
-    """What is left to make cells of: sets that something but folds reads, cut where that needs it."""
+    """A plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need it."""
     feeds: dict[int, list[bool]] = {}
     needed: dict[int, KeyedSet] = {}
     for place, feed in enumerate(scan.keyed):
@@ -163,7 +163,7 @@ def _merged(parts: Sequence[Keyed]) -> Keyed:
 
 
 def merge_examples() -> None:
-    """Merges two portions, the second before the first, for what that compiles."""
+    """Merges two portions, the second before the first, so that the kernels for this are compiled."""
     _merged(
         [
             Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.array([start]), (), (0,))
@@ -220,7 +220,7 @@ class KeyedSides:
         return self._keyed[place].keys.cast(arrow_type(partial_set.group_types[fed.groups.index(self.feed(place).key)]))
 
     def group_column(self, place: FeedPlace, number: int, expression: Expression) -> pa.Array:
-        """What tuples of a set are grouped by besides the key, by number."""
+        """The values, by number, that tuples of a set are grouped by besides the key."""
         column, feed = self._plan.sets[number].group_by.index(expression), self.feed(place)
         own = next(each.outs for each in feed.sets if each.number == number)
         position = own.index(feed.outs.index(self._fed(place, number).groups[column]))
@@ -240,7 +240,7 @@ class KeyedSides:
         return next(fed for fed in self._scan(place).feeds if fed.number == number)
 
     def cells(self, join: PlannedJoin, cells: Mapping[int, Cells]) -> dict[int, Cells]:
-        """The cells of all sets; those of the sides of a join are made of tuples where these are there instead."""
+        """The cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
         found = dict(cells)
         for place, side in zip(join.tuples, join.sides, strict=False):
             keyed = self._keyed.get(place)

@@ -59,7 +59,7 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
         for stream in planned.rows.streams:
             known = found.get(stream, Before(frontier=state.closed_over((stream,))))
             found[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
-    for store in plan.stores:  # whose tuples nobody may ask for yet
+    for store in plan.stores:  # even if no query asks for its tuples yet
         found.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
     return found
 
@@ -95,14 +95,14 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 queries[name] = found
         found = _summed(held, missed, is_open)
         if found != Late():
-            # What was joined with relations has scans of its own, which see the same tuples: the most counts.
+            # An enriched stream has scans of its own, which see the same tuples: the largest count is the stream's.
             base = plan.base_of(scan.stream)
             streams[base] = max(streams.get(base, Late()), found, key=lambda late: late.partly + late.dropped)
     return Lateness(streams, queries)
 
 
 def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
-    """Where the first slice begins that holds a late tuple of a round, by stream."""
+    """The start of the first slice that holds a late tuple of a round, by stream."""
     found: dict[str, int] = {}
     for scan in plan.scans:
         held = given.taken.behind.get(scan.number)
@@ -149,7 +149,7 @@ def _asking(
     landmarks: Mapping[str, Landmark],
     joins: Mapping[str, list[PlannedJoin]],
 ) -> Iterator[tuple[str, Window, Reported]]:
-    """Everything that asks a set: names of queries, the windows through which they read it, how far these are."""
+    """Everything that asks a set: names of queries, the windows through which they read it, how far they report."""
     for planned in partial_set.queries:
         window, landmark = planned.query.window, landmarks.get(planned.name)
         closed = state.closed_over(planned.query.inputs)
@@ -167,7 +167,7 @@ def _asking(
 
 
 def _bits(scan: Scan) -> list[tuple[int, int | None]]:
-    """Every set whose late tuples a scan tells, and the bit of its predicate."""
+    """Every set whose late tuples a scan reports, and the bit of its predicate."""
     fed = [(feed.number, feed.bit) for feed in scan.feeds]
     return fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]
 

@@ -40,7 +40,7 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
 
 def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:
     own = [partial_set for partial_set in plan.sets if partial_set.stream == name]
-    # If no scan sees all tuples, and nobody has counted them, those of the largest set are the most that is known.
+    # If no scan sees all tuples, and nobody has counted them, the count of the largest set is the best that is known.
     taken = [
         counts.tuples.get(partial_set.number, 0)
         for partial_set in own
@@ -57,7 +57,7 @@ def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: Ste
 
 
 def _tells(scan: Scan, name: str, given: RoundInput) -> bool:
-    """Is this the scan of the stream whose slices are of time, and that tells how far it has come?"""
+    """Whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
     timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
     return scan.stream == name and timed and scan.number in given.taken.scanned
 
@@ -79,7 +79,7 @@ def _passed(own: list[PartialSet], name: str, before: State, given: RoundInput) 
 
 
 def _positions_per_second(partial_set: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
-    """Where slices are of positions: millions of them that pass per second, for one key if it is counted by itself."""
+    """For slices of positions: millions of them that pass per second, of one key if keys are counted separately."""
     if partial_set.counted_by is None:
         return 1.0
     if stream.seconds <= 0:

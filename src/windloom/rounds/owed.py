@@ -1,4 +1,4 @@
-"""Windows that are closed and not answered yet, and the cells from which they will be.
+"""Windows that are closed and not answered yet, and the cells from which they will be answered.
 
 A round may leave the answers of some queries to later rounds. The cells of a state do not depend on that: they are
 those that open windows need, and every tuple is merged into them when it comes. What postponed windows need besides
@@ -63,7 +63,7 @@ def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """How far members of sets that are behind are answered; a side is as far as the last of its joins."""
+    """How far members of sets that are behind are answered; a side is as far as the join that is furthest behind."""
     found = dict(answered)
     for join in plan.joins:
         if join.name in answered:
@@ -74,9 +74,9 @@ def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The cells of a set as windows of different ages see them: `later` rounds belong to some, all others to all.
+    """The cells of a set as windows of different ages see them: `later` rounds count for some, the rest for all.
 
-    `own` are the cells from which the state keeps what it needs, if there are any; not if the lineage is apart.
+    `own` are the cells from which the state keeps what it needs; None if there are none, or if the lineage is apart.
     """
 
     own: Cells | None = None
@@ -93,13 +93,13 @@ class Lineage:
         return _merged([*self.parts, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:
-        """Ticks at which the cells that windows of a query see change: by late tuples."""
+        """The ticks at which late tuples change the cells that windows of a query see."""
         return {
             later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
         }
 
     def rounds_before(self, name: str, end: int) -> int:
-        """How many later rounds count in windows of a query that end at this tick, or behind the last bound."""
+        """How many later rounds count in windows of a query that end at this tick, or after the bound before it."""
         count = 0
         for later_round in self.later:
             if later_round.is_late and later_round.closed.get(name, end - 1) >= end:
@@ -138,12 +138,12 @@ def lineage_of(
 def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
     """What is kept for the windows that a set owes after a round.
 
-    `names` are the queries that do, and how far they are answered. `now` is the round as it is for the cells of the
-    state, `owing` the same for queries that are behind.
+    `names` are the queries that owe windows, and how far each is answered. `now` is the turn for the cells of the
+    state, `owing` the turn for queries that are behind.
     """
     life = life_of(partial_set.window)
     if not lineage.is_apart and not life.folds(partial_set):
-        # What is kept as history, or for open windows, is in the state; what it has once dropped is not, ever again.
+        # The state has what is kept as history or for open windows; what it has dropped never comes back.
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
         dropped += [
@@ -159,7 +159,7 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
 
 
 def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
-    """The rounds with the queries that still have to report windows in which these do not count."""
+    """The rounds, each with the queries that still have to report windows in which the round does not count."""
     return [
         replace(
             later_round,
@@ -189,7 +189,7 @@ class Pass:
 def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals) -> list[Pass]:
     """All that a round answers, in the order of windows; the last pass sees everything that has come.
 
-    Without late tuples there is one pass, however many rounds the windows are of.
+    Without late tuples there is one pass, however many rounds the windows come from.
     """
     every = tuple((number, len(lineage.later)) for number, lineage in sorted(lineages.items()))
     found: dict[tuple[tuple[int, int], ...], Intervals] = {}

@@ -42,8 +42,8 @@ class ShapePart:
 class Part:
     """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
 
-    By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds whose ends do not tell
-    it.
+    By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds of windows whose ends do
+    not determine it.
     """
 
     windows: WindowArrays

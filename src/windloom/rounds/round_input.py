@@ -17,16 +17,15 @@ class RoundInput:
     """What a round brings. With the same state and plan, the same input gives the same answers.
 
     `taken` are the cells of what came, and which tuples came behind the frontier of their stream. By stream,
-    `frontiers` are where the round leaves them; `seen` is the largest event tick so far, of tuples that no query wants
-    included (without it no query can be added later); `first` is the smallest event tick of this round. Landmark
-    queries need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples
-    are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
+    `frontiers` are where the round leaves them; `seen` is the largest event tick so far, including tuples that no query
+    wants (without it no query can be added later); `first` is the smallest event tick of this round. Landmark queries
+    need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples are cut;
+    None if they are as before. `idle` names the streams that the clock counted as idle: they do not hold back queries
     that read other streams too. `events` counts the tuples that each stream brought, where that is known. `postponed`
-    names queries of which windows that end after a tick are left to later rounds, although they are closed. `round` is
-    the number of the round. `kept` are files of tuples that the round adds to those that are kept, by stream, and
-    `summaries` the partials of rows that enter in it, by name of the query that aggregates them. `versions` are those
-    of relations that the round has and the last one had not; what joins read of them is among the cells that were
-    taken.
+    gives, by query, the tick after which closed windows are left to later rounds. `round` is the number of the round.
+    `kept` are files of tuples that the round adds to those that are kept, by stream, and `summaries` the partials of
+    rows that enter in it, by name of the query that aggregates them. `versions` are those of relations that are new in
+    this round; what joins read of them is among the cells that were taken.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -43,5 +42,5 @@ class RoundInput:
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
-        """The same with what was taken in, and how many tuples came."""
+        """The same input with what was taken in, and how many tuples came."""
         return replace(self, taken=taken, events=self.events if events is None else events)

@@ -17,7 +17,7 @@ from windloom.weave.tuples import Tuples
 
 Ints = NDArray[np.int64]
 
-#: Signatures are told apart in a sample of this many tuples.
+#: Different signatures are counted in a sample of this many tuples.
 SAMPLE = 1 << 12
 
 
@@ -25,7 +25,7 @@ SAMPLE = 1 << 12
 class Scanned:
     """`conditions` counts, by SQL, tuples that satisfied a predicate of a set or the condition of a FILTER.
 
-    `signatures` is how many different signatures there were, in a sample.
+    `signatures` is the number of different signatures in a sample.
     """
 
     tuples: int = 0

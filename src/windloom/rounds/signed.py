@@ -50,7 +50,7 @@ class SignedCells:
         self._parts = parts
 
     def makers(self) -> list[Callable[[], None]]:
-        """What makes each component, in any order and at the same time; `cells` may be called after all of them."""
+        """Functions that make a component each, in any order or at the same time; `cells` may be called after them."""
         return [partial(self._make, part) for part in self._parts]
 
     def _make(self, part: Part) -> None:
@@ -100,7 +100,7 @@ class SignedCells:
         return without_unused(Lifted(parts, None if (valid > 0).all() else AddInt(valid), found.dictionary))
 
     def _rows(self, bits: Bits) -> Codes:
-        """The cells whose signatures have all these bits; none are listed if there are no bits, for all cells do."""
+        """The cells whose signatures have all these bits; without bits the list is empty, because all cells do."""
         rows = np.empty(len(self._grid) if bits else 0, np.int32)
         return rows[: _with_bits(self._signature_of, self._signatures.have(bits), rows)] if bits else rows
 
@@ -126,14 +126,14 @@ def part_of(planned: PlannedComponent, read: Read) -> Part:
 
 
 def _rolls_up(planned: PlannedComponent) -> bool:
-    """Lists would be merged value by value; user-defined aggregates would have to be compiled once more."""
+    """Not lists, which would be merged value by value, nor user-defined aggregates, which would be compiled anew."""
     return not planned.family.is_list and planned.component.own is None
 
 
 def sign_sets(
     tuples: Tuples, members: Sequence[tuple[WovenSet, PartialSet]], *, always: bool = False
 ) -> dict[int, SignedCells]:
-    """By number of set, what it is rolled up from; sets that are better made from tuples are missing.
+    """The cells that each set is rolled up from, by its number; sets that are better made from tuples are missing.
 
     With `always`, whatever can be rolled up is, whether that is less work or not.
     """
@@ -191,7 +191,7 @@ def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], par
 
 @compiled
 def _with_bits(signature_of, have, rows):  # type: ignore[no-untyped-def]
-    """Writes the cells whose signature has the bits; returns how many they are."""
+    """Writes the cells whose signature has the bits; returns their number."""
     count = 0
     for cell in range(len(signature_of)):
         rows[count] = cell

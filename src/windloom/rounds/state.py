@@ -30,9 +30,9 @@ class Cut:
 class History:
     """What the cells of a set hold of the past, which determines from which window on a later query is exact.
 
-    `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set is there from the first round on and
-    nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`:
-    the slicings of earlier plans, oldest first.
+    `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set has existed since the first round and
+    nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`: the
+    slicings of earlier plans, oldest first.
     """
 
     kept_from: int = TICK_MIN
@@ -96,16 +96,16 @@ class Owed:
 class State:
     """`frontiers`: how far each stream has come; an absent one has brought nothing.
 
-    `ahead`: queries of several streams that are closed further than these frontiers, because a stream was idle.
-    `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
-    after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
-    their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it. `answered`: queries that still have to report closed windows,
-    those that end after a tick; `owed` has the cells that only they need. All else is the same as if nothing had been
-    postponed. `reported`: the last round in which a row query reported windows, of those that have reported any.
-    `kept`: which files hold the tuples of streams that keep them. `summaries`: partials of rows that have entered and
-    not left, by name of the query that aggregates them. `versions`: of each relation the one that was seen last; the
-    cells of retroactive ones are among `cells`.
+    `ahead`: queries of several streams that are closed further than these frontiers, because a stream was idle. `seen`:
+    the largest event tick of each stream so far. `since`: queries that report only windows which start at or after a
+    tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in their first
+    step they report every complete window from history. `first`: the smallest event tick of each stream, of tuples that
+    came before its frontier had passed it. `answered`: queries that still have to report closed windows, those that end
+    after a tick; `owed` has the cells that only they need. All else is the same as if nothing had been postponed.
+    `reported`: the last round in which a row query reported windows, of those that have reported any. `kept`: which
+    files hold the tuples of streams that keep them. `summaries`: partials of rows that have entered and not left, by
+    name of the query that aggregates them. `versions`: the version of each relation that was seen last; the cells of
+    retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set

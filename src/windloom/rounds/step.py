@@ -46,7 +46,7 @@ class StepCounts:
     """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
 
     `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
-    `links` are of joins, by their place in the plan and the number of the link.
+    `links` counts the links of joins, by place of the join in the plan and number of the link.
     """
 
     tuples: Mapping[int, int]
@@ -157,7 +157,7 @@ class _Sets:
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
     def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark] | None = None) -> Answers:
-        """The answers of the round, where late tuples came of several passes; a set is merged only if one needs it."""
+        """The answers of the round, in several passes if late tuples came; a set is merged only if a pass needs it."""
         *earlier, last = passes_of(self._plan, self.lineages, intervals)
         landmarks = self._now.landmarks if landmarks is None else landmarks
         before = tuple(self._pass(each, landmarks) for each in earlier)
@@ -174,7 +174,7 @@ class _Sets:
 
 
 def _with_open(sets: _Sets, intervals: Intervals, plan: Plan, state: State, after: State) -> Answers:
-    """The answers of the round; of queries that report early rows now, also those of windows that are open.
+    """The answers of the round; queries that report early rows now also answer their open windows.
 
     Open windows are answered as if the streams ended here: a window that no tuple lies in yet has no row.
     """
@@ -200,7 +200,7 @@ def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
 
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
-    """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    """The row queries of which a round reports windows, and which windows; known once its frontiers are."""
     state = without_lost(state, round_input, plan)
     advanced_state = moved(state, round_input, plan)
     until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
@@ -208,7 +208,7 @@ def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[Aske
 
 
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
-    """Up to where queries are answered after the round, for those that are not answered up to where they are closed."""
+    """For queries that are not answered as far as they are closed: the tick up to which they are after the round."""
     found = {}
     for planned in plan.queries if postponed else ():
         query = planned.query
@@ -233,7 +233,7 @@ def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: 
 
 
 def _since(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> dict[str, int]:
-    """Without the queries for which it no longer matters, because every earlier window has been reported."""
+    """`since` without the queries for which it no longer matters, because they have passed all earlier windows."""
     since = {}
     sides = (planned for partial_set in plan.sets for planned in partial_set.queries if planned.query.is_side)
     for planned in (*plan.queries, *sides) if state.since else ():

@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`cells` by number of the set, `behind` by number of the scan; a scan that is not there had no such tuples.
+    """`cells` by number of the set, `behind` by number of the scan; a scan without an entry had no such tuples.
 
     `scanned` is what each scan saw, by its number: statistics, which change no answer. `keyed` are tuples in order of a
     join key, which folds of a batch run read instead of cells.
@@ -62,10 +62,10 @@ def take_tuples(
     threads: int | None = None,
     choice: KeyedChoice | None = None,
 ) -> Taken:
-    """Takes in the tuples of a woven scan, all with a tick, by so many threads; None: as many as there are cores.
+    """Takes in the tuples of a woven scan, all with a tick, by `threads` threads; None: one per core.
 
-    With a `choice`, tuples may be put in order for folds. Raises NotKeyedError if those of another portion were, and
-    these cannot be.
+    With a `choice`, tuples may be put in order for folds. Raises NotKeyedError if the tuples of another portion were,
+    and these cannot be.
     """
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
@@ -112,7 +112,7 @@ def take_together(parts: list[Taken]) -> Taken:
             scanned[number] = scanned.get(number, Scanned()) + seen
     del part
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        # What has most cells comes first, so that no thread is left with it at the end.
+        # The set with the most cells comes first, so that no thread is left with it at the end.
         ordered = sorted(cells, key=lambda number: -sum(map(len, cells[number])))
         merged = dict(zip(ordered, pool.map(merge_released, (cells[number] for number in ordered)), strict=True))
     return Taken(

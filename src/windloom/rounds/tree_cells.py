@@ -44,14 +44,14 @@ class TreeCells:
         self.cells = cells
 
     def located(self, part: Part, groups: slice, span: Span | None) -> Located:
-        """Which cells each window of the part covers, for some groups."""
+        """The cells that each window of the part covers, for some groups."""
         own = None if span is None else (span[0][groups], span[1][groups])
         return self.life.located(self.cells, groups, part, self._marks_of(groups), own)
 
     def combine(self, part: Part, groups: slice, lanes: Lanes) -> dict[int, Combined]:
         """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined.
 
-        Components whose cells hold lists are not among them: these are asked, see `lists` and `list_rows`.
+        Components whose cells hold lists are not among them: they are read by `lists` and `list_rows`.
         """
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
         combined = {}
@@ -78,7 +78,7 @@ class TreeCells:
         return combined
 
     def list_rows(self, part: Part, groups: slice, lanes: Lanes) -> ListRows:
-        """The rows as they read lists."""
+        """The rows in the form in which lists are read."""
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
         rows = ListRows(bounds, self.cells.starts, part.windows, lanes)
         if self._fine is None:

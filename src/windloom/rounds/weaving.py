@@ -64,8 +64,8 @@ def weave(
     """The cells of each set of a scan, by its number; a set that no tuple is part of has none.
 
     `closed` is where the sets were closed before the tuples came: some kinds of windows leave late ones out.
-    `by_signature` forces or forbids that sets are rolled up from signatures; None: where that is less work. `beside` is
-    called by the same threads.
+    `by_signature` forces or forbids rolling sets up from signatures; None: where that is less work. The same threads
+    also call what `beside` holds.
     """
     if not len(tuples):
         return {}
@@ -73,13 +73,14 @@ def weave(
     made: dict[int, Cells] = {}
     with ThreadPoolExecutor(workers) as pool:
         if workers > 1:
-            # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
+            # What many sets share is made first, each thing by one thread: otherwise the first sets would wait for one
+            # another.
             _make_all(pool, workers, _shared(plan, scan, tuples))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             if workers > 1 and tuples.known_signatures is None and any(fed.via for fed in lot):
-                _make_all(pool, workers, _choices(tuples, lot))  # they are counted to decide
+                _make_all(pool, workers, _choices(tuples, lot))  # to decide, tuples are counted
             signed = _signed(plan, tuples, made, lot, by_signature)
             _make_all(pool, workers, [maker for each in dict.fromkeys(signed.values()) for maker in each.makers()])
             if workers > 1:
@@ -118,7 +119,7 @@ def _call(make: Callable[[], Made]) -> Made:
 def _signed(
     plan: Plan, tuples: Tuples, made: Mapping[int, Cells], lot: Sequence[WovenSet], by_signature: bool | None
 ) -> dict[int, SignedCells]:
-    """What sets are rolled up from that are not made from the finer cells of others."""
+    """The cells by signature of sets that are rolled up from these, and not from the finer cells of other sets."""
     if by_signature is False:
         return {}
     sets = [(fed, plan.sets[fed.number]) for fed in lot if _finer(tuples, made, fed) is None]
@@ -165,7 +166,7 @@ def _moved(plan: Plan, tuples: Tuples, sets: Sequence[WovenSet]) -> list[Callabl
 def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | None:
     """The column by which tuples are sorted before the cells of a set are made of them; None if they stay as they are.
 
-    If there are nearly as many cells as tuples, whatever is done with cells would go to and fro in memory otherwise.
+    If there are nearly as many cells as tuples, work on cells would otherwise jump to and fro in memory.
     """
     if not fed.groups or not partial_set.window.is_sliced:
         return None
@@ -184,7 +185,7 @@ def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | 
 def _made(
     plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], signed: Mapping[int, SignedCells], fed: WovenSet
 ) -> Cells:
-    """Made from the finer cells of another set if they are few, or from cells by signature, otherwise from tuples."""
+    """The cells of a set: from finer cells of another set if these are few, from cells by signature, or from tuples."""
     partial_set = plan.sets[fed.number]
     if fed.number in signed:
         return signed[fed.number].cells(fed, partial_set)

@@ -1,4 +1,4 @@
-"""Who may do what: tokens from a file, compared in constant time, and logins for the page."""
+"""Access rights: tokens from a file, compared in constant time, and logins for the page."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Digests only: the tokens themselves are not kept."""
+    """The digests of tokens; the tokens themselves are not kept."""
 
     digests: tuple[tuple[bytes, Level], ...]
 
     def level_of(self, token: str) -> Level:
-        """Every digest is compared, so that the time tells nothing of which, or how much, was right."""
+        """The level of a token. Every digest is compared, so the time shows neither which nor how much was right."""
         given, found = _digest(token), Level.NONE
         for digest, level in self.digests:
             if hmac.compare_digest(digest, given):
@@ -44,7 +44,7 @@ class Tokens:
 
 
 def read_tokens(path: str) -> Tokens:
-    """`admin: TOKEN` and `read: TOKEN` lines; a line without a word before it is an admin token."""
+    """Reads lines `admin: TOKEN` and `read: TOKEN`; a line with only a token is an admin token."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ class Logins:
 
 
 class Gate:
-    """Without tokens everyone who reaches the service is an administrator: it listens to this machine only then."""
+    """Without tokens, everyone who reaches the service is an administrator; it then listens to this machine only."""
 
     def __init__(self, tokens: Tokens | None, logins: Logins | None = None) -> None:
         self.tokens, self.logins = tokens, logins or Logins()

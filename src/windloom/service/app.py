@@ -28,7 +28,7 @@ def make_app(service: Service) -> ASGIApp:
 
 
 def described() -> dict[str, Any]:
-    """The description of the API, as OpenAPI has it."""
+    """The description of the API in OpenAPI."""
     return _app().openapi()
 
 
@@ -38,7 +38,7 @@ def _app() -> FastAPI:
         version=__version__,
         description=_ABOUT,
         openapi_url=f"{API}/openapi.json",
-        # FastAPI's own pages load scripts from elsewhere; `page/api.html` shows the description without.
+        # FastAPI's own pages load scripts from other sites; `page/api.html` shows the description without them.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -35,7 +35,7 @@ def csv_bytes(table: pa.Table) -> bytes:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Dictionaries decoded, lists and structures as JSON text."""
+    """The table with dictionaries decoded, and lists and structures as JSON text."""
     made = []
     for column in table.columns:
         kind = column.type

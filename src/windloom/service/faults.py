@@ -1,4 +1,4 @@
-"""Errors as the service tells them: what the user can act on, and nothing of the machine."""
+"""Errors as the service reports them: what the user can act on, and nothing about the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windloom.engine.results import UnknownQueryError
 from windloom.errors import QueryError, WindloomError
 from windloom.service.models import Failure, Problem
 
-#: Two or more names after slashes, or a drive; a single one may be a division in a query.
+#: Two or more names after slashes, or a scheme such as hdfs; a single one may be a division in a query.
 _PATH = re.compile(r"(?:file:/{1,3}|hdfs://|s3a?://)[^\s'\",;)]+|(?<![\w.)\]…])(?:/[\w.@+~=%-]+){2,}/?")
 _CODES = {401: "a token is needed", 403: "this token may not do that", 404: "there is nothing at this address"}
 
@@ -39,7 +39,7 @@ def without_paths(text: str) -> str:
 
 
 def problem_of(error: WindloomError) -> Problem:
-    if isinstance(error, QueryError):  # it quotes what it was given, caret and all
+    if isinstance(error, QueryError):  # it quotes the text that was sent, with the caret
         return Problem(message=error.message, detail=error.detail, hint=error.hint)
     return Problem(
         message=without_paths(error.message), detail=without_paths(error.detail), hint=without_paths(error.hint)
@@ -81,5 +81,5 @@ def on_invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 def _place(location: Sequence[object]) -> str:
-    # Names that were sent may be anything; places of ours are short.
+    # Names that were sent may be anything; the service's own places are short.
     return ".".join(str(part)[:40] for part in location)

@@ -1,4 +1,4 @@
-"""Rounds as they are done, to everyone who watches: encoded once, handed to each, and nobody is waited for."""
+"""Sends rounds to all watchers as they are done: encoded once, handed to each, without waiting for anyone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 
 from windloom.engine.running.progress import RoundProgress
 
-#: Rounds that a new watcher, or one that was away, is told at once.
+#: Rounds that a new watcher, or one that was away, is sent at once.
 HISTORY = 100
-#: Rounds that a watcher may be behind before it is let go; it comes back by itself and is told what it missed.
+#: Rounds that a watcher may be behind before it is disconnected; it reconnects and is sent the rounds it missed.
 _BEHIND = 64
-#: Without a round for so long, a comment is sent: proxies close what is silent.
+#: If no round comes for this long, a comment is sent, because proxies close silent connections.
 _SILENCE_SECONDS = 15.0
 _END = None
 
@@ -41,13 +41,13 @@ class RoundFeed:
         self._hand(watchers, event)
 
     def announce(self, what: str) -> None:
-        """Something besides a round has changed: `queries`."""
+        """Sends an event that something other than a round has changed: `queries`."""
         with self._lock:
             watchers = list(self._watchers.items())
         self._hand(watchers, _event(what, {}, None))
 
     def close(self) -> None:
-        """Tell everyone that it is over, so that the server can stop without waiting for them."""
+        """Tells all watchers that the feed is over, so that the server can stop without waiting for them."""
         with self._lock:
             self._is_closed = True
             watchers = list(self._watchers.items())
@@ -57,7 +57,7 @@ class RoundFeed:
         """Server-sent events: the rounds after `after` that are remembered, then those to come."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_BEHIND + len(self._recent) + 1)
         with self._lock:
-            # One who saw more than there is watched another loom at this address.
+            # A watcher that saw more rounds than there are has watched another loom at this address.
             known = after if after is not None and self._recent and after <= self._recent[-1][0] else -1
             for number, event in self._recent:
                 if number > known:
@@ -83,7 +83,7 @@ class RoundFeed:
     def _hand(
         self, watchers: list[tuple[asyncio.Queue[bytes | None], asyncio.AbstractEventLoop]], event: bytes | None
     ) -> None:
-        # One call per loop, however many watch: the thread of a round goes on at once.
+        # One call per loop, however many watch, so that the thread of a round continues at once.
         for loop in {loop for _, loop in watchers}:
             queues = [queue for queue, own in watchers if own is loop]
             if not loop.is_closed():

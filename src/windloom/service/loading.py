@@ -1,4 +1,4 @@
-"""Loading a catalog query by query: one that is wrong does not keep the others from being served."""
+"""Loads a catalog query by query: a wrong query does not keep the others from being served."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from windloom.service.running import Rejected
 
 
 def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
-    """Register the queries of a catalog whose streams are registered, with their data; the wrong ones are returned.
+    """Registers the queries of a catalog whose streams are registered, with their data; returns the wrong ones.
 
-    With `strict`, the first that is wrong is raised.
+    With `strict`, raises the error of the first wrong query.
     """
     rejected: list[Rejected] = []
     for entry in parse_catalog(Path(path).read_text(encoding="utf-8"), source=Path(path).name).queries:
         try:
-            entry.parse({**loom.streams, **loom.relations})  # tells mistakes by their place in the catalog
+            entry.parse({**loom.streams, **loom.relations})  # reports mistakes with their place in the catalog
             loom.query(entry.name, entry.text)
         except WindloomError as error:
             if strict:
@@ -40,9 +40,9 @@ def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
 
 
 class Relay:
-    """Rounds to all that are connected; each is told those that were done before, too.
+    """Passes rounds on to all that are connected; each also gets those that were done before.
 
-    And what the current round waits for, if a sink is down.
+    It also passes on what the current round waits for, if a sink is down.
     """
 
     def __init__(self) -> None:

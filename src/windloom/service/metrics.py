@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what rounds did, how far streams are behind, what queries are predicted to cost."""
+"""Figures for Prometheus: the work of rounds, how far streams are behind, and the predicted costs of queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 
 
 class Metrics:
-    """A registry of its own, so that several looms of one process do not meet."""
+    """It has its own registry, so that several looms in one process stay separate."""
 
     def __init__(self, costs: Callable[[], Mapping[str, float]], watchers: Callable[[], int]) -> None:
         self.registry = registry = CollectorRegistry()
@@ -149,7 +149,7 @@ class Metrics:
 
 
 class _Costs(Collector):
-    """Asked for when they are read: queries come and go."""
+    """Costs are computed when they are read, because queries come and go."""
 
     def __init__(self, costs: Callable[[], Mapping[str, float]]) -> None:
         self._costs = costs

@@ -1,4 +1,4 @@
-"""What the API takes and gives, as types: they make the OpenAPI description, and refuse what does not fit."""
+"""The requests and answers of the API as types: they make the OpenAPI description, and refuse what does not fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: Names travel in addresses, so they hold no slash and nothing that cannot be seen.
+#: Names are parts of addresses, so they contain no slashes and no invisible characters.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f\x7f]+$", examples=["avg_1h"])]
 Text = Annotated[
     str,
@@ -36,20 +36,20 @@ class QueryText(_Given):
 
 
 class Login(_Given):
-    """What the page sends once, to be known by a cookie from then on."""
+    """A token, which the page sends once; from then on a cookie stands for it."""
 
     token: Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class Access(BaseModel):
-    """Who is asking: what may be done, and whether tokens are in use at all."""
+    """What the client may do, and whether tokens are in use at all."""
 
     level: str
     needs_token: bool
 
 
 class Problem(BaseModel):
-    """What happened, a fact, an action."""
+    """An error: what happened, a fact, and an action."""
 
     message: str
     detail: str = ""
@@ -90,7 +90,7 @@ class QueryList(BaseModel):
 
 
 class QueryDetail(QueryRow):
-    """The same of one query, and how it is answered."""
+    """One query with its place and cost, and how it is answered."""
 
     explain: str
 
@@ -98,7 +98,7 @@ class QueryDetail(QueryRow):
 class Changed(BaseModel):
     """A change of queries: the round it takes effect in, and the first window that an added query reports.
 
-    `warning` tells of a deadline that no round can keep.
+    `warning` names a deadline that no round can keep.
     """
 
     query: str
@@ -108,7 +108,7 @@ class Changed(BaseModel):
 
 
 class DryRun(BaseModel):
-    """What one more query would cost, in seconds of work per second of event time."""
+    """The cost of one more query, in seconds of work per second of event time."""
 
     before: float
     after: float
@@ -123,7 +123,7 @@ class DryRun(BaseModel):
 
 
 class Rows(BaseModel):
-    """Answers. Instants are ISO 8601 in UTC, decimals are text, as are the numbers that JSON lacks."""
+    """Answers. Instants are ISO 8601 in UTC. Decimals are text, and so are numbers that JSON lacks."""
 
     columns: list[str]
     types: list[str]
@@ -131,7 +131,7 @@ class Rows(BaseModel):
 
 
 class Answered(Rows):
-    """Reflects a committed `round`, which was `staleness` seconds ago."""
+    """Answers that reflect a committed `round`, which was `staleness` seconds ago."""
 
     watermark: str | None
     complete_from: str | None
@@ -162,7 +162,7 @@ class StreamStatus(BaseModel):
 
 
 class Waiting(BaseModel):
-    """A round that waits for a sink that is down: since when, for how many failed attempts, and why.
+    """A round that waits for a sink that is down: since when, after how many failed attempts, and why.
 
     After `patience` seconds the stream stops; nothing is lost.
     """

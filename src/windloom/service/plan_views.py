@@ -1,4 +1,4 @@
-"""A plan as the service shows it: data, a picture and costs, without the place that the constants were read from."""
+"""A plan as the service shows it: data, a picture and costs, without the path of the file with the constants."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def _constants() -> Constants:
 
 
 def _plain(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Through JSON, so that everything in it can be sent."""
+    """The same values after a conversion to JSON and back, so that everything can be sent."""
     return dict(json.loads(json.dumps(found)))

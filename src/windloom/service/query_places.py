@@ -1,4 +1,4 @@
-"""Where each query stands in a plan, from the graph of the plan: whatever feeds its answers, joins included."""
+"""The place of each query in a plan, from the graph of the plan: everything that feeds its answers, including joins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str,
     `plan` is EXPLAIN as JSON, `costs` the sharing report as JSON.
     """
     nodes = {node["id"]: node for node in plan["nodes"]}
-    behind: dict[str, dict[str, None]] = {}  # ids of all that feeds a node, in order
+    behind: dict[str, dict[str, None]] = {}  # ids of all nodes that feed a node, in order
     for node in plan["nodes"]:
         fed = behind[node["id"]] = {}
         for each in node["inputs"]:

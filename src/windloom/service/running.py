@@ -1,4 +1,4 @@
-"""What the service needs of a running loom: a protocol, so that tests can serve one without Spark."""
+"""The part of a running loom that the service needs: a protocol, so that tests can serve one without Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rejected:
 
 
 class RunningLoom(Protocol):
-    """A loom that answers streams, and may be asked and changed while it does."""
+    """A loom that runs streams, and can be asked and changed meanwhile."""
 
     @property
     def streams(self) -> Mapping[str, Stream]: ...
@@ -80,14 +80,14 @@ class RunningLoom(Protocol):
 
 
 class ServedHandle:
-    """The handle of a loom whose Parquet sink writes to a directory of this machine."""
+    """The handle of a loom whose Parquet sink writes to a directory on this machine."""
 
     def __init__(
         self, handle: Handle, streams: Mapping[str, Stream], stored: StoredAnswers, rejected: Sequence[Rejected] = ()
     ) -> None:
         self._handle, self._stored = handle, stored
         self.streams, self.rejected = dict(streams), tuple(rejected)
-        self._making = threading.Lock()  # many who watch ask for the same plan at once
+        self._making = threading.Lock()  # many watchers ask for the same plan at once
         self._planned: tuple[Plan, Mapping[str, Any]] | None = None
         self._costed: tuple[Plan, Mapping[str, Any]] | None = None
 
@@ -147,7 +147,7 @@ class ServedHandle:
             return self._costed[1]
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
-        """Grouping columns by query, as they are called in its answers."""
+        """Grouping columns by query, with their names in its answers."""
         return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
     def answers(

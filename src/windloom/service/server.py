@@ -1,4 +1,4 @@
-"""The HTTP server: a place to listen that is checked before anything is started, and a thread that serves there."""
+"""The HTTP server: an address to listen on, which is checked before anything starts, and a thread that serves there."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from starlette.types import ASGIApp
 from windloom.errors import WindloomError
 from windloom.service.access import Tokens, read_tokens
 
-#: Seconds that open answers may take to end when the server stops.
+#: Seconds that open answers may still take when the server stops.
 _GRACE_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen and how; closed by default: this machine only."""
+    """Where and how to listen; by default, only this machine can connect."""
 
     host: str = "127.0.0.1"
     port: int = 8470
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """Only this machine reaches it, and not through a proxy either."""
+        """Whether only this machine can connect, and no proxy is in front of it."""
         return _is_loopback(self.host) and not self.behind_proxy
 
     @property
@@ -46,7 +46,7 @@ class Place:
         return f"{'http' if self.tls_certificate is None else 'https'}://{host}:{self.port}"
 
     def tokens(self) -> Tokens | None:
-        """The tokens of the file; refuses a place that others could reach without one."""
+        """The tokens of the file; refuses an address that others could reach without a token."""
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise WindloomError(
                 "TLS needs a certificate and a key", "one of them is given", "give --tls-cert and --tls-key"
@@ -72,7 +72,7 @@ class Place:
         return tokens
 
     def open(self) -> socket.socket:
-        """A socket that listens; the first thing to be done, since ports are often in use."""
+        """A listening socket. It is opened before anything else, because ports are often in use."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -86,7 +86,7 @@ class Place:
 
 
 def _check_tls(certificate: str, key: str) -> None:
-    """Refuses files that the server could not use: it would notice in a thread of its own, too late."""
+    """Refuses files that the server cannot use: it would notice only later, in a thread of its own."""
     for file in (certificate, key):
         if not os.access(file, os.R_OK):
             raise WindloomError(f"cannot read the TLS file '{file}'", "it is missing, or not readable", "check it")
@@ -132,7 +132,7 @@ class HttpServer:
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # nothing here depends on who asks from where
+            proxy_headers=False,  # nothing here depends on the address of the client
             lifespan="off",
             timeout_graceful_shutdown=_GRACE_SECONDS,
             ssl_certfile=place.tls_certificate,

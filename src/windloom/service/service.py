@@ -1,4 +1,4 @@
-"""What all requests share: the loom, its watchers, its figures, and who may do what."""
+"""The state that all requests share: the loom, its watchers, its figures, and access rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windloom.service.models import Latest
 from windloom.service.running import RunningLoom
 from windloom.service.totals import Totals
 
-#: Plans, questions and reads of many files that may be made at once; more would only wait for each other.
+#: Plans, questions and reads of many files that may run at once; more would only wait for each other.
 _AT_ONCE = 8
 
 
@@ -30,7 +30,7 @@ class Limits:
 
     body_bytes: int = 64 << 10
     seconds: float = 30.0
-    patience: float = 5.0  # seconds that a request waits for others to be done
+    patience: float = 5.0  # seconds that a request waits for others to finish
     rows: int = 100_000
     max_cost: float | None = None
 
@@ -53,7 +53,7 @@ class Service:
         is_local: bool = True,
         is_secure: bool = False,
     ) -> None:
-        """`is_local`: only this machine reaches it. `is_secure`: browsers reach it through TLS."""
+        """`is_local`: only this machine can connect. `is_secure`: browsers connect through TLS."""
         self.loom, self.gate, self.limits = loom, gate or Gate(None), limits or Limits()
         self.is_local, self.is_secure = is_local, is_secure
         self.feed = feed or RoundFeed()
@@ -70,7 +70,7 @@ class Service:
         self.feed.publish(done)
 
     def round_waits(self, wait: SinkWait | None) -> None:
-        """Called by the same thread, when a sink is down, at each attempt, and when it is back."""
+        """Called by the thread of a round when a sink is down, at each attempt, and when it is back."""
         self.metrics.wait(wait)
         self.feed.announce("waiting")
 
@@ -91,7 +91,7 @@ class Service:
             self._working.release()
 
     def _costs(self) -> dict[str, float]:
-        costs = self.loom.costs()["queries"]  # those of sides of joins are among them
+        costs = self.loom.costs()["queries"]  # includes sides of joins
         return {name: costs[name]["seconds"] for name in self.loom.queries if name in costs}
 
 

@@ -1,4 +1,4 @@
-"""A running loom, served: everything put together, and taken apart in the right order."""
+"""Serves a running loom: starts all parts of the service, and stops them in the right order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def serving(
     limits: Limits,
     rejected: Sequence[Rejected] = (),
 ) -> Iterator[Service]:
-    """Serve a handle whose answers go to Parquet under `out`, and whose rounds come by `rounds`."""
+    """Serves a handle whose answers go to Parquet under `out`, and whose rounds come through `rounds`."""
     loom = ServedHandle(handle, streams, StoredAnswers(out), rejected)
     service = Service(loom, Gate(tokens), limits, is_local=place.is_local, is_secure=place.is_secure)
     rounds.connect(service.round_done, service.round_waits)
@@ -39,5 +39,5 @@ def serving(
     try:
         yield service
     finally:
-        service.feed.close()  # else the server would wait for those who watch
+        service.feed.close()  # otherwise the server would wait for watchers
         server.stop()

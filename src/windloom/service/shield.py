@@ -1,4 +1,4 @@
-"""Around every request: limits of size and time, no foreign sites, headers that bind browsers, no traceback."""
+"""Wraps every request: limits on size and time, no foreign sites, headers that restrict browsers, no traceback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEADERS = {
 }
 _LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 _CHANGING = ("POST", "PUT", "DELETE", "PATCH")
-#: It lasts as long as someone watches.
+#: A request that lasts as long as someone watches.
 _ENDLESS = "/api/v1/rounds/live"
 
 
@@ -62,12 +62,12 @@ class Shield:
         if not done:
             await self._give_up(task, answered, scope, receive)
         elif task.exception() is not None:
-            # To the log of whoever runs the service; whoever asked was told only that it is not their fault.
+            # For the operator's log; the client has only been told that the error is not theirs.
             self._service.metrics.errors.inc()
             traceback.print_exception(task.exception(), file=sys.stderr)
 
     async def _give_up(self, task: asyncio.Future[None], answered: _Answered, scope: Scope, receive: Receive) -> None:
-        """Answer now; a thread cannot be stopped, so what it does is not waited for."""
+        """Answers now. A thread cannot be stopped, so its work continues, but nobody waits for it."""
         answered.take_over()
         self._given_up.add(task)
         task.add_done_callback(self._forget)
@@ -87,7 +87,7 @@ class Shield:
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, Problem] | None:
         host = headers.get("host", "")
         if self._service.is_local and not _LOCAL_HOST.fullmatch(host):
-            # A name that someone else made to mean this machine: a page of theirs would be let in.
+            # A foreign name that resolves to this machine: it would let in a page of another site.
             return 421, Problem(message="this service answers to localhost only")
         origin = headers.get("origin")
         if scope["method"] in _CHANGING and origin is not None and _authority(origin) != host.lower():
@@ -103,7 +103,7 @@ class Shield:
         return Problem(message="the body is too large", detail=f"at most {self._service.limits.body_bytes:,} bytes")
 
     def _limited(self, receive: Receive) -> Receive:
-        """Counts what comes: a body need not say how long it is, nor be right about it."""
+        """Counts the bytes that come: a request need not give the length of its body, and may give a wrong one."""
         seen = 0
 
         async def limited() -> Message:
@@ -118,7 +118,7 @@ class Shield:
 
 
 class _Answered:
-    """Sends what is answered, with the headers that every answer has, and knows whether it has begun."""
+    """Sends the answer, with the headers that every answer has, and notes whether it has begun."""
 
     def __init__(self, send: Send, service: Service) -> None:
         self._send, self._service = send, service
@@ -129,7 +129,7 @@ class _Answered:
             await self._pass_on(message)
 
     def take_over(self) -> None:
-        """From now on only `fail` sends."""
+        """From now on, only `fail` sends anything."""
         self._is_taken_over = True
 
     async def fail(self, scope: Scope, receive: Receive, status: int, problem: Problem) -> None:

@@ -1,6 +1,6 @@
-"""Answers as the Parquet sink left them, read newest round first: the latest cost little.
+"""Answers as the Parquet sink wrote them, read newest round first, so that the latest cost little.
 
-Of files whose windows all lie outside of a range that is asked for, only the footer is read.
+If all windows of a file lie outside the requested range, only its footer is read.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from windloom.engine.sinks.reports import replaced
 from windloom.errors import WindloomError
 
-#: Decoded files that are kept: the newest are asked for again and again.
+#: Bytes of decoded files that are kept: the newest are read again and again.
 _KEPT_BYTES = 64 << 20
 _FIXED = ("query", "window_start", "window_end")
 
 
 class StoredAnswers:
-    """The rows of one query at a time, from `<table>/round-*.parquet` beside `manifest.json`."""
+    """The rows of one query at a time, from `<table>/round-*.parquet` next to `manifest.json`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -43,13 +43,13 @@ class StoredAnswers:
         most_files: int | None = None,
         replacing: Sequence[str] | None = None,
     ) -> pa.Table | None:
-        """The latest rows of a query, at most `limit`, in order of time; None where nothing was written yet.
+        """The latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
 
-        With `most_files`, no more files are read than that, once a row is found.
+        With `most_files`, no more files than that are read, once a row is found.
 
         `columns` are those that the query has now: rows from before a replacement with other columns are left out.
         `since` and `until` bound the end of a window: from the first on, before the second. `replacing` are the
-        grouping columns of a query with EMIT EARLY: of every window and group, only the last report counts.
+        grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts.
         """
         found: list[pa.Table] = []
         held = read = 0
@@ -121,7 +121,7 @@ class StoredAnswers:
 
 
 def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
-    """None for both if the file does not tell."""
+    """The least and the greatest value of a column; None for both if the file does not have them."""
     place = about.schema.names.index(column)
     told = [about.row_group(i).column(place).statistics for i in range(about.num_row_groups)]
     if not told or not all(statistics is not None and statistics.has_min_max for statistics in told):
@@ -130,7 +130,7 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
 
 
 def _round(file: Path) -> str:
-    """The part of a file's name that tells the round; on executors each shard may have left a file of it."""
+    """The part of a file's name that names the round; on executors, each shard may have written a file of a round."""
     return file.stem.split("-")[1]
 
 
@@ -145,7 +145,7 @@ def _between(rows: pa.Table, name: str, since: str | None, until: str | None) ->
 
 
 def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
-    """An instant, or of a window of rows a position."""
+    """An instant, or a position for windows of rows."""
     try:
         if not pa.types.is_timestamp(kind):
             return pa.scalar(int(text), kind)

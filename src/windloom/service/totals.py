@@ -47,7 +47,7 @@ class Totals:
             return events / span, rows / span, sum(taken) / len(taken)
 
     def stream_rates(self) -> dict[str, float]:
-        """Tuples per second of the clock, by stream; none before the first round."""
+        """Tuples per second of the clock, by stream; empty before the first round."""
         with self._lock:
             self._forget()
             came: Counter[str] = Counter() if self.last is None else Counter(dict.fromkeys(self.last.tuples, 0))

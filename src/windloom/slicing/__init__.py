@@ -1,4 +1,4 @@
-"""Partial aggregation: where a stream is cut into slices, and how many edges that makes."""
+"""Partial aggregation: where a stream is cut into slices, and the number of edges."""
 
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId, choose_slice_id

@@ -1,6 +1,6 @@
 """Edges of every union of a few edge sets at once, by inclusion and exclusion on residue classes (F1, source C, Eq. 2).
 
-F1 as printed sums ±1/lcm over all groups of slides. An edge class has a residue too: a group of classes meets in one
+F1 as printed sums ±1/lcm over all groups of slides. An edge class also has a residue: a group of classes meets in one
 class of period lcm if all residues agree modulo the gcds (Chinese remainder theorem), and nowhere otherwise.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from windloom.slicing.drawn import Ints, compiled, first_held
 from windloom.slicing.edges import EdgeSet
 
-#: Edge sets up to this many have a table: 4,096 unions.
+#: Up to this many edge sets have a table, of 4,096 unions.
 TABLE_SETS = 12
 #: Classes that meet less often than once in this many panes are left out: they are below rounding errors.
 LONGEST = 1 << 62

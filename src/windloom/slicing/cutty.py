@@ -1,6 +1,6 @@
 """Cutty-slicing (Carbone et al.): a slice starts only where a window starts, so a window has ⌈range/slide⌉ partials.
 
-Where a window ends inside a slice, the final step reads the slice's running value there: the end is a *mark*.
+If a window ends inside a slice, the final step reads the slice's running value there: the end is a *mark*.
 The intake aggregates tuples between edges and marks; a slice is stored as one partial plus its running
 values at the marks inside it. Storage and final operations are Cutty's, correctness is that of Pairs.
 """

@@ -1,9 +1,9 @@
-"""The density of a union of residue classes: exact where possible, otherwise a repeatable estimate.
+"""The density of a union of residue classes: exact if possible, otherwise a repeatable estimate.
 
-Three methods, chosen by size. A bit set marks one composite slide when that is short. Otherwise classes whose
-periods share no factor are independent (Chinese remainder theorem), and what remains is counted by restricting
-classes to one another. Only when that recursion grows past its budget is the density estimated, from edges drawn of
-every class, the same ones every time, with a bound of the error.
+There are three methods, chosen by size. If the composite slide is short, its edges are marked in a bit set. Otherwise,
+classes whose periods share no factor are independent (Chinese remainder theorem), and the rest is counted by
+restricting classes to one another. Only if that recursion exceeds its budget, the density is estimated, with a bound on
+the error, from edges drawn from every class, the same ones every time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Class = tuple[int, int]  # (period, residue), 0 <= residue < period
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """Edges per tick, and a bound of the error of an estimate (three standard errors)."""
+    """Edges per tick, and a bound on the error of an estimate (three standard errors)."""
 
     value: Fraction
     exact: bool
@@ -45,7 +45,7 @@ class _BudgetSpentError(Exception):
 
 @lru_cache(maxsize=65_536)
 def union_density(classes: tuple[Class, ...]) -> Density:
-    """Share of all ticks that lie in at least one class."""
+    """The share of all ticks that lie in at least one class."""
     if not classes:
         return Density(Fraction(0), True)
     step, panes = _in_panes(classes)
@@ -57,7 +57,7 @@ def union_density(classes: tuple[Class, ...]) -> Density:
 
 
 def _in_panes(classes: tuple[Class, ...]) -> tuple[int, tuple[Class, ...]]:
-    """Shift and scale so that the classes share no common step: the same edges, counted in panes."""
+    """The classes shifted and scaled so that they share no common step: the same edges, counted in panes."""
     first = classes[0][1]
     step = gcd(*(period for period, _ in classes), *(residue - first for _, residue in classes))
     return step, tuple((period // step, (residue - first) % period // step) for period, residue in classes)
@@ -133,10 +133,10 @@ def _restrict(edge_class: Class, period: int, residue: int) -> Class | None:
 
 
 def _estimated(classes: list[Class]) -> tuple[Fraction, float]:
-    """The share of ticks in the union, and a bound of its error: three standard errors of the estimate.
+    """The share of ticks in the union, and a bound on its error: three standard errors of the estimate.
 
-    Each class in turn adds its own edges, less those that earlier classes hold; a run of its edges tells how many these
-    are.
+    Each class in turn adds its own edges, less those that earlier classes hold; their share is estimated from a run of
+    its edges.
     """
     shares = np.array([1.0 / period for period, _ in classes])
     lengths = np.maximum(SHORTEST_RUN, shares * (DRAWN_EDGES / shares.sum())).astype(np.int64)

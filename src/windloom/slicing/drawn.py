@@ -1,9 +1,9 @@
-"""Edges drawn from edge classes, one run per class, and which other classes hold them.
+"""Edges drawn from edge classes, one run per class, and the other classes that hold them.
 
-A sample of ticks seldom or never hits rare edges; a sample of the edges of every class serves rare and frequent ones
-alike (Karp and Luby's estimate of a union). A run is neighbouring edges of its class, from a fixed random one on:
-`residue + (begin + i)·period`. Another class holds every m-th of them, and the Chinese remainder theorem gives the
-first, so nothing is tested edge by edge, and no tick is ever computed.
+A sample of ticks seldom or never hits rare edges; a sample of the edges of every class is good for rare and frequent
+ones alike (Karp and Luby's estimate of a union). A run consists of neighbouring edges of its class, from a fixed random
+one on: `residue + (begin + i)·period`. Another class holds every m-th of them, and the Chinese remainder theorem gives
+the first, so nothing is tested edge by edge, and no tick is ever computed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def first_held(period: int, residue: int, begin: int, other: int, other_residue:
 
 @compiled
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
-    """For each class, how many edges of its run no earlier class holds."""
+    """For each class, the number of edges of its run that no earlier class holds."""
     found = np.zeros(len(periods), np.int64)
     for own in range(len(periods)):
         length = lengths[own]

@@ -29,7 +29,7 @@ class EdgeClass:
         object.__setattr__(self, "residue", self.residue % self.period)
 
     def covers(self, other: EdgeClass) -> bool:
-        """Is every edge of `other` also an edge of this class?"""
+        """Whether every edge of `other` is also an edge of this class."""
         return other.period % self.period == 0 and other.residue % self.period == self.residue
 
 
@@ -76,7 +76,7 @@ class EdgeSet:
 
     @property
     def count_per_composite(self) -> int | None:
-        """Edges in one composite slide, when the density is exact."""
+        """Edges in one composite slide; None if the density is not exact."""
         return int(self.density.value * self.composite_slide) if self.density.exact else None
 
     def last_edge(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -94,7 +94,7 @@ def weaveability(left: EdgeSet, right: EdgeSet) -> float:
 
 
 def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
-    """The same for any number of sets, whose union is given: 1 when all edges are the same."""
+    """The weaveability of any number of sets, whose union is given: 1 if all edges are the same."""
     if len(members) == 1:
         return 1.0
     rate = union.edges_per_second

@@ -1,7 +1,7 @@
 """How Spark finds the slice of a tuple: four ways to compute the start of the slice that holds a tick.
 
 A slice is identified by its start, the latest edge at or before the tuple's time. This is global, independent of any
-composite slide, and meaningful to a human. Spark evaluates the chosen way as generated code, tuple by tuple.
+composite slide, and readable. Spark evaluates the chosen expression as generated code, tuple by tuple.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 LOOKUP_ENTRIES = 2_048
 #: Evaluating `greatest` over a few classes costs less than carrying a table.
 FEW_CLASSES = 6
-#: Coarsening panes afterwards pays while it does not multiply the partials by more than this.
+#: Panes that are coarsened afterwards pay off if they multiply the partials by no more than this.
 PANE_BLOW_UP = 16.0
 
 
@@ -47,7 +47,7 @@ class GreatestSlice:
 
 @dataclass(frozen=True, slots=True)
 class PaneSlice:
-    """Panes of the common divisor; the step coarsens them to slices."""
+    """Panes as long as the common divisor; the step coarsens them to slices."""
 
     edges: EdgeClass
     way: str = "panes, coarsened in the step"

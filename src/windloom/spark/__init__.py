@@ -1,1 +1,1 @@
-"""Everything that touches Spark: the session, ingest, partials, placement, sinks."""
+"""Everything that touches Spark: session, sources, intake, relations, row queries, answers, verification."""

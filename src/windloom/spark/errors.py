@@ -12,7 +12,7 @@ from pyspark.logger import PySparkLogger
 
 from windloom.errors import WindloomError
 
-#: Failures in the user's data and expressions, by class of SQLSTATE, and what to do about them.
+#: What to do about failures in the user's data and expressions, by class of SQLSTATE.
 _HINTS = {
     "0A": "correct the query, or the columns of the stream",
     "42": "correct the query, or the columns of the stream",
@@ -29,7 +29,7 @@ _FRAGMENT = re.compile(r"^== SQL .*==\n(.*)\n( *)(\^+)", re.MULTILINE)
 _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z)", re.MULTILINE | re.DOTALL)
 #: A Python worker that lacks a module, or finds one that does not fit.
 _IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): (.+?)\s*$", re.MULTILINE)
-#: What Spark says about a result that is too large for the driver.
+#: Spark's message about a result that is too large for the driver.
 _LIMIT = re.compile(r"Total size of serialized results of [\d,]+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)")
 #: Our own columns in expressions over aggregates.
 _PLACEHOLDER = re.compile(r"\b__[ag]\d")
@@ -69,7 +69,7 @@ def as_windloom_errors(what: str) -> Iterator[None]:
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
-    """The error between driver and executors, if that is what failed."""
+    """The error, if the failure lies between driver and executors."""
     for message in messages:
         if found := _IMPORT.search(message):
             return WindloomError(
@@ -88,7 +88,7 @@ def _of_workers(messages: list[str], what: str) -> WindloomError | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps Spark from logging a failed expression with the whole stack of the JVM; the error says it once."""
+    """Keeps Spark from logging a failed expression with the JVM's whole stack trace; the error reports it once."""
     with ExitStack() as undo:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logger = PySparkLogger.getLogger(name)
@@ -132,7 +132,7 @@ def _facts(messages: list[str]) -> str:
 
 
 def _read_back(text: str) -> WindloomError:
-    """Our own error, from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
+    """A WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
     body, _, hint = text.partition("\nhint: ")
     message, _, detail = body.partition("\n")
     return WindloomError(message, detail, hint)

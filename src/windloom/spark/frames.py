@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
 def is_function(spark: SparkSession, name: str) -> bool:
-    """Does Spark know a function of this name?"""
+    """Whether Spark knows a function with this name."""
     return bool(spark.catalog.functionExists(name))
 
 
@@ -61,9 +61,10 @@ def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
 def expression_types(
     frame: DataFrame, expressions: Iterable[Expression], *, one_by_one: bool = True
 ) -> dict[str, DataType]:
-    """The types of expressions by their SQL, from Spark's analyzer; refuses what Spark refuses or cannot repeat.
+    """The types of expressions by their SQL, from Spark's analyzer.
 
-    One analysis asks for all; if it fails, they are asked for one by one, to name what Spark refuses.
+    Raises for expressions that Spark rejects, or whose values it cannot repeat. One analysis asks for all; if it fails,
+    expressions are asked for one by one, to name the one that Spark rejects.
     """
     wanted = list(dict.fromkeys(expressions))
     if not wanted:
@@ -84,7 +85,7 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
     try:
         columns = analyzed._jdf.queryExecution().analyzed().expressions()
         flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
-    except Exception:  # a remote session does not tell; the language refuses the functions it knows by name
+    except Exception:  # a remote session does not show it; the parser refuses such functions by name
         return
     for expression, deterministic in zip(wanted, flags, strict=True):
         if not deterministic:
@@ -96,12 +97,12 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
 
 
 def has_usual_types(spark: SparkSession) -> bool:
-    """Does the session give expressions the types that our own rules give?"""
+    """Whether the session gives expressions the same types as our own rules."""
     try:
         registered = spark._jsparkSession.sessionState().catalog().listTemporaryFunctions().size()
-    except Exception:  # a remote session does not tell
+    except Exception:  # a remote session does not show it
         return False
-    # A function that the user has registered may hide one of Spark's.
+    # A function that the user has registered may hide a function of Spark.
     return not registered and all(spark.conf.get(name, None) is None for name in _TYPE_SETTINGS)
 
 
@@ -115,7 +116,7 @@ class OutputsOfTypes:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for queries that differ only in their windows."""
+        """A key that is equal for queries that differ only in their windows."""
         return self.query.outputs, self.query.having, *self.groups, *self.aggregates
 
     @property
@@ -133,7 +134,7 @@ class OutputsOfTypes:
 
 
 def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
-    """Refuses expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
+    """Raises if Spark rejects expressions over aggregates, given the types of the groupings and aggregates."""
     query = outputs.query
     frame = spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in outputs.columns.items()}))
     try:
@@ -150,7 +151,7 @@ def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
 
 
 def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
-    """Would `check_outputs` accept all of these? One analysis asks for all."""
+    """Whether `check_outputs` would accept all of these; one analysis asks for all."""
     columns: dict[str, str] = {}
     renamed: list[Expression] = []
     conditions: list[str] = []

@@ -31,7 +31,7 @@ def check_placement(placement: str, shards: object = None) -> None:
 
 
 def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
-    """Judged by Spark's own estimate, before anything runs; False if Spark has none."""
+    """Whether inputs are small, by Spark's own estimate before anything runs; False if Spark has no estimate."""
     try:
         sizes = [
             int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()
@@ -45,6 +45,6 @@ def driver_bytes() -> int:
     """How many bytes of cells the driver takes in at once."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # a system that does not tell its memory
+    except (ValueError, OSError):  # the system does not report its memory
         machine = 0
     return max(DRIVER_BYTES, machine // 4)

@@ -1,4 +1,4 @@
-"""Unions of many frames: of the same columns, or of different ones in slots that they share."""
+"""Unions of many frames: with the same columns, or with different columns in slots that they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.spark.intake.slots import slot_names
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; by halves, because Spark analyses a union again with all its inputs."""
+    """All rows of frames with the same columns; by halves, because Spark analyses all inputs again for each union."""
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
@@ -19,9 +19,9 @@ def union_all(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
-    """All rows of frames with different columns, whose number is in the column `tag`; and each frame's columns in it.
+    """All rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's number.
 
-    The whole is as wide as its widest part: columns share slots by type.
+    The union is as wide as its widest part, because columns share slots by type.
     """
     slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
     kinds: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A kit for testing streaming queries without Spark: an oracle that answers by definition, slowly."""
+"""A kit for testing streaming queries without Spark: an oracle that answers by definition, and slowly."""
 
 from windloom.testing.joins import answer_join
 from windloom.testing.oracle import answer

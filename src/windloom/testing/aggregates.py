@@ -18,14 +18,14 @@ from windloom.testing.scalars import names_in, scalar
 _PICKS = ("min_by", "max_by", "first", "last")
 _HOLISTIC = ("count_distinct", "quantile", "top")
 
-#: More than any product or sum of decimals has.
+#: More digits than any product or sum of decimals has.
 _DIGITS = 200
 
 _BITS: dict[str, Callable[[int, int], int]] = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
 
 
 def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
-    """One aggregate over tuples, exact where numbers are exact, correctly rounded where they are floats."""
+    """One aggregate over tuples, exact if numbers are exact, correctly rounded if they are floats."""
     with localcontext(prec=_DIGITS):
         return _evaluate(aggregate, rows, tick)
 
@@ -71,7 +71,7 @@ def _user_defined(own: UserDefined, values: list[Any]) -> Any:
 
 
 def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
-    """The argument of the tuple that is first or last in the order of (what is compared, argument), NULL lowest."""
+    """The argument of the tuple that is first or last in the order of (compared value, argument), NULL lowest."""
     assert aggregate.argument is not None
     argument = aggregate.argument.sql
     by = _tick_of(argument, rows, tick) if aggregate.by is None else aggregate.by.sql
@@ -84,7 +84,7 @@ def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
 
 
 def _tick_of(argument: str, rows: list[Row], tick: str) -> str:
-    """The time of a tuple; in a join, of the tuple that the argument reads."""
+    """The column of a tuple's time; in a join, that of the tuple that the argument reads."""
     if not rows or tick in rows[0]:
         return tick
     aliases = {name.split(".")[0] for name in names_in(argument)}

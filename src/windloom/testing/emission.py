@@ -1,4 +1,4 @@
-"""What EMIT CHANGES, EMIT EMPTY and EMIT EARLY report, by definition, row by row in plain Python."""
+"""The reports of EMIT CHANGES, EMIT EMPTY and EMIT EARLY, by definition, row by row in plain Python."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _values(row: Row, groups: Sequence[str]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that equals what Windloom counts as the same: all NaN are one."""
+    """The value, made equal to all values that Windloom counts as the same: all NaN are one."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if isinstance(value, list | tuple):
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 def early(
     query: Query, standing: dict[Any, Row], final: Sequence[Row], shown: Sequence[Row] | None, closed: int, as_of: int
 ) -> list[dict[str, Any]]:
-    """What a round of EMIT EARLY reports. `standing` is what was told of open windows, and is brought up to date.
+    """The reports of a round of EMIT EARLY. `standing` holds what was reported of open windows, and is updated.
 
     `final` are the rows of the windows that the round closes, `shown` those of all open windows if it reports them,
     None if it does not. Windows that end by `closed` are closed.
@@ -121,7 +121,7 @@ def early(
 
 
 def last_words(query: Query, reports: Iterable[Row]) -> list[Row]:
-    """What is left of all reports of a query, in the order in which they came, if each replaces the one before it."""
+    """The rows that remain of all reports of a query, in order, if each replaces the last of its window and group."""
     groups, held = [grouping.name for grouping in query.group_by], dict[Any, Row]()
     for row in reports:
         held.pop(_window_key(row, groups), None)

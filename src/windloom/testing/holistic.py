@@ -9,7 +9,7 @@ _NAN = object()
 
 
 def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) -> Any:
-    """`values` are those that are not NULL."""
+    """One aggregate over `values`, those that are not NULL."""
     found = frequencies(values)
     match function:
         case "count_distinct":
@@ -56,7 +56,7 @@ def quantile(values: list[Any], share: float) -> float | None:
 
 
 def frequencies(values: list[Any]) -> list[tuple[Any, int]]:
-    """Each value with how often it occurs, in Spark's order; NaN equals NaN, and -0.0 equals 0.0."""
+    """Each value with its count, in Spark's order; NaN equals NaN, and -0.0 equals 0.0."""
     counts: dict[Any, int] = {}
     for value in values:
         key = value

@@ -1,6 +1,6 @@
 """The oracle of joins: for every end, nested loops over the tuples of every side's window, pair by pair.
 
-Of a join it reads what its sides, links and grouping expressions say, and nothing of how a fold answers it (`folded`,
+It reads only the sides, links and grouping expressions of a join, and nothing of how a fold answers it (`folded`,
 components).
 """
 
@@ -22,8 +22,8 @@ from windloom.testing.scalars import scalar
 class Landmarks:
     """Where landmark windows begin, by stream, and the last end that is reported.
 
-    What is not given is as in a batch run: a landmark is the last edge at or before the first tuple of its stream, and
-    the last end is the first one behind the last tuple of all streams of the join.
+    The defaults are those of a batch run: a landmark is the last edge at or before the first tuple of its stream, and
+    the last end is the first one after the last tuple of all streams of the join.
     """
 
     starts: Mapping[str, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Tuple:
 
 
 class Joined(Mapping[str, Any]):
-    """A row of a join: a tuple of each side by alias, or None where a left join found no match.
+    """A row of a join: a tuple of each side by alias, or None if a left join found no match.
 
     Its columns are read by their qualified names; those of an absent tuple are NULL.
     """
@@ -69,8 +69,8 @@ def answer_join(
 ) -> list[Answer]:
     """Every row of the answer; `streams` are all tuples of each stream, `tick` their column of event-time ticks.
 
-    Relations are given by name beside the streams: all rows of the version that the windows see. Those that are not
-    retroactive are given with each tuple, under `ARRIVED`: all rows of the version that it was joined with.
+    Relations are given by name among the streams: all rows of the version that the windows see. Non-retroactive ones
+    are given with each tuple, under `ARRIVED`: all rows of the version that it was joined with.
     """
     assert query.join is not None
     rows = joined_rows(query.join, streams, tick, landmarks)
@@ -113,7 +113,7 @@ def _tuples(side: Side, rows: Sequence[Row], tick: str) -> list[Tuple]:
 def _ends(
     join: Join, tuples: Sequence[Sequence[Tuple]], ticks: Mapping[str, Sequence[int]], given: Landmarks
 ) -> list[int]:
-    """Every end at which there may be a row: there is none without a tuple of the first side."""
+    """Every end at which there may be a row; without a tuple of the first side, there is none."""
     window = join.sides[0].window
     found = {end for own in tuples[:1] for each in own for end in _ends_holding(window, each.tick)}
     if not isinstance(join.window, LandmarkWindow):
@@ -136,7 +136,7 @@ def _ends_holding(window: Any, tick: int) -> list[int]:
 
 
 def _start(side: Side, end: int, ticks: Mapping[str, Sequence[int]], given: Landmarks) -> int | None:
-    """Where the window of a side begins that ends at a tick; None if its stream has no landmark yet."""
+    """Where the window of a side that ends at a tick begins; None if its stream has no landmark yet."""
     window, (stream,) = side.window, side.source.streams
     if not isinstance(window, LandmarkWindow):
         return end - window.range_ticks
@@ -145,24 +145,24 @@ def _start(side: Side, end: int, ticks: Mapping[str, Sequence[int]], given: Land
     return window.last_start(min(ticks[stream])) if ticks[stream] else None
 
 
-#: A row of what hangs on a side, by alias, and the values that the side is grouped by.
+#: A row of a side and the sides below it, by alias, and the values that the side is grouped by.
 _Row = tuple[dict[str, Row | None], tuple[Any, ...]]
 
-#: What a tuple was joined with when it came in: rows by relation, for relations that are not retroactive.
+#: The rows that a tuple was joined with when it came in, by relation, for non-retroactive relations.
 ARRIVED = "__arrived__"
 
 
 def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Row]:
-    """The tuples of a side, each joined with the rows of what hangs on it.
+    """The tuples of a side, each joined with the rows of the sides below it.
 
-    An inner link gives a row for every match. A left one gives one with NULLs where there is none. A semi or an anti
-    link gives the row itself, once, if there is a match or if there is none.
+    An inner link gives a row for every match. A left link also does, and gives one row with NULLs if there is no match.
+    A semi link gives the row itself, once, if there is a match; an anti link does so if there is none.
     """
     return [row for tuple_ in held[side] for row in _rows_with(join, _as_it_came(join, held, tuple_), side, tuple_)]
 
 
 def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, tuple_: Tuple) -> list[_Row]:
-    """The same for one tuple."""
+    """The rows of one tuple."""
     rows: list[_Row] = [({join.sides[side].alias: tuple_.row}, tuple_.group)]
     for link in join.links:
         if link.parent == side:
@@ -173,7 +173,7 @@ def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, tuple_: T
 
 
 def _as_it_came(join: Join, held: Sequence[Sequence[Tuple]], tuple_: Tuple) -> Sequence[Sequence[Tuple]]:
-    """What a tuple is joined with: as the window has it, but relations that are not retroactive as when it came."""
+    """The rows that a tuple is joined with: those in the window, but for non-retroactive relations those on arrival."""
     arrived = tuple_.row.get(ARRIVED, {})
     return [
         _tuples(side, arrived[side.source.stream], "") if side.is_relation and side.source.stream in arrived else own
@@ -195,7 +195,7 @@ def _matched(link: Link, row: _Row, others: Sequence[_Row], absent: Mapping[str,
 
 
 def _aliases_below(join: Join, side: int) -> list[str]:
-    """The aliases that rows of a side have: its own, and those of what hangs on it and is not only looked for."""
+    """The aliases in rows of a side: its own, and those of the sides below it that are joined by INNER or LEFT."""
     found = [join.sides[side].alias]
     for link in join.links:
         if link.parent == side and link.kind in (JoinKind.INNER, JoinKind.LEFT):

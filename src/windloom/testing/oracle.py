@@ -51,8 +51,8 @@ def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
 def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequence[Row] | None = None) -> list[Answer]:
     """Every row of the answer; `tick` names the column of event-time ticks. `testing.joins` answers joins.
 
-    `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, these among them, if there
-    are others: a landmark is before the first of all, and positions are among all.
+    `rows` are the tuples that pass the query's predicate. `stream` are all tuples of the stream, if there are others: a
+    landmark is before the first of all tuples, and positions count all tuples.
     """
     return _KINDS[query.window.kind](query, rows, tick, rows if stream is None else stream)
 
@@ -85,7 +85,7 @@ def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[R
 
 
 def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int, tuple[int, int]]:
-    """The session of every tuple, by its `id`: a pause longer than the gap ends it, one of exactly the gap does not."""
+    """The session of every tuple, by its `id`: a pause longer than the gap ends it, one as long as the gap does not."""
     gap = query.window.range_ticks
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -136,7 +136,7 @@ def answer_from(query: Query, rows: Iterable[Row], start: int, last_end: int, ti
 def answers_of(
     query: Query, rows: Iterable[Row], windows: Callable[[Row], list[tuple[int, int]]], tick: str
 ) -> list[Answer]:
-    """A row for every window (start, end) and group that holds a tuple, unless HAVING says otherwise."""
+    """A row for every window (start, end) and group that holds a tuple, unless HAVING excludes it."""
     held: dict[tuple[tuple[int, int], tuple[Any, ...]], list[Row]] = {}
     shown: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows:
@@ -160,5 +160,5 @@ def answers_of(
 
 
 def group_key(value: Any) -> Any:
-    """A value as what it is grouped by: all NaN are one."""
+    """The key by which a value is grouped: all NaN are one."""
     return _NAN_KEY if isinstance(value, float) and math.isnan(value) else value

@@ -1,7 +1,7 @@
 """The oracle of row queries: for every end, nested loops over the tuples of every strand's window.
 
-A row that is made of tuples is known by these: it enters a window in which it is and was not before. All other rows are
-values, and what enters or leaves is a difference of bags.
+A row that is made of tuples is identified by them: it enters a window if it is in that window and was not in the one
+before. All other rows are values, and those that enter or leave are differences of bags.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Streams = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True)
 class StandingRow:
-    """A row of one window: the tuples it is made of (their ids), if it is known by them, and its values."""
+    """A row of one window: the ids of the tuples it is made of, if they identify it, and its values."""
 
     tuples: tuple[int, ...]
     values: tuple[Any, ...]
@@ -33,7 +33,7 @@ class StandingRow:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What is equal for equal values."""
+        """A key that is equal for equal values."""
         return tuple(group_key(value) for value in self.values)
 
 
@@ -73,7 +73,7 @@ def standing(rows: Rows, streams: Streams, end: int, tick: str = "tick") -> list
 
 
 def changed(rows: Rows, now: Sequence[StandingRow], before: Sequence[StandingRow]) -> list[StandingRow]:
-    """What is reported of a window, when that before it had other rows."""
+    """The rows that are reported for a window; `before` are those of the window before it."""
     match rows.reports:
         case Reports.STANDING:
             return list(now)
@@ -84,7 +84,7 @@ def changed(rows: Rows, now: Sequence[StandingRow], before: Sequence[StandingRow
 
 
 def labelled(rows: Rows, found: Iterable[StandingRow], end: int) -> list[Answer]:
-    """Rows as they are answered."""
+    """The rows as answers."""
     edges = {"window_start": end - rows.window.range_ticks, "window_end": end}
     names = [column.name for column in rows.columns]
     return [{**edges, **dict(zip(names, standing_row.values, strict=True))} for standing_row in found]
@@ -143,7 +143,7 @@ def _selection(selection: Selection, streams: Streams, end: int, tick: str) -> l
 
 
 def held_tuples(strand: Strand, streams: Streams, end: int, tick: str) -> list[Row]:
-    """The tuples of a strand in its window that ends at a tick."""
+    """The tuples of a strand in the window that ends at a tick."""
     begin = end - strand.window.range_ticks
     return [row for row in passing(strand, streams) if begin <= row[tick] < end]
 
@@ -158,7 +158,7 @@ def passing(strand: Strand, streams: Streams) -> list[Row]:
 
 
 def joined_tuples(selection: Selection, held: Sequence[Sequence[Row]], tick: str) -> Iterator[tuple[Row | None, ...]]:
-    """The tuples of every strand that rows are made of; None where a LEFT join found no match."""
+    """The tuples of every strand that rows are made of; None if a LEFT join found no match."""
     found: list[tuple[Row | None, ...]] = [(row,) for row in held[0]]
     for place, attached in enumerate(selection.attached, 1):
         longer: list[tuple[Row | None, ...]] = []
@@ -206,7 +206,7 @@ def _joined(selection: Selection, parts: tuple[Row | None, ...]) -> Row:
 
 
 def within_answers(rows: Rows, streams: Streams, tick: str = "tick") -> Iterator[Answer]:
-    """Pairs that lie near each other, whatever windows there may be."""
+    """The pairs of an interval join, without regard to windows."""
     (selection,) = rows.selections
     held = [passing(strand, streams) for strand in selection.strands]
     for parts in joined_tuples(selection, held, tick):

@@ -1,4 +1,4 @@
-"""What operators and functions of scalar expressions compute, with NULL, NaN and numbers of all classes as in Spark."""
+"""The operators and functions of scalar expressions, with NULL, NaN and numbers of all classes as in Spark."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def order_of(value: Any) -> Any:
 
 
 def is_equal(left: Any, right: Any) -> bool:
-    """Whether two values, neither of them NULL, are equal: NaN is, and so are 0.0 and -0.0."""
+    """Whether two values, neither of them NULL, are equal: NaN equals NaN, and 0.0 equals -0.0."""
     if isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right):
         return True
     return bool(left == right)
 
 
 def strict(function: Callable[..., Any], *operands: Scalar) -> Scalar:
-    """NULL if an operand is."""
+    """The function of the operands, or NULL if an operand is NULL."""
 
     def apply(row: Row) -> Any:
         values = [operand(row) for operand in operands]
@@ -73,7 +73,7 @@ def safe_equal(left: Scalar, right: Scalar) -> Scalar:
 
 
 def _alike(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Both operands as one class of number: a decimal beside a float is a float."""
+    """The function with both operands as one class of number: a decimal next to a float becomes a float."""
 
     def apply(left: Any, right: Any) -> Any:
         if isinstance(left, float) or isinstance(right, float):
@@ -95,7 +95,7 @@ def _whole_divide(left: int, right: int) -> int:
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    """It has the sign of the dividend."""
+    """The remainder, which has the sign of the dividend."""
     return left - _whole_divide(left, right) * right if isinstance(left, int) else math.fmod(left, right)
 
 
@@ -173,7 +173,7 @@ CHOOSING: dict[str, Callable[[list[Scalar]], Scalar]] = {
 
 
 def cast(value: Scalar, kind: str) -> Scalar:
-    """To numbers and truths; a bare NULL is NULL of any type."""
+    """A cast to numbers and booleans; a bare NULL is NULL of any type."""
     if kind.startswith("decimal"):
         scale = int(kind.removesuffix(")").split(",")[1]) if "," in kind else 0
         unit = Decimal(1).scaleb(-scale)

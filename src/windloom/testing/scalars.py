@@ -1,7 +1,7 @@
 """Scalar expressions by their definition: canonical SQL text, read anew and evaluated on one tuple in plain Python.
 
-Values are Python's: an integer, a float, a Decimal (exact, of any precision), a text, a truth, None for NULL. What is
-not here raises `ValueError`, because an oracle must not guess.
+Values are Python's: an integer, a float, a Decimal (exact, of any precision), a string, a boolean, None for NULL.
+Anything else raises `ValueError`, because an oracle must not guess.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def names_in(sql: str) -> tuple[str, ...]:
 
 
 class _Reader:
-    """A parser by precedence; each method reads one level and returns what evaluates it."""
+    """A parser by precedence; each method reads one level and returns the function that evaluates it."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql

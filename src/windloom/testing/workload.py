@@ -76,8 +76,8 @@ def zipf_workload(
 ) -> tuple[Window, ...]:
     """Source A, Table 1: slides Zipf over 1 … longest, long ones first; range/slide uniform, ranges in whole units.
 
-    The paper does not say how long a slide of 1 is. With 10 ms its figures are reproduced; with a second, at its rates,
-    almost every plan would be one tree.
+    The paper does not state how long a slide of 1 is. With 10 ms, its figures are reproduced; with a second, at its
+    rates, almost every plan would be one tree.
     """
     rng = np.random.default_rng(seed)
     slides = _zipf(rng, np.arange(1, longest_slide + 1, dtype=np.int64), skew, queries)
@@ -92,7 +92,7 @@ def _zipf(rng: np.random.Generator, slides: NDArray[np.int64], skew: float, coun
 
 
 def _windows(ranges: NDArray[np.int64], slides: NDArray[np.int64], unit: int) -> tuple[Window, ...]:
-    """Equal windows are one object, since a million queries have few distinct windows."""
+    """The windows; equal ones are one object, because a million queries have few distinct windows."""
     both, place = np.unique(np.stack([ranges, slides]), axis=1, return_inverse=True)
     made = [TimeWindow(int(r) * unit, int(s) * unit) for r, s in both.T]
     return tuple(map(made.__getitem__, place.tolist()))

@@ -65,7 +65,7 @@ class Column:
 
     @once
     def valid(self) -> Mask | None:
-        """Which tuples have a value; None if all of them do."""
+        """A mask of the tuples that have a value; None if all of them do."""
         if not self._given.null_count:
             return None
         return np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in self.column.chunks])
@@ -107,7 +107,7 @@ class Column:
 
     @once
     def is_ranked(self) -> bool:
-        """Whether values have no 64-bit key: then their ranks stand for them, and `ranked.dictionary` holds them."""
+        """Whether values have no 64-bit key: then ranks are used instead, and `ranked.dictionary` holds the values."""
         kind = self.type
         fits = pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
         return not (fits or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
@@ -121,7 +121,7 @@ class Column:
 
     @once
     def equal_keys(self) -> Ints:
-        """The same, with one key for 0.0 and -0.0."""
+        """The keys, with one key for 0.0 and -0.0."""
         keys = self.keys
         if pa.types.is_floating(self.type) and (keys == KEY_OF_MINUS_ZERO).any():
             return np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
@@ -182,7 +182,7 @@ class Column:
 
 
 class MovedColumn(Column):
-    """A column of the same tuples in another order, made from what is known of the first; `places` are the new ones."""
+    """A column of the same tuples in another order, made from the values of the first; `places` are the new places."""
 
     def __init__(self, column: Column, places: Codes) -> None:
         self._from, self._places, self.type = column, places, column.type
@@ -247,14 +247,14 @@ _WIDTHS: dict[pa.DataType, type[np.generic]] = {
 def _plain(kind: pa.DataType) -> pa.DataType:
     """One type for all types that Spark, depending on its settings, may write for the same values."""
     if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
-        return pa.timestamp("us", tz="UTC")  # the session's zone says nothing about the instants
+        return pa.timestamp("us", tz="UTC")  # the session's zone does not change the instants
     if pa.types.is_large_string(kind):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
 def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:
-    """The values in one array of our own: Arrow's memory is read-only, and Numba would compile kernels again for it."""
+    """A copy of the values in one array: Arrow's memory is read-only, and Numba would compile kernels again for it."""
     out = np.empty(len(column), kind)
     begin = 0
     for chunk in column.chunks:
@@ -266,7 +266,7 @@ def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]
 
 
 def _given_codes(column: pa.ChunkedArray, kind: pa.DataType) -> Coded | None:
-    """The codes that a column came with, if they are such as we make: strings or integers, each once, and no NULL."""
+    """The codes that a column came with, if they are like those made here: strings or integers, each once, no NULL."""
     if not len(column) or column.null_count or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
     dictionary = column.chunk(0).dictionary.cast(kind)

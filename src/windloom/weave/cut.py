@@ -21,7 +21,7 @@ Where = tuple[Codes, Codes, bool]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a component reads: the positions of its columns, and the signature bit of its FILTER."""
+    """The input of a component: the positions of its columns, and the signature bit of its FILTER."""
 
     argument: int | None = None
     by: int | None = None  # a column, or TICK
@@ -48,18 +48,18 @@ class Cut:
         return self.grid.cells, chosen.rows, chosen.every
 
     def counts(self, read: Read, known: int | None) -> Ints:
-        """How many of these tuples each cell of the grid has."""
+        """The number of these tuples in each cell of the grid."""
         return self.tuples.counts(self.grid, self._bits(read), known)
 
     def kept_counts(self, read: Read, known: int | None) -> Ints:
-        """The same of the kept cells; components that count the same tuples share them."""
+        """The number of these tuples in each kept cell; components that count the same tuples share the counts."""
         counts = self.counts(read, known)
         if id(counts) not in self._counts:  # the tuples hold on to it
             self._counts[id(counts)] = self.taken(counts)
         return self._counts[id(counts)]
 
     def counts_all(self, read: Read, known: int | None) -> bool:
-        """Do all tuples of the set count? Every kept cell has one then."""
+        """Whether all tuples of the set count: then every kept cell has at least one."""
         return self.tuples.chosen(self._bits(read), known) is self.tuples.chosen(self.own)
 
     def zeros(self, kind: type[Number]) -> NDArray[Number]:

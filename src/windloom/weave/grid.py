@@ -1,6 +1,6 @@
 """The grid of a slicing and a grouping: a number for every (slice, group) that holds a tuple of the block.
 
-Tuples are visited slice by slice, so the latest cell of each group tells whether a tuple begins a new cell: time
+Tuples are visited slice by slice, so the latest cell of each group shows whether a tuple begins a new cell: time
 and memory depend on tuples and groups, never on slices × groups.
 """
 
@@ -22,8 +22,8 @@ from windloom.weave.slices import Slices, Slicing
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
-#: Up to this many combinations of grouping values in all, and this many per tuple, are numbered as a product; beyond,
-#: only those that occur are.
+#: Up to this many combinations of grouping values in all, or this many per tuple, are numbered as a product; beyond
+#: that, only those that occur are numbered.
 SMALL_PRODUCT = 1 << 20
 PER_TUPLE = 4
 
@@ -38,7 +38,7 @@ class Grouping:
 
 
 def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
-    """Numbers the combinations of the columns' values: those of the column with most values are side by side.
+    """Numbers the combinations of the columns' values; the values of the column with the most are side by side.
 
     Joins match groups by such a column more often than by one with few values.
     """
@@ -62,7 +62,7 @@ def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
 
 
 def is_small(count: int, tuples: int) -> bool:
-    """Whether so many combinations may be numbered as a product."""
+    """Whether `count` combinations may be numbered as a product."""
     return count <= max(SMALL_PRODUCT, PER_TUPLE * tuples)
 
 
@@ -89,7 +89,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The cell of every tuple; and of every cell, in order of slices, its slice, its group and one of its tuples."""
+    """The cell of every tuple; and for every cell, in order of slices, its slice, its group and one of its tuples."""
 
     cells: Codes
     slice_of: Codes
@@ -111,7 +111,7 @@ def number_cells(rows: Codes, of_tuple: Codes, slicing: Slicing, grouping: Group
     )
     if count < 0:
         return None
-    # What is cut off is given back if it is much.
+    # If much is cut off, its memory is given back.
     kept = (column[:count] for column in (slice_of, group_of, row_of))
     return Numbered(cells, *(column if 2 * count > room else column.copy() for column in kept))
 
@@ -134,7 +134,7 @@ class Grid:
     def coarser(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> Grid:
         """A grid of fewer edges and groups. Its `cells` has an entry for each cell of this one, not for each tuple.
 
-        Cells are numbered as they would be from tuples: here, too, they come slice by slice.
+        Cells are numbered as they would be from tuples, because they also come slice by slice.
         """
         codes = grouping.codes[self.row_of] if len(grouping.codes) else grouping.codes
         of_cells = Grouping(grouping.columns, codes, grouping.count)
@@ -180,7 +180,7 @@ def _multiply(codes, size, others, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of, row_of):  # type: ignore[no-untyped-def]
-    """Returns how many cells there are; -1 if there is no room for all."""
+    """Returns the number of cells; -1 if there is no room for all."""
     last = np.full(groups, -1, np.int64)  # the latest slice of each group and its cell, in one word
     count = np.int64(0)
     for k in range(len(fine)):
@@ -203,7 +203,7 @@ def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of,
 
 @compiled
 def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
-    """A stable counting sort of cells, which come in order of their slices; tells whether they were in order before."""
+    """A stable counting sort of cells, which come in order of their slices; returns whether they were in order."""
     bounds[:] = 0
     latest = 0
     is_ordered = True

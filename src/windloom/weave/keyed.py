@@ -1,4 +1,4 @@
-"""Tuples in order of a join key: folds read them instead of cells where there would be about a cell for every tuple."""
+"""Tuples in order of a join key: folds read them instead of cells if there would be about one cell per tuple."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-#: A place is the number of a slice, in `SLICE_BITS`, and above these the number of what else a tuple is grouped by.
+#: A place is the number of a slice, in `SLICE_BITS`, and above these bits the number of the tuple's other groupings.
 MOST_SLICES, MOST_OUTS = 1 << SLICE_BITS, 1 << 15
-#: A record has room for so many values.
+#: The most values that a record has room for.
 MOST_VALUES = 3
 #: Values are kept in 32 bits.
 MOST_SIZE = (1 << 31) - 1
-#: Groups and cells are counted among so many tuples, or a few more.
+#: Groups and cells are counted among this many tuples, or a few more.
 COUNTED = 1 << 18
-#: With more slices for each record of a key, these are not sorted by counting.
+#: If a key has more slices per record than this, its records are not sorted by counting.
 _SLICES_PER_RECORD = 8
-#: Combinations of several columns that are looked for among so many.
+#: Combinations of several columns are searched for among at most this many.
 _MOST_COMBINED = 1 << 20
 
 
@@ -39,7 +39,8 @@ class Grouped:
     """Tuples with one key, divided by some of the columns that they are grouped by.
 
     `of_out` numbers the values of these columns, of which there are `count`. `groups` has the groups of each key that
-    have tuples, and `cells` is how many pairs of a group and a slice have any: statistics, estimated for many tuples.
+    have tuples, and `cells` is the number of pairs of a group and a slice that have any. Both are statistics, which are
+    estimated if there are many tuples.
     """
 
     of_out: Codes
@@ -78,7 +79,7 @@ class Keyed:
         return len(self.outs[0]) if self.outs else 1
 
     def grouped(self, columns: tuple[int, ...]) -> Grouped:
-        """The tuples of each key by some of `outs`; the same is made once."""
+        """The tuples of each key by some of `outs`; made once for the same columns."""
         with self._lock:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
@@ -88,7 +89,7 @@ class Keyed:
             return self._grouped[columns]
 
     def _counted(self, of_out: Codes, count: int) -> tuple[Ints, int]:
-        """The groups of every key, and how many cells there would be: of many tuples, from a sample of the keys."""
+        """The groups of every key, and the number of cells there would be; for many tuples, from a sample of keys."""
         tuples = np.diff(self.bounds)
         groups = np.minimum(tuples, 1)
         one_in = max(1, len(self) // COUNTED)
@@ -105,7 +106,7 @@ class Keyed:
 
 
 def _sampled(keys: int, one_in: int) -> Ints:
-    """Some keys, whatever pattern their numbers have."""
+    """A sample of the keys that does not depend on patterns in their numbers."""
     every = np.arange(keys, dtype=np.uint32)
     return np.flatnonzero(every * np.uint32(2_654_435_769) <= np.uint32((2**32 - 1) // one_in))
 
@@ -113,7 +114,7 @@ def _sampled(keys: int, one_in: int) -> Ints:
 def key_tuples(
     tuples: Tuples, key: int, bits: Bits, outs: Sequence[int], values: Sequence[int], edges: EdgeSet
 ) -> Keyed | None:
-    """The tuples that have all bits, in order of a column; columns go by position.
+    """The tuples that have all bits, in order of a column; columns are given by position.
 
     None if records have no room for a value, for the number of a slice or for that of `outs`.
     """
@@ -145,7 +146,7 @@ def key_tuples(
 
 
 def _outs(tuples: Tuples, positions: Sequence[int]) -> tuple[Codes, tuple[pa.Array, ...]] | None:
-    """A number for what each tuple is grouped by besides its key, and the columns by number; None if there are many."""
+    """A number for the other groupings of each tuple, and their columns by number; None if there are too many."""
     if not positions:
         return np.empty(0, np.int32), ()
     if len(positions) == 1:
@@ -180,7 +181,7 @@ def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.A
 
 
 def _records(rows: int, columns: int) -> Codes:
-    """Room for records in Arrow's memory, which is kept from run to run: fresh pages take as long as filling them."""
+    """Room for records in Arrow's memory, which is kept from run to run: new pages take as long as filling them."""
     room = pa.allocate_buffer(max(4, 4 * rows * columns))
     found: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
     return found
@@ -189,9 +190,9 @@ def _records(rows: int, columns: int) -> Codes:
 def joined_records(
     parts: Sequence[Keyed], keys: Sequence[Ints], outs: Sequence[Ints], slices: Sequence[Ints], count: int
 ) -> tuple[Ints, Codes]:
-    """The bounds and the records of several portions together; by portion, new numbers for what its own stand for.
+    """The bounds and the records of several portions together, over `count` keys.
 
-    There are `count` keys.
+    `keys`, `outs` and `slices` hold, for each portion, the new numbers of its own ones.
     """
     bounds = np.zeros(count + 1, np.int64)
     for part, own in zip(parts, keys, strict=True):
@@ -202,14 +203,14 @@ def joined_records(
     in_order = True
     for part, *numbers in zip(parts, keys, outs, slices, strict=True):
         in_order &= bool(_append(part.bounds, part.records, *numbers, following, latest, records))
-    if not in_order:  # a portion has tuples that are earlier than those of the portion before it, as files may
+    if not in_order:  # a portion has tuples that are earlier than those of the portion before it, which files may have
         _sort_by_slice(bounds, records, 1 + max(int(own.max(initial=0)) for own in slices))
     return bounds, records
 
 
 @compiled
 def _sort_by_slice(bounds, records, slices):  # type: ignore[no-untyped-def]
-    """Sorts the records of every key, stably: by counting, or otherwise if there are many slices for few records."""
+    """Sorts the records of every key, stably: by counting, unless there are many slices for few records."""
     most = 0
     for key in range(len(bounds) - 1):
         most = max(most, bounds[key + 1] - bounds[key])
@@ -241,7 +242,7 @@ def _sort_by_slice(bounds, records, slices):  # type: ignore[no-untyped-def]
 
 @compiled
 def _append(bounds, records, keys, outs, slices, following, latest, out):  # type: ignore[no-untyped-def]
-    """Writes the records of a portion behind those of their keys; tells whether slices still ascend."""
+    """Writes the records of a portion after those of their keys; returns whether slices still ascend."""
     in_order = True
     for own in range(len(keys)):
         key = keys[own]
@@ -270,7 +271,7 @@ def _count_keys(codes, mask, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds, records):  # type: ignore[no-untyped-def]
-    """Writes the record of every tuple behind those of its key; `rows` are the tuples in order of slices, if needed."""
+    """Writes the record of every tuple after those of its key; `rows` are the tuples in order of slices, if needed."""
     following = np.empty(len(bounds) - 1, np.uint32)
     for key in range(len(following)):
         following[key] = bounds[key]
@@ -295,7 +296,7 @@ def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds,
 
 @compiled
 def _count_groups(bounds, records, keys, of_out, count, groups):  # type: ignore[no-untyped-def]
-    """Counts the groups of some keys; returns how many cells these have."""
+    """Counts the groups of some keys; returns the number of their cells."""
     latest = np.full(count, -1, np.int64)  # the key and the slice of the latest tuple of each group
     cells = 0
     for k in range(len(keys)):

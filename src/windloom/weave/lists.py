@@ -28,12 +28,12 @@ for _bit in range(64):
 
 
 def count_values(cut: Cut, read: Read, ranks: Codes, known: int) -> Lists:
-    """The lists of the kept cells; `ranks` are those of the argument among so many known values."""
+    """The lists of the kept cells; `ranks` are those of the argument among `known` values."""
     return _lists(cut, read, ranks, known, -1)
 
 
 def largest_ranks(cut: Cut, read: Read, packed: Ints, registers: int, bits: int) -> Lists:
-    """Lists of (register, largest rank); `packed` holds both for every tuple, in `bits` bits for the latter."""
+    """Lists of (register, largest rank); `packed` holds both for every tuple, the rank in `bits` bits."""
     return _lists(cut, read, packed, registers, bits)
 
 
@@ -64,7 +64,7 @@ def most_frequent(lists: Lists, most: int) -> Lists:
 
 @compiled
 def _gather(cells, rows, every, values, places, gathered):  # type: ignore[no-untyped-def]
-    """Writes the values of the chosen tuples cell by cell; `places` has where the next one of each cell goes."""
+    """Writes the values of the chosen tuples cell by cell; `places` holds the place of the next one of each cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -114,7 +114,7 @@ def _list_few(values, bits, used, to_codes, to_counts):  # type: ignore[no-untyp
 
 @compiled
 def _enter(values, bits, table, words, tops):  # type: ignore[no-untyped-def]
-    """An entry of the table that is zero is not in use: counts and ranks begin at 1."""
+    """Enters values into the table. A zero entry is not in use, because counts and ranks begin at 1."""
     one = np.uint64(1)
     for i in range(len(values)):
         code = np.uint32(values[i] if bits < 0 else values[i] >> bits)

@@ -14,7 +14,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def moved(values: NDArray[Number], places: Codes) -> NDArray[Number]:
-    """Written in order of tuples: those of a value that many have follow each other, which stays in the caches."""
+    """The values at their new places, written in order of tuples: the places of a frequent value stay in the caches."""
     out = np.empty_like(values)
     if values.ndim == 1:
         _move(values, places, out)
@@ -32,7 +32,7 @@ def _move(values, places, out):  # type: ignore[no-untyped-def]
 def places_by_code(rows: Codes, codes: Codes, count: int) -> Codes:
     """The places of tuples in order of their codes, which are below `count`; those of a code in order of `rows`.
 
-    If `rows` is empty, it stands for all tuples as they come.
+    If `rows` is empty, all tuples are meant, in the order in which they come.
     """
     places = np.empty(len(codes), np.int32)
     _place_by_code(rows, codes, count, places)

@@ -1,4 +1,4 @@
-"""Properties that are made when first asked for, once per object, whatever number of threads asks.
+"""Properties that are made when first asked for, once per object, however many threads ask.
 
 `functools.cached_property` either holds one lock for all objects of a class, so that columns wait for one another
 (Python 3.11), or none at all, so that two threads make the same thing twice (later versions).
@@ -14,7 +14,7 @@ Made = TypeVar("Made")
 
 
 class Shared(Protocol):
-    """What has such properties: a lock of its own, which one property may hold while it asks for another."""
+    """An object with such properties: it has its own lock, which one property may hold while it asks for another."""
 
     lock: RLock
 

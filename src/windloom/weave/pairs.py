@@ -1,4 +1,4 @@
-"""The pairs of two columns in order: what picks compare tuples by, made once for all sets where that is cheap."""
+"""The pairs of two columns in order, by which picks compare tuples; made once for all sets if that is cheap."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RankedPairs:
-    """The rank of every tuple's pair among the distinct ones, and a tuple that has the pair of each rank.
+    """The rank of every tuple's pair among the distinct pairs, and for each rank a tuple that has its pair.
 
-    Tuples without the first of the two have an undefined rank.
+    Tuples without the first value of the pair have an undefined rank.
     """
 
     ranks: Ints
@@ -27,7 +27,7 @@ class RankedPairs:
 
 
 def ascending_pairs(by: Column) -> RankedPairs | None:
-    """Pairs whose first ones ascend from tuple to tuple, so that the second ones never decide; None if they do not."""
+    """Pairs whose first values ascend from tuple to tuple, so that the second never decide; None if they do not."""
     if by.valid is not None or not len(by) or not _ascends(by.equal_keys):
         return None
     rows = np.arange(len(by), dtype=np.int64)
@@ -35,7 +35,7 @@ def ascending_pairs(by: Column) -> RankedPairs | None:
 
 
 def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPairs:
-    """The pairs of the chosen tuples, by two counting sorts; where the first are equal, NULL is below all values."""
+    """The pairs of the chosen tuples, by two counting sorts; if the first are equal, NULL is below all values."""
     values = value.ranked.ranks + np.int32(1)
     if value.valid is not None:
         values[~value.valid] = 0
@@ -49,7 +49,7 @@ def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPai
 
 
 def can_rank(value: Column) -> bool:
-    """Are ranks as fine as the values? Those of floats do not tell 0.0 from -0.0."""
+    """Whether ranks are as fine as the values: those of floats do not distinguish 0.0 from -0.0."""
     return not pa.types.is_floating(value.type) and not pa.types.is_null(value.type)
 
 

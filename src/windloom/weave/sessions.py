@@ -59,7 +59,7 @@ def _order_tuples(ticks, codes, groups, rows, every, order):  # type: ignore[no-
 
 @compiled
 def _number_sessions(ticks, codes, order, gap, cells, starts, group_of, row_of):  # type: ignore[no-untyped-def]
-    """Number the sessions in order of group and time; a pause of exactly the gap does not end one."""
+    """Numbers the sessions in order of group and time; a pause of exactly the gap does not end one."""
     count = 0
     last = np.int64(0)
     for k in range(len(order)):

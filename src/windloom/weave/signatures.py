@@ -1,4 +1,4 @@
-"""The signatures of a block: a number for every distinct one, and which of them have which bits."""
+"""The signatures of a block: a number for every distinct one, and the bits that each of them has."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Bits = tuple[int, ...]
 #: The number of predicates in one word of a signature: the bits of a bigint without its sign.
 SIGNATURE_BITS = 63
 
-#: More signatures than this are not told apart, nor more than one for this many tuples.
+#: More signatures than this are not distinguished, nor more than one per this many tuples.
 MOST_SIGNATURES = 1 << 15
 TUPLES_PER_SIGNATURE = 64
 
-#: If so many pairs of a signature and its next word are possible, at most, they are numbered by a table of all pairs.
+#: If at most this many pairs of a signature and its next word are possible, a table of all pairs numbers them.
 MOST_PAIRS = 1 << 18
 
 _FIRST_TABLE = 1 << 10
@@ -42,14 +42,14 @@ class Signatures:
         return len(self.counts)
 
     def have(self, bits: Bits) -> Mask:
-        """Which of the distinct signatures have all these bits."""
+        """A mask of the distinct signatures that have all these bits."""
         found = np.ones(len(self), np.bool_)
         for bit in bits:
             found &= (self.words[bit // SIGNATURE_BITS] >> np.int64(bit % SIGNATURE_BITS)) & 1 == 1
         return found
 
     def count(self, bits: Bits) -> int:
-        """How many tuples have all these bits."""
+        """The number of tuples that have all these bits."""
         return int(self.counts[self.have(bits)].sum())
 
 
@@ -62,7 +62,7 @@ class CodedWord:
 
 
 def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signatures | None:
-    """Numbers the distinct signatures in order of appearance; None if they are more than `most`."""
+    """Numbers the distinct signatures in order of appearance; None if there are more than `most`."""
     codes, found, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
     for word in words:
         # The signatures so far, each together with the next word.
@@ -85,7 +85,7 @@ def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signature
 
 @compiled
 def _number_coded(codes, given, words, numbers, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
-    """The same as `_number` for words that have numbers; `numbers` has an entry of -1 for each pair."""
+    """The same as `_number`, for words that have numbers; `numbers` has an entry of -1 for each pair."""
     count = 0
     for i in range(len(given)):
         code = codes[i] if len(codes) else np.int32(0)
@@ -108,7 +108,7 @@ def _number_coded(codes, given, words, numbers, next_codes, before, own, counts)
 def _number(codes, word, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
     """Numbers the pairs of a code and a word (`codes` is empty for the first word); -1 if there is no room for all.
 
-    A hash table of numbers, of which at most half is used.
+    It uses a hash table of numbers that is at most half full.
     """
     shift = np.uint64(54)
     table = np.full(_FIRST_TABLE, -1, np.int32)

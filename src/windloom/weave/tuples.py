@@ -1,4 +1,4 @@
-"""Projected tuples, and what the sets made from them share: columns, slices, groupings, grids, choices."""
+"""Projected tuples, and the parts that the sets made from them share: columns, slices, groupings, grids, choices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
 
-#: The pairs of all tuples are ranked for sets with a cell for every so many tuples, or more.
+#: The pairs of all tuples are ranked for sets with at least one cell per this many tuples.
 CELLS_PER_PAIR = 32
 
 #: Used instead of the position of a column: the event time of the tuple.
@@ -59,8 +59,8 @@ _EVERY = Chosen(np.empty(0, np.int32), True)
 class Tuples:
     """Tuples as columns; each has a tick.
 
-    `place` is what is sliced, the tick or a position. `words` are the columns of the signature. What several sets
-    need is made when the first one asks for it; threads that ask at the same time wait.
+    `place` is the column that is sliced, the tick or a position. `words` are the columns of the signature. A part that
+    several sets need is made when the first one asks for it; threads that ask at the same time wait.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Tuples:
     def by(self, position: int) -> Tuples:
         """The same tuples in order of a column's values, and for each value in order of their slices.
 
-        They are for groupings that have the column: all tuples of a cell and of its neighbours are near each other.
+        This is for groupings that have the column: all tuples of a cell and of its neighbours are near each other.
         """
 
         def make() -> Tuples:
@@ -125,7 +125,7 @@ class Tuples:
 
     @property
     def has_signature(self) -> bool:
-        """Whether there is a predicate or FILTER at all."""
+        """Whether there is any predicate or FILTER."""
         return bool(self._words)
 
     @property
@@ -155,7 +155,7 @@ class Tuples:
         return self._once(("signed", groups, edges), make)[0]
 
     def signatures(self, most: int | None = None) -> Signatures | None:
-        """The distinct signatures; None if there are too many. What was found first is kept."""
+        """The distinct signatures; None if there are too many. The first result is kept."""
 
         def make() -> list[Signatures | None]:
             fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
@@ -165,11 +165,11 @@ class Tuples:
 
     @property
     def known_signatures(self) -> Signatures | None:
-        """The distinct signatures, if somebody has asked for them before."""
+        """The distinct signatures, if they were asked for before."""
         return self.signatures() if "signatures" in self._made else None
 
     def count(self, bits: Bits) -> int:
-        """How many tuples have all these bits."""
+        """The number of tuples that have all these bits."""
         known = self.known_signatures
         return self.chosen(bits).count(len(self)) if known is None else known.count(bits)
 
@@ -195,7 +195,7 @@ class Tuples:
         return self._once(("chosen", bits, known), lambda: self._choose(bits, known))
 
     def pairs(self, by: int, value: int, cells: int) -> RankedPairs | None:
-        """The pairs of two columns in order, if that is cheap for a set of so many cells.
+        """The pairs of two columns in order, if that is cheap for a set with `cells` cells.
 
         Otherwise it takes less time to sort what each cell has picked.
         """
@@ -209,7 +209,7 @@ class Tuples:
         return self._once(("pairs", by, value), lambda: rank_pairs(own, other, chosen.rows, chosen.every))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
-        """How many of the chosen tuples each cell of a grid has."""
+        """The number of chosen tuples in each cell of a grid."""
         chosen = self.chosen(bits, known)
 
         def make() -> Ints:
@@ -232,7 +232,7 @@ class Tuples:
         return Chosen(rows[: _where(before.rows, before.every, mask, rows)], False)
 
     def _has(self, bit: int) -> Mask:
-        """Which tuples have a bit: one byte each, so that it stays in the caches if tuples are visited in any order."""
+        """A mask of the tuples that have a bit: one byte each, so that it stays in the caches in random access."""
 
         def make() -> Mask:
             mask = np.empty(len(self), np.bool_)
@@ -254,7 +254,7 @@ class Tuples:
 
 
 def _word(column: Column) -> Ints | CodedWord:
-    """A word of the signature, as a number where it comes with one."""
+    """A word of the signature; coded, if the column came with a dictionary."""
     if not column.comes_coded:
         return column.integers
     coded = column.coded
@@ -269,7 +269,7 @@ def _test(word, bit, mask):  # type: ignore[no-untyped-def]
 
 @compiled
 def _where(rows, every, mask, kept):  # type: ignore[no-untyped-def]
-    """Writes the rows, in their order, for which the mask holds; returns how many they are."""
+    """Writes the rows, in their order, for which the mask holds; returns their number."""
     count = 0
     for k in range(len(mask) if every else len(rows)):
         i = np.int32(k) if every else rows[k]

@@ -24,7 +24,7 @@ def count_rows(cells, rows, every, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_integers(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    """Sums values that are so short that no sum of a block can overflow."""
+    """Sums values with so few bits that no sum of a block can overflow."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         total[np.uint32(cells[i])] += values[i]
@@ -114,7 +114,7 @@ def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def
 def pick_rows(cells, rows, every, by, known, values, lowest, picked):  # type: ignore[no-untyped-def]
     """Picks the tuple whose `by` is highest, or lowest; among equals the value decides, and NULL is below all values.
 
-    `picked` is -1 where there is none yet; `known` is empty if every tuple has a value.
+    `picked` is -1 if there is none yet; `known` is empty if every tuple has a value.
     """
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])

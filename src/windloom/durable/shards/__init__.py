@@ -1,1 +1,1 @@
-"""A round shard by shard: each shard of the groups has its own state, in files that any task can read."""
+"""A round, shard by shard: each shard has the state of its own groups, in files that any task can read."""

@@ -1,4 +1,4 @@
-"""Blocks of answers as bytes and back, a frame each, so that a file of any length is written and read piecewise."""
+"""Blocks of answers as bytes and back: a frame per block, so that a file of any length is written part by part."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 
 def write_blocks(blocks: Iterable[Block]) -> Iterator[Any]:
-    """The pieces of a file, bytes or buffers; none at all if there is no block."""
+    """The parts of a file, bytes or buffers; none at all if there is no block."""
     for block in blocks:
         about = {"shape": block.shape, "queries": block.queries, "bounds": block.bounds.tolist()}
         yield from frame_pieces("answers", about, {"rows": table_blob(block.table)})
 
 
 def read_blocks(name: str, data: bytes) -> Iterator[Block]:
-    """The blocks of a file; one that is damaged, cut short or of another version is refused by its name."""
+    """The blocks of a file; raises, with its name, if it is damaged, cut short or of another version."""
     for frame in read_frames("answers", f"the checkpoint's file '{name}'", data, _HINT):
         about = frame.body
         bounds = np.array(about["bounds"], np.int64)
@@ -32,7 +32,7 @@ def read_blocks(name: str, data: bytes) -> Iterator[Block]:
 
 
 def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:
-    """The same rows in fewer blocks: every shard has blocks of its own, and each block costs some calls."""
+    """The same rows in fewer blocks: every shard makes its own blocks, and each block costs some calls."""
     waiting: dict[int, list[Block]] = {}
     for block in blocks:
         same = waiting.setdefault(block.shape, [])

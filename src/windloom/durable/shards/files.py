@@ -1,10 +1,10 @@
-"""Files of shards, on storage that the driver and every executor reach; written once, under a name nobody else has.
+"""Files of shards, on storage that the driver and every executor can reach; written once, under unique names.
 
-`shards/000000042-0003-5f1c….state` is what shard 3 keeps after round 42, `….answers` what it answered in it, `….folds`
-what it folded of joins whose answers are divided among shards, `….past` what the driver has made for it of kept tuples,
-before round 42, for a query that is new. The last part of the name is drawn anew by every attempt
-of a task, so attempts never meet: only the names that the log of the round holds count, and every other file is a
-leftover. No rename is needed for that, only that a file is complete when its task says so.
+`shards/000000042-0003-5f1c….state` is the state of shard 3 after round 42, and `….answers` are its answers in round 42.
+`….folds` is what it has folded of joins whose answers are divided among shards. `….past` holds cells that the driver
+has made for it from kept tuples, before round 42, for a new query. Every attempt of a task draws the last part of the
+name anew, so attempts never collide: only the names in the log of the round count, and every other file is a leftover.
+No rename is needed for that; a file must only be complete when its task has finished.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FOLDER = "shards"
 
 
 class ShardFiles:
-    """Opened by the driver and, anew, by every task: it holds nothing that could not travel but its place."""
+    """Opened by the driver and again by every task: only its place is sent to executors."""
 
     def __init__(self, place: str) -> None:
         """`place` is the checkpoint: an absolute path that all machines share, or a URL that pyarrow can open."""
         self.place = place
-        # Hadoop's name for S3 and everybody else's.
+        # Hadoop's names for S3 become the usual one.
         url = re.sub(r"^s3[an]:", "s3:", place)
         try:
             self._system, root = fs.FileSystem.from_uri(url)
@@ -50,17 +50,17 @@ class ShardFiles:
 
     @staticmethod
     def new_names(round: int, shard: int) -> tuple[str, str, str]:
-        """Names for a state, for answers and for folds, of one attempt."""
+        """Names for the state, the answers and the folds of one attempt."""
         stem = f"{round:09d}-{shard:04d}-{uuid4().hex}"
         return f"{stem}.state", f"{stem}.answers", f"{stem}.folds"
 
     @staticmethod
     def new_past(round: int, shard: int) -> str:
-        """A name for cells of the past of one attempt."""
+        """A name for one attempt's file of cells of the past."""
         return f"{round:09d}-{shard:04d}-{uuid4().hex}.past"
 
     def write(self, name: str, pieces: Iterable[bytes | pa.Buffer]) -> None:
-        """Complete and durable when it returns."""
+        """Writes a file, which is complete and durable when this returns."""
         path = f"{self._folder}/{name}"
         try:
             if self._is_local:
@@ -89,9 +89,9 @@ class ShardFiles:
             raise self._failed("read", name, error) from error
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Delete every other file: those of rounds gone by, and what failed or slower attempts have left.
+        """Deletes every other file: files of earlier rounds, and what failed or slower attempts have left.
 
-        Files that are pinned stay until nobody reads them any more.
+        Pinned files stay until nobody reads them any more.
         """
         self._pins.keep_only(names, self._there)
 
@@ -103,7 +103,7 @@ class ShardFiles:
         return [PurePosixPath(file.path).name for file in found]
 
     def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
-        """Keep these files, whatever rounds are committed, until the end of the `with`."""
+        """Keeps these files, whatever rounds are committed, until the end of the `with`."""
         return self._pins.pinned(names)
 
     def _delete(self, name: str) -> None:

@@ -15,11 +15,11 @@ from windloom.rounds.step import StepCounts
 
 @dataclass(frozen=True, slots=True)
 class ShardNote:
-    """`state`, `answers` and `folds` name files; the last two only where the driver has something to finish.
+    """`state`, `answers` and `folds` name files; the last two are None if the driver has nothing to finish.
 
-    `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
-    are rows that the task has written to where the sink keeps them. `took` are the seconds of its answers, by the name
-    of the first query of those that are answered together.
+    `kept_from` is the tick from which on the shard still holds the cells of a set, if it has dropped earlier ones.
+    `pieces` are rows that the task has written where the sink keeps them. `took` has the seconds of queries that
+    are answered together, by the name of the first of them.
     """
 
     shard: int
@@ -29,7 +29,7 @@ class ShardNote:
     counts: StepCounts
     kept_from: Mapping[int, int]  # by number of the partial set
     pieces: tuple[Piece, ...] = ()
-    folds: str | None = None  # of joins whose answers are divided among shards
+    folds: str | None = None  # for joins whose answers are divided among shards
     took: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -80,7 +80,7 @@ class ShardNote:
 def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
     """The counts of all shards together; late tuples are counted where they are taken in.
 
-    A group belongs to one shard, but for the one group of sets without grouping columns: there it is the only shard.
+    Every group belongs to one shard; the one group of a set without grouping columns belongs to the first shard.
     """
     every = [note.counts for note in notes]
     return StepCounts(
@@ -103,7 +103,7 @@ def took_of(notes: Iterable[ShardNote]) -> dict[str, float]:
 
 
 def kept_from_of(notes: Iterable[ShardNote]) -> dict[int, int]:
-    """The tick from which on all shards hold every tuple of a set, for sets of which some shard has dropped cells."""
+    """The tick from which on all shards hold every tuple of a set, for sets whose cells some shard has dropped."""
     found: dict[int, int] = {}
     for note in notes:
         for number, tick in note.kept_from.items():

@@ -1,9 +1,9 @@
-"""Pieces: rows of answers that the task of a shard writes to where the sink keeps them, unseen until their round is.
+"""Pieces: rows of answers that the task of a shard writes where the sink keeps them, hidden until their round is shown.
 
 `.pieces/000000042-0003-5f1c…-0.piece`, beside the tables, is a Parquet file with rows of one table that shard 3 has
-answered in round 42. The name is drawn anew by every attempt of the task, and only names in the log of the round count.
-When the round is shown, each is renamed to `<table>/round-000000042-shard-0003.parquet`: to do that again changes
-nothing. What other attempts have left is never seen, and is deleted.
+answered in round 42. Every attempt of the task draws the name anew, and only names in the log of the round count. When
+the round is shown, each piece is renamed to `<table>/round-000000042-shard-0003.parquet`; repeating that changes
+nothing. What other attempts have left is never shown, and is deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from windloom.rounds.block import Block
 from windloom.rounds.evaluate import DeclinedError, answer_rows
 
 FOLDER = ".pieces"
-#: Rows of a table from which on a shard writes them itself: fewer go through the driver, which puts them together.
+#: A shard with at least this many rows of a table writes them itself; fewer go through the driver, which combines them.
 LEAST_ROWS = 1 << 16
 _OWNER = "owner"
 _AGAIN = "make room or mend access to it, then start again with the same checkpoint: nothing is lost"
@@ -44,16 +44,16 @@ class Piece:
 
     @property
     def shown(self) -> str:
-        """Where its rows are seen: a name that is the same for all attempts of a shard."""
+        """The name under which readers find its rows, which is the same for all attempts of a shard."""
         round, shard, *_ = self.file.split("-")
         return f"{self.table}/round-{round}-shard-{shard}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """Where tasks may write the answers of a round. It travels to executors.
+    """Where tasks may write the answers of a round. It is sent to executors.
 
-    `tables` names, by number of the shape, the table of its rows; None where only Spark can finish them.
+    `tables` names, by number of the shape, the table of its rows; None if only Spark can finish them.
     """
 
     place: str
@@ -63,7 +63,7 @@ class Outlet:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the directory is the driver's, seen from here: a cluster need not share it."""
+        """Whether this process sees the driver's directory: a cluster need not share it."""
         try:
             return (Path(self.place) / FOLDER / _OWNER).read_text() == self.owner
         except OSError:
@@ -74,7 +74,7 @@ class PieceFolder:
     """The driver's side: shows pieces of rounds that are logged, and deletes all others."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """`owner` tells this directory from others of the same name on other machines."""
+        """`owner` distinguishes this directory from directories with the same name on other machines."""
         self._root, self._owner = root, owner
 
     def outlet(self, tables: tuple[str | None, ...]) -> Outlet:
@@ -88,7 +88,7 @@ class PieceFolder:
         return Outlet(str(self._root), self._owner, tables, LEAST_ROWS)
 
     def show(self, pieces: Iterable[Piece]) -> None:
-        """Once or again; a piece that is not there any more has been shown."""
+        """Shows pieces; may be repeated, because a piece that is no longer there has been shown."""
         for piece in pieces:
             hidden, target = self._hidden(piece), self._root / piece.shown
             fault("before sink")
@@ -104,14 +104,14 @@ class PieceFolder:
             fault("after sink")
 
     def read(self, piece: Piece) -> pa.Table:
-        """Its rows, whether it has been shown or not."""
+        """The rows of a piece, whether it has been shown or not."""
         for path in (self._hidden(piece), self._root / piece.shown):
             if path.exists():
                 return pq.ParquetFile(path).read()
         raise self._missing(piece)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Delete what failed or slower attempts have left: all pieces but these."""
+        """Deletes all pieces except these: they were left by failed or slower attempts."""
         try:
             for path in (self._root / FOLDER).glob("*.piece"):
                 if path.name not in names:
@@ -131,7 +131,7 @@ class PieceFolder:
 
 
 class PieceWriter:
-    """The task's side: an attempt of one shard."""
+    """The task's side: writes the pieces of one attempt of one shard."""
 
     def __init__(self, outlet: Outlet, round: int, shard: int) -> None:
         self._outlet, self._stem = outlet, f"{round:09d}-{shard:04d}-{uuid4().hex}"
@@ -140,7 +140,7 @@ class PieceWriter:
         self._rows: dict[str, int] = {}
 
     def take(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Writes rows of tables that have many, and hands back blocks whose rows are the driver's to finish."""
+        """Writes rows of tables that have many, and returns the blocks whose rows the driver must finish."""
         for block in blocks:
             table, rows = self._outlet.tables[block.shape], self._finished(plan, block)
             if table is None or rows is None:
@@ -157,7 +157,7 @@ class PieceWriter:
             yield from (block for block, _ in waiting)
 
     def finish(self) -> tuple[Piece, ...]:
-        """Complete and durable when it returns."""
+        """The pieces, complete and durable when this returns."""
         found = []
         for table, (file, writer) in self._open.items():
             path = self._path(file)
@@ -194,7 +194,7 @@ class PieceWriter:
 
 
 def with_query(block: Block) -> pa.Table:
-    """The rows of a block with the name of their query in front."""
+    """The rows of a block with the name of their query as the first column."""
     counts = np.diff(block.bounds)
     query = pa.DictionaryArray.from_arrays(
         pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())

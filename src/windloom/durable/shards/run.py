@@ -28,15 +28,15 @@ from windloom.rounds.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class ShardRound:
-    """What every shard of a round is told: the same plan, frontiers and facts about the past.
+    """What every shard of a round is sent: the same plan, frontiers and facts about the past.
 
-    `input` lacks the cells of streams: every shard has its own. `left` is the state that the last round left,
-    without these cells: what is kept of which set, and which windows are closed, holds for all shards together and is
-    the driver's to say. It is in terms of `previous`, if that is another plan; then `began` says the same in terms of
-    `plan`. Versions of relations are the driver's too: every shard is sent all cells of them.
+    `input` lacks the cells of streams: every shard has its own. `left` is the state that the last round left, without
+    these cells: what is kept of which set, and which windows are closed, is the same for all shards, and the driver
+    decides it. It is in terms of `previous`, if that is another plan; then `began` is the same in terms of `plan`.
+    The driver also holds versions of relations: every shard is sent all their cells.
 
-    `remade` are sets whose cells the driver has made of kept tuples, because they reach further back; `past` names the
-    files that hold them, by shard. What rows are made of is no shard's business, and is not told.
+    `remade` are sets whose cells the driver has made from kept tuples, because these reach further back; `past` names
+    the files that hold them, by shard. Shards do not need what rows are made of, and are not sent it.
     """
 
     number: int
@@ -52,9 +52,9 @@ class ShardRound:
 
 @dataclass(frozen=True, slots=True)
 class ShardPlaces:
-    """Where shards keep what outlives a round: `states` are the files of the last one, none before the first.
+    """Where shards keep what outlives a round: `states` are the files of the last round, none before the first.
 
-    `outlet` is where they write rows for readers, if the sink takes them from where they were made.
+    `outlet` is where shards write rows themselves, if the sink takes pieces.
     """
 
     files: ShardFiles
@@ -62,7 +62,7 @@ class ShardPlaces:
     outlet: Outlet | None = None
 
     def held(self, round: ShardRound, shard: int) -> State:
-        """What the last round left of a shard, in terms of its plan."""
+        """The state of a shard that the last round left, in terms of that round's plan."""
         plan = round.plan if round.previous is None else round.previous
         if not self.states:
             return restored_state(round.left, plan)
@@ -71,13 +71,13 @@ class ShardPlaces:
         return self._resharded(held, moved, round.left, plan, shard) if moved else held
 
     def past(self, round: ShardRound, shard: int) -> dict[int, Cells]:
-        """The cells of a shard that were made of kept tuples."""
+        """The cells of a shard that were made from kept tuples."""
         return join_cells([self.files.read(round.past[shard])], round.plan) if shard in round.past else {}
 
     def _resharded(
         self, held: State, moved: Mapping[int, tuple[int, ...] | None], left: State, plan: Plan, shard: int
     ) -> State:
-        """The state of a shard where a new plan divides some sets by other columns: they come from all shards."""
+        """The state of a shard if a new plan divides some sets by other columns: their cells come from all shards."""
         parts: dict[int, list[Cells]] = {}
         for name in self.states:
             for number, cells in shard_state(self.files, name, left, plan).cells.items():
@@ -90,7 +90,7 @@ class ShardPlaces:
 
 
 def moved_sets(old: Plan, new: Plan) -> dict[int, tuple[int, ...] | None]:
-    """Sets of the old plan, by number, that the new one divides by other columns, and by which."""
+    """Sets of the old plan, by number, that the new plan divides by other columns, with these columns."""
     if old is new:
         return {}
     before, after, found = sharding_of(old), sharding_of(new), {}
@@ -105,7 +105,7 @@ def moved_sets(old: Plan, new: Plan) -> dict[int, tuple[int, ...] | None]:
 def step_shard(
     round: ShardRound, held: State, cells: Mapping[int, Cells], past: Mapping[int, Cells] | None = None
 ) -> tuple[State, Answers, StepCounts, dict[int, int]]:
-    """The step of one shard; the last of what it returns says what it does not keep any more, by number of the set."""
+    """The step of one shard; the last value is, by number of the set, the tick before which it has dropped cells."""
     state = held if round.previous is None else carry(held, round.previous, round.plan)
     if round.began is not None:
         state = round.began.holding(state)
@@ -126,7 +126,7 @@ def step_shard(
 def run_shard(
     round: ShardRound, places: ShardPlaces, shard: int, cells: Mapping[int, Cells], *, is_first_attempt: bool = True
 ) -> ShardNote:
-    """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
+    """Runs one shard: reads files of the last round, and writes files that do not count until the note is recorded."""
     held, past = places.held(round, shard), places.past(round, shard)
     after, answers, counts, kept_from = step_shard(round, held, cells, past)
     state_name, answers_name, folds_name = ShardFiles.new_names(round.number, shard)

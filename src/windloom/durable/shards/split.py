@@ -27,9 +27,9 @@ def split_cells(cells: Mapping[int, Cells], shards: int, sharding: Sharding) -> 
 
 
 def shards_of(cells: Cells, columns: tuple[int, ...] | None, shards: int) -> NDArray[np.int64]:
-    """The shard of every group, which depends on its values in these columns alone; None: in all columns.
+    """The shard of every group, which depends only on its values in these columns; None means all columns.
 
-    It equals Spark's `pmod(hash(…), shards)`. Where there is no column, everything is in the first shard.
+    It equals Spark's `pmod(hash(…), shards)`. If there is no column, everything is in the first shard.
     """
     keys = cells.keys if columns is None else [cells.keys[column] for column in columns]
     if not keys:

@@ -1,4 +1,4 @@
-"""Names within the tuple store: of columns, folders and files."""
+"""Names of columns, folders and files in the tuple store."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def column_name(stream: Stream, column: str) -> str:
 
 
 def folder_of(stream: str) -> str:
-    """A name that is safe as a directory, and different for different streams."""
+    """The folder of a stream: a name that is safe as a directory, and different for different streams."""
     slug = re.sub(r"[^a-z0-9]+", "_", stream.lower()).strip("_")[:40]
     return f"{FOLDER}/{slug}-{hashlib.sha256(stream.encode()).hexdigest()[:6]}"
 
 
 def new_file(stream: str, round: int) -> str:
-    """A name that no other attempt has."""
+    """A file name that no other attempt has."""
     return f"{folder_of(stream)}/{round:09d}-{uuid4().hex}.parquet"

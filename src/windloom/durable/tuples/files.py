@@ -1,4 +1,4 @@
-"""One file of tuples: written piece by piece, read whole, and what to say if it is not there."""
+"""One file of tuples: written part by part, read whole; and the errors if it is missing or damaged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
 
 
 def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """The tuples of a file; columns that it does not have are missing."""
+    """The tuples of a file; columns that the file does not have are left out."""
     data = storage.read(file.name)
     if data is None:
         raise missing_file(file)
@@ -55,7 +55,7 @@ def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None
 
 
 class WrittenFile:
-    """A file while it is written; it is there when it is finished, and not before."""
+    """A file while it is written; it appears when it is finished, and not before."""
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
         self._name = name
@@ -91,13 +91,13 @@ class WrittenFile:
         return TupleFile(self._name, self._first, self._last, first_round, last_round, self._rows, size)
 
     def discard(self) -> None:
-        with suppress(OSError, ValueError):  # of a file that is closed, or takes no more
+        with suppress(OSError, ValueError):  # the file is closed, or takes no more
             self._writer.close()
         self._file.discard()
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """How columns are written: times grow, texts repeat, and whole numbers that are near each other need few bits."""
+    """The encodings of columns: times grow, texts repeat, and whole numbers that are close together need few bits."""
     texts = [column.name for column in schema if _is_text(column.type)]
     whole = (pa.int32(), pa.int64())
     packed = [

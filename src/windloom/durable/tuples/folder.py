@@ -1,4 +1,4 @@
-"""All files of tuples of a checkpoint: which there are, which are needed, which are read."""
+"""All files of tuples of a checkpoint: which exist, which are needed, which are being read."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from windloom.rounds.rows.kept import BroughtTuples, Kept, KeptTuples, TupleFile
 
 #: This many files of one stretch and of about one size are merged into one.
 MERGED_FILES = 8
-#: Larger files are not merged: a range that is read of them is long enough.
+#: Files with more rows are not merged: what is read from them at once is already long enough.
 MERGED_ROWS = 1 << 18
 
 
 class TupleFolder:
     """`place` is where Spark finds the files; only the driver deletes any.
 
-    `lost` are files that should be there and are not, by stream, as `look_for_lost` has found, or cannot be read.
+    `lost` are, by stream, files that `look_for_lost` has found to be missing, or that cannot be read.
     """
 
     def __init__(self, storage: Storage, place: str, streams: Mapping[str, Stream]) -> None:
@@ -47,9 +47,9 @@ class TupleFolder:
     def brought(
         self, written: Mapping[str, tuple[TupleFile, ...]], before: Kept, plan: Plan, round: int
     ) -> dict[str, BroughtTuples]:
-        """What a round adds to the files that were there, and which small ones it replaces by one.
+        """The files that a round adds, and the small files that it replaces by one.
 
-        Refuses to go on if there is no room for what the streams keep.
+        Raises if there is no room for what the streams keep.
         """
         found = {}
         for store in plan.stores:
@@ -58,7 +58,7 @@ class TupleFolder:
             try:
                 merged, replaced = self._merged(store.stream, kept, lost, stretch_ticks(plan, store), round)
             except LostTuplesError as error:
-                # Whoever merely keeps tuples goes on without it, as if it were missing.
+                # The round only keeps tuples here, so it continues without the file, as if it were missing.
                 merged, replaced, lost = (), frozenset(), lost | {error.name}
             added = (*merged, *written.get(store.stream, ()))
             if added or replaced or lost:
@@ -69,7 +69,7 @@ class TupleFolder:
     def _merged(
         self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
     ) -> tuple[tuple[TupleFile, ...], frozenset[str]]:
-        """At most one merger per round: its tuples are read and written while the round waits."""
+        """Merges files, at most once per round, because the round waits while tuples are read and written."""
         there = [file for file in kept.files if file.name not in lost]
         for files in _alike(there, ticks):
             return (self._merge(stream, files, round),), frozenset(file.name for file in files)
@@ -88,7 +88,7 @@ class TupleFolder:
     # ---- which files there are ----------------------------------------------------------------------------------
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Deletes every other file, but for those that are pinned."""
+        """Deletes every other file, except for pinned files."""
         self._unreadable &= set(names)
         self._pins.keep_only(names, self._there)
 
@@ -101,7 +101,7 @@ class TupleFolder:
         return self._pins.pinned(names)
 
     def look_for_lost(self, kept: Kept) -> None:
-        """Finds files that are gone, or not of the size that they were written with, or could not be read before."""
+        """Finds files that are missing, have another size than when they were written, or could not be read before."""
         self.lost = {}
         for stream, own in kept.items():
             folder = folder_of(stream)
@@ -120,18 +120,18 @@ class TupleFolder:
         return name not in before
 
     def readable(self, kept: Kept) -> Kept:
-        """What is kept, without what is lost."""
+        """The kept tuples without the lost files."""
         return {stream: kept_tuples.without(self.lost.get(stream, frozenset())) for stream, kept_tuples in kept.items()}
 
     # ---- what is in them ----------------------------------------------------------------------------------------
 
     def read(self, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The tuples of a file; columns that it does not have are missing."""
+        """The tuples of a file; columns that the file does not have are left out."""
         return read_tuples(self._storage, file, columns)
 
     @contextmanager
     def naming_damage(self, kept: Kept) -> Iterator[None]:
-        """If something fails that reads tuples, because of a file, then the error names the file."""
+        """If reading tuples fails because of a file, raises an error that names the file."""
         try:
             yield
         except Exception as error:
@@ -141,7 +141,7 @@ class TupleFolder:
             raise found from error
 
     def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
-        """What is wrong with some of these files; None if all can be read."""
+        """The error of the first of these files that cannot be read; None if all can be read."""
         for file in files:
             try:
                 table = self.read(file)
@@ -153,9 +153,10 @@ class TupleFolder:
 
 
 def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:
-    """Files that should be one: in one stretch, so that they expire together, and of about one size.
+    """Files to merge: in one stretch, so that they expire together, and of about the same size.
 
-    Files of one class of sizes become one of the next, so every tuple is rewritten a few times, however many come.
+    Files of one size class become a file of the next class, so every tuple is rewritten only a few times, however many
+    come.
     """
     found: dict[tuple[int, int], list[TupleFile]] = {}
     for file in files:
@@ -169,7 +170,7 @@ def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, 
 
 
 def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
-    """The files that are kept, and those of a round that was interrupted; all others are leftovers."""
+    """The files that are kept, and the files of a round that was interrupted; all others are leftovers."""
     log = checkpoint.read_log(recovered.next_round)
     brought = () if log is None else log.input.kept.values()
     return files_of(recovered.state.kept) | {file.name for brought_tuples in brought for file in brought_tuples.added}

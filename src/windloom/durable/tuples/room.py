@@ -1,4 +1,4 @@
-"""Is there room for the tuples that streams are asked to keep? Predicted before they are kept, and in every round."""
+"""Predicts, at the start and in every round, whether there is room for the tuples that streams keep."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from windloom.plan.physical import Plan
 from windloom.plan.rows import Store, kept_ticks, store_size
 from windloom.rounds.rows.kept import Kept, KeptTuples
 
-#: What rounds have brought tells how much will be kept once it spans this share of the time that is kept.
+#: The tuples so far predict the size of a full store once they span this share of the time for which they are kept.
 _TELLING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What one stream keeps: bytes that are there, and that are expected when its store is full."""
+    """What one stream keeps: the bytes so far, and the bytes that are expected when its store is full."""
 
     stream: str
     ticks: int
@@ -27,7 +27,7 @@ class Room:
 
 
 def planned_room(plan: Plan, kept: Kept) -> list[Room]:
-    """What is expected before a stream starts, of streams whose rates are known."""
+    """What is expected before a stream starts, for streams whose rates are known."""
     found = []
     for store in plan.stores:
         rate, origin = plan.rate_of(plan.stream(store.stream))
@@ -39,7 +39,7 @@ def planned_room(plan: Plan, kept: Kept) -> list[Room]:
 
 
 def check_room(kept: Kept, plan: Plan, storage: Storage) -> None:
-    """Refuses a round after which streams are known to keep more than there is room for."""
+    """Raises if streams are expected to keep more tuples than there is room for."""
     refuse_without_room([_room(store, kept, plan) for store in plan.stores if store.stream in kept], storage)
 
 
@@ -67,7 +67,7 @@ def _room(store: Store, kept: Kept, plan: Plan) -> Room:
 
 
 def _expected(kept: KeptTuples, ticks: int) -> float:
-    """The bytes of a full store, if tuples go on to come as they did."""
+    """The bytes of a full store, if tuples continue to come as they did."""
     if not kept.files:
         return 0.0
     span = max(file.last for file in kept.files) - min(file.first for file in kept.files)

@@ -1,4 +1,4 @@
-"""Writes the tuples of one round, stretch of time by stretch; they count when the log of the round names the files."""
+"""Writes the tuples of one round by stretches of time; the files count when the log of the round names them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from windloom.plan.scans import Kept, WovenScan
 from windloom.rounds.rows.kept import TupleFile
 from windloom.weave.signatures import SIGNATURE_BITS
 
-#: What is kept of a stream is divided into this many stretches of time, which expire one after another.
+#: The tuples kept of a stream are divided into this many stretches of time, which expire one after another.
 STRETCHES = 8
-#: More files than this are not written at a time; a round that brings more stretches writes some in several files.
+#: The most files that are open at a time; a round that brings more stretches writes some in several files.
 _MOST_OPEN = 32
-#: Threads that write: one divides a portion and writes its largest part, so there must be another one.
+#: The number of writing threads: one divides a portion and writes its largest part, so there must be another.
 _WRITERS = 2
-#: The type of ticks as the column of times that they are.
+#: The type of ticks as a column of times.
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def stretch_ticks(plan: Plan, store: Store) -> int:
-    """The length of the stretches into which tuples are divided: an eighth of how long they are kept."""
+    """The length of the stretches into which tuples are divided: an eighth of the time for which they are kept."""
     return max(1, kept_ticks(store, plan.rows) // STRETCHES)
 
 
 class TupleWriter:
     """Writes the tuple files of one attempt at one round.
 
-    Tuples are written by threads of its own, while the round makes cells of them: a portion at a time, so that no more
-    is held than the round holds anyway. What goes wrong there is raised when the next portion comes, or at the end.
+    Its own threads write tuples while the round makes cells of them, one portion at a time, so that it holds no more
+    memory than the round does anyway. Errors of these threads are raised when the next portion comes, or at the end.
     """
 
     def __init__(self, storage: Storage, round: int, plan: Plan, streams: Mapping[str, Stream]) -> None:
@@ -75,17 +75,17 @@ class TupleWriter:
         self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
 
     def _write(self, store: Store, tuples: pa.Table) -> None:
-        """Writes tuples with the columns of files."""
+        """Writes tuples that have the columns of files."""
         if not tuples.num_rows:
             return
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-        # If a round brings more time than is kept, all tuples that will be dropped first go together.
+        # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
         divided = list(_divided(tuples, stretches))
         self._make_room({(store.stream, stretch) for stretch, _ in divided})
         parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
         parts.sort(key=lambda each: each[1].num_rows)
-        # The largest one is written here, and the others meanwhile by the other threads.
+        # The largest part is written by this thread, and the others meanwhile by other threads.
         others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
         for file, part in parts[-1:]:
             file.add(part)
@@ -111,7 +111,7 @@ class TupleWriter:
         del self._open[key]
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
-        """All files, complete and durable, by stream."""
+        """Finishes all files; returns them, complete and durable, by stream."""
         self._wait()
         self._threads.shutdown()
         fault("before tuples")
@@ -121,8 +121,8 @@ class TupleWriter:
         return {stream: tuple(files) for stream, files in self._done.items()}
 
     def discard(self) -> None:
-        """Drops what is not finished; files that are will be leftovers."""
-        with suppress(Exception):  # another one is on its way already
+        """Drops files that are not finished; finished files are leftovers."""
+        with suppress(Exception):  # another error is already being raised
             self._wait()
         self._threads.shutdown()
         for written in self._open.values():
@@ -131,7 +131,7 @@ class TupleWriter:
 
 
 def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """Tuples by stretch; those that come in order, as most do, are not copied."""
+    """Tuples by stretch; tuples that come in order, as most do, are not copied."""
     steps = np.diff(stretches)
     if len(steps) and steps.min() < 0:
         order = np.argsort(stretches, kind="stable")
@@ -143,7 +143,7 @@ def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[i
 
 
 def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:
-    """Which tuples are kept; None for all."""
+    """A mask of the tuples that are kept; None if all are kept."""
     if kept.bits is None:
         return None
     found = np.zeros(table.num_rows, np.bool_)

@@ -1,1 +1,1 @@
-"""Running rounds, of streams and of batch runs alike: the loop, and where the step runs and the state lives."""
+"""Runs rounds, of streams and of batch runs alike: the loop, and the placements, where step and state are."""

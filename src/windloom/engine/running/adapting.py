@@ -1,10 +1,11 @@
-"""Adapting in the round loop: what rounds showed goes to the adapter, what it chooses into a plan record.
+"""Adapting in the round loop: what rounds observe goes to the adapter, and what it chooses goes into a plan record.
 
 The record is written between two rounds, before the round that runs with it begins. A round that was interrupted runs
 again with the plan that it began with, whatever was recorded since.
 
-Some sources tell what a micro-batch is about to bring. Then the plan is chosen for that when the round is about to
-begin, and not for what earlier rounds let expect when the one before is over. A preview of its files tells more.
+For some sources it is known what a micro-batch is about to bring. Then the plan is chosen for that, when the round is
+about to begin; otherwise it is chosen for what earlier rounds let expect, when the round before is over. A preview of
+the files shows more.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from windloom.plan.choices import Choices
 from windloom.plan.observed import Coming, RoundObserved, StreamRound
 from windloom.plan.physical import Plan
 
-#: What comes may differ by this share from what was foreseen; a source that is further off is not asked again.
+#: The share by which the number of tuples may differ from what was foreseen; if it differs by more, the source is not
+#: asked again.
 CLOSE = 0.1
-#: What looks into a round for the sets of a plan, by what is known of its streams; None if there is nothing to look at.
+#: Makes the preview of a round for the sets of a plan, by what is known of its streams; None if there is nothing to
+#: look at.
 Previewing = Callable[[Plan, Mapping[str, Coming], Mapping[str, StreamRound]], Preview | None]
 
 
 @dataclass(slots=True)
 class Adapting:
-    """`basins` are those of the queries of a record; `switch` has the next rounds run with other choices.
+    """`basins` returns the basins of a record's queries; `switch` makes the next rounds run with other choices.
 
-    `coming` says what a micro-batch of a number brings, by stream, as far as that is known before it is read; `preview`
-    looks into what it brings.
+    `coming` returns what the micro-batch with a number brings, by stream, as far as that is known before it is read;
+    `preview` looks into the tuples that it brings.
     """
 
     adapter: Adapter
@@ -46,18 +49,18 @@ class Adapting:
     coming: Callable[[int], Mapping[str, Coming]] = lambda batch: {}
     preview: Previewing = lambda plan, coming, rounds: None
     _plan: Plan | None = None
-    # What is known of the present round, and what a preview of it has shown, perhaps only while it runs.
+    # What is known of the present round, and what a preview of it has shown, which may come only while it runs.
     _foreseen: Mapping[str, StreamRound] = field(default_factory=dict)
     _shown: tuple[Mapping[str, StreamRound], RoundObserved] | None = None
-    _doubtful: set[str] = field(default_factory=set)  # streams of which something else came than was foreseen
-    _unlike: set[str] = field(default_factory=set)  # and those of which sets got other tuples than a preview had shown
+    _doubtful: set[str] = field(default_factory=set)  # streams that brought something other than foreseen
+    _unlike: set[str] = field(default_factory=set)  # streams whose sets got other tuples than a preview showed
 
     def begin(self, record: PlanRecord, plan: Plan) -> None:
         self._plan = plan
         self.adapter.begin(record.version, plan, lambda: self.basins(record))
 
     def told(self, progress: RoundProgress) -> RoundProgress:
-        """The figures of a round with those of adapting so far."""
+        """The figures of a round, completed by the figures of adapting so far."""
         adapted, adapter = self.adapter.adapted, self.adapter
         return replace(
             progress,
@@ -80,7 +83,7 @@ class Adapting:
         self._go_on_with(self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole))
 
     def foresee(self, batch: int, seen: Mapping[str, int]) -> None:
-        """The round of a micro-batch is about to begin; `seen` are the last ticks of streams that came before it."""
+        """Called when a micro-batch's round is about to begin; `seen` are the last ticks of the streams before it."""
         known, comings = {}, self.coming(batch)
         for name, coming in comings.items():
             found = None if name in self._doubtful else self._round_of(name, coming, seen)
@@ -94,7 +97,10 @@ class Adapting:
             self._go_on_with(self.adapter.foresee(RoundObserved(known), preview))
 
     def _previewed(self, preview: Preview, known: Mapping[str, StreamRound]) -> RoundObserved | None:
-        """Windows will be answered from groups of earlier rounds as well: as many as before, if not more."""
+        """What a preview shows, with at least as many groups as before.
+
+        Windows are answered from groups of earlier rounds as well.
+        """
         shown = preview()
         if shown is None:
             return None
@@ -107,7 +113,7 @@ class Adapting:
         return found
 
     def _doubt(self, seen: RoundObserved) -> None:
-        """Is what was foreseen of the round what it has brought?"""
+        """Compares what was foreseen of the round with what it has brought, and notes the streams that differ."""
         foreseen, self._foreseen = self._foreseen, {}
         for name, known in foreseen.items():
             if abs(seen.streams[name].tuples - known.tuples) > CLOSE * known.tuples:
@@ -121,7 +127,7 @@ class Adapting:
                 self._unlike.add(identity.stream)
 
     def _round_of(self, name: str, coming: Coming, seen: Mapping[str, int]) -> StreamRound | None:
-        """A round that brings so much; if its times are not known, it is taken to be as long as others."""
+        """The round that a stream is about to bring; if its times are not known, it is assumed to last as usual."""
         if not coming.tuples:
             return None
         if coming.first is None or coming.last is None:

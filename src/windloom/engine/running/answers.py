@@ -21,9 +21,9 @@ from windloom.spark.answers.executors import WideAnswers
 
 
 class MadeAnswers:
-    """Answers are made while they are written; sinks that share them (`is_shared`) share one making.
+    """Answers are made while they are written; if several sinks take them (`is_shared`), they are made once.
 
-    `made` counts rows as the step made them, `finished` those that are left by HAVING and EMIT.
+    `made` counts rows as the step made them, `finished` the rows that are left after HAVING and EMIT.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MadeAnswers:
         return sum(piece.rows for piece in self._outcome.pieces)
 
     def blocks(self) -> Iterator[Block]:
-        self.made = self._held  # a sink that was down reads once more
+        self.made = self._held  # a sink that was down reads again from the start
         for block in self._emission.blocks(self._outcome.blocks()):
             self.made += block.table.num_rows
             yield block
@@ -89,7 +89,7 @@ class MadeAnswers:
         return self._emission.emitted
 
     def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
-        """Reads the pieces back for a round that began when the sink that takes pieces was the only one."""
+        """The rows in pieces, for other sinks: when the round began, the sink that takes pieces was the only one."""
         for piece in self.pieces:
             if self._folder is None:
                 raise WindloomError(

@@ -1,7 +1,7 @@
 """Gives the rows of a round to every sink, and waits for one that is down.
 
 A sink that raises SinkDownError is given the same round again, after pauses that grow, until it takes the round or
-patience is over: then the stream fails. Nothing is lost either way, since the round is logged and not committed.
+patience is over: then the stream fails. Nothing is lost either way, because the round is logged and not committed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windloom.engine.running.placement import Stopwatch
 from windloom.engine.sinks.sink import RoundAnswers, Sink
 from windloom.errors import SinkDownError, WindloomError
 
-#: Seconds that a round waits for a sink unless the user says otherwise.
+#: How many seconds a round waits for a sink, unless the user sets another time.
 PATIENCE_SECONDS = 600.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
@@ -26,7 +26,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 class SinkWait:
     """A round that waits for a sink: since when, for how many failed attempts, and why.
 
-    `patience` is after how many seconds the stream stops.
+    `patience` is the number of seconds after which the stream fails.
     """
 
     sink: str
@@ -38,7 +38,7 @@ class SinkWait:
 
     @property
     def seconds(self) -> float:
-        """How long it has waited by now."""
+        """How long the round has waited so far."""
         return (datetime.now(UTC) - self.since).total_seconds()
 
     def __str__(self) -> str:
@@ -50,11 +50,11 @@ class SinkWait:
 
 
 class RoundStoppedError(Exception):
-    """The stream was told to stop while a round waited; the round is not committed, and runs again."""
+    """The stream was stopped while a round waited; the round is not committed, and runs again at the next start."""
 
 
 class Delivery:
-    """`waiting` is what the current round waits for, or None. A wait lets go of the lock of the loop."""
+    """`waiting` is the wait of the current round, or None. The lock of the loop is released during a wait."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Delivery:
         self._is_stopped = False
 
     def give(self, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, dict[str, float]]:
-        """Figures of each sink, by its name; the first one's seconds include making the rows."""
+        """Gives a round to all sinks; returns figures by sink. The seconds of the first include making the rows."""
         return {name: self._give(name, sink, round, answers, watch) for name, sink in self._sinks.items()}
 
     def stop(self) -> None:
@@ -118,13 +118,13 @@ class _Outage:
         self._attempts, self._pause = 0, _FIRST_PAUSE
 
     def pause_after(self, error: SinkDownError) -> float:
-        """Seconds to the next attempt, the last of which is at the end of patience."""
+        """Seconds until the next attempt; the last attempt is when patience ends."""
         left = self._patience - (time.monotonic() - self.begun)
         if left <= 0:
             raise _gave_up(self._sink, self._patience, error) from error
         self._attempts += 1
         pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-        return min(pause * random.uniform(0.8, 1.2), left)  # not all who wait for one server come at once
+        return min(pause * random.uniform(0.8, 1.2), left)  # so that not all who wait for one server return at once
 
     def wait(self, error: SinkDownError) -> SinkWait:
         return SinkWait(self._sink, self._round, self._since, self._attempts, _reason(error)[:300], self._patience)
@@ -140,7 +140,7 @@ def _reason(error: SinkDownError) -> str:
 
 
 def duration_words(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds in words.
 
     >>> duration_words(600), duration_words(90), duration_words(1)
     ('10 minutes', '90 seconds', '1 second')

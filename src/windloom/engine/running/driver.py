@@ -1,4 +1,4 @@
-"""The step on the driver: what a round takes in comes over as Arrow and is its log; the state stays in memory."""
+"""The step on the driver: the input of a round comes to the driver as Arrow and is its log; the state is in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from windloom.spark.intake.take import TakenIn
 
 
 class DriverJobs(Protocol):
-    """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
+    """The jobs that make cells from the tuples of a round: by Spark, or in tests by plain Python."""
 
     def take_in(
         self,
@@ -98,16 +98,16 @@ class DriverPlacement:
         return self._rows.lose(error)
 
     def committed(self, round: int, state: State) -> None:
-        """The cells need no file of their own: they are made again from snapshot and log."""
+        """Forgets tuples of no further use. Cells need no file of their own: snapshot and log restore them."""
         self._rows.committed(state)
 
     @contextmanager
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         with self._rows.pinned(state):
-            yield [state]  # which no round changes
+            yield [state]  # no round changes it
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
-        """The log of a round, but for windows of rows."""
+        """The log of a round, without what windows of rows take in."""
         if intake.only_answers:
             nothing = RoundInput(round=round.number)
             return RoundLog(round.number, round.record.version, nothing, only_answers=True)

@@ -1,4 +1,4 @@
-"""What the queries of a round report of their answers: what has changed, windows without tuples, early rows."""
+"""What the queries of a round report of their answers: changes, windows without tuples, early rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from windloom.rounds.emission.empty import empty_block, group_rows, group_schema
 class RoundEmission:
     """`before` is what was reported up to the round, in terms of its plan; the round led from `begun` to `state`.
 
-    Blocks and rows pass through it, once or again; when all rows have, it `is_complete`. What they leave in `emitted`
-    depends on nothing but them.
+    Blocks and rows pass through it, once or several times; when all rows have passed, it `is_complete`. What they leave
+    in `emitted` depends only on them.
     """
 
     def __init__(self, plan: Plan, begun: State, state: State, tables: AnswerTables, before: Emitted) -> None:
@@ -36,7 +36,7 @@ class RoundEmission:
 
     @cached_property
     def _asked(self) -> dict[Emits, dict[int, list[Planned]]]:
-        """Queries that do not just report final rows, by how they emit and by number of their shape."""
+        """Queries that report more than final rows, by emission and by number of their shape."""
         numbers = {number: shape.emits for number, shape in enumerate(self._plan.shapes)}
         emitting = {number: kind for number, kind in numbers.items() if kind is not Emits.FINAL}
         found: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
@@ -63,7 +63,7 @@ class RoundEmission:
 
     @property
     def is_needed(self) -> bool:
-        """Whether what is reported decides what is later; with no window open, no row is provisional."""
+        """Whether later reports depend on what this round reports; with no window open, no row is provisional."""
         has_open = bool(self._early) and any(turn.closed < TICK_MAX for turn in self._turns.values())
         return bool(self._changing or self._filled) or has_open
 
@@ -96,7 +96,7 @@ class RoundEmission:
         self.emitted = Emitted(self.emitted.standing, united(left))
 
     def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
-        """Finished rows, and of queries that report changes, or early rows, only what they report."""
+        """The rows that queries report: all finished rows, or their changes, or early rows."""
         held: dict[Shape, list[pa.Table]] = {}
         for shape, table in finished:
             if shape.emits in ADDED_COLUMNS:
@@ -122,12 +122,12 @@ class RoundEmission:
 
 
 def _groups_key(shape: Shape) -> str:
-    """Queries of different shapes may share the types of their groups."""
+    """A key for the names and types of the groups, which queries of different shapes may share."""
     return ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
 
 
 def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
-    """What a batch run reports of a query, from the finished rows of all its windows, without the column `query`."""
+    """The rows that a batch run reports of a query, from the finished rows of all its windows, without `query`."""
     if shape.emits is Emits.EARLY:
         return all_final(plain(rows))
     if shape.emits is not Emits.CHANGES:
@@ -138,7 +138,7 @@ def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa
 
 
 def refuse_emission(query: Query) -> None:
-    """A question is answered once: nothing is reported before it, and nothing after it."""
+    """Raises for a question with EMIT: it is answered once, and nothing is reported before or after it."""
     if query.emission.kind is not Emits.FINAL:
         raise WindloomError(
             f"a question cannot have {query.emission}",

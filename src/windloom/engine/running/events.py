@@ -8,10 +8,10 @@ from windloom.plan.physical import Plan
 
 
 def events_of(plan: Plan, tuples: Mapping[int, int]) -> int:
-    """Tuples of each stream, counted in the set that took most of them: sets of one stream read the same tuples.
+    """The number of tuples of all streams; each stream counts by the set that took most, as its sets read the same.
 
-    Sets of positions take a tuple when its position is final, which may be rounds later, and what was joined with
-    relations has a tuple as often as it matches: they count only where a stream has no others.
+    Sets of positions take a tuple when its position is final, which may be rounds later, and an enriched stream has a
+    tuple as often as it matches. Such sets count only if a stream has no others.
     """
     sets = [partial_set for partial_set in plan.sets if not partial_set.is_relation]
     plain = {partial_set.stream for partial_set in sets if partial_set.counted_by is None}

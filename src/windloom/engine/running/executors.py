@@ -8,25 +8,24 @@ A round, and what a crash right after each of its parts leaves:
 | job 1: partials, on the executors; the frontiers; tuples   | runs again, from the same micro-batch; tuple    |
 | that are kept, in files                                    | files are leftovers                             |
 | job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
-| round, steps, writes its new state, its answers, and where | leftovers                                       |
-| the sink takes them pieces of rows that nobody sees, and   |                                                 |
-| hands back their names                                     |                                                 |
+| round, steps, writes its new state, its answers and, if    | leftovers                                       |
+| the sink takes pieces, hidden pieces of rows; it returns   |                                                 |
+| the names of these files                                   |                                                 |
 | log: frontiers, names of all files, counts                 | reads the names: no job runs, the rows are      |
 |                                                            | those of the recorded files, bit for bit        |
-| sinks; rows of row queries are made of kept tuples; pieces | writes the same rows again; what is shown stays |
+| sinks; rows of row queries are made of kept tuples; pieces | writes the same rows again; shown pieces stay   |
 | that shards wrote are shown                                |                                                 |
 | commit                                                     | is done; the next one reads the recorded states |
 | retention: files of no use to the next round               | is done; the next start deletes them            |
 
-So the log is the truth here too. It holds no cells but those of relations, which are the driver's: the state of
-streams after the last committed round is in the files that
-its log names. A task may fail, be repeated, or run twice at once: each attempt writes files of its own, Spark hands
-back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
-deleted only when a later round is committed.
+So the log is the truth here too. The only cells in it are those of relations, which the driver holds: the state of
+streams after the last committed round is in the files that its log names. A task may fail, be repeated, or run twice at
+once: each attempt writes its own files, Spark returns the names of one attempt per shard, and only those are recorded.
+Files that are recorded are never written again, and are deleted only when a later round is committed.
 
-What holds for all shards together is the driver's: frontiers, plan, which queries are fresh, what is kept of the past.
-So are kept tuples and row queries (`row_queries.py`), which are the same on both placements.
-It folds the step over the logs, without cells, as recovery does for the driver placement.
+The driver holds what all shards have in common: frontiers, plan, which queries are fresh, what is kept of the past. It
+also holds kept tuples and runs row queries (`row_queries.py`), in the same way on both placements. It runs the step
+over the logs, without cells, as recovery does for the driver placement.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ from windloom.spark.intake.shards import Told
 
 
 class GatheringJobs(Protocol):
-    """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
+    """The jobs that make cells from the tuples of a round: by Spark, or in tests by plain Python."""
 
     def gathered(
         self,
@@ -88,7 +87,7 @@ class GatheringJobs(Protocol):
 
 
 class ShardJobs(GatheringJobs, Protocol):
-    """What runs the shards besides."""
+    """The jobs that make cells and also run the shards."""
 
     def run_shards(
         self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
@@ -97,7 +96,7 @@ class ShardJobs(GatheringJobs, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    """Where shards write rows by themselves, round by round, for the sink that `folder` is of."""
+    """Where shards write rows themselves, round by round, for the sink that `folder` belongs to."""
 
     folder: PieceFolder
     tables: AnswerTables
@@ -107,20 +106,20 @@ class Outlets:
 
     @classmethod
     def for_sinks(cls, sinks: Sequence[Sink], tables: AnswerTables) -> Outlets | None:
-        """None where some sink needs the rows on the driver: then all of them come by it."""
+        """None if some sink needs the rows on the driver: then all rows go through the driver."""
         folder = sinks[0].pieces if len(sinks) == 1 else None
         return None if folder is None else cls(folder, tables)
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredRound:
-    """The input of a round, and the cells of streams, which are left on the executors."""
+    """The input of a round, and the cells of streams, which stay on the executors."""
 
     input: RoundInput
     taken: Gathered | None
 
     def told(self, round: Round) -> ShardRound:
-        """What all shards of the round are told: what rows are made of is not theirs."""
+        """What is sent to all shards of the round; they do not need what rows are made of."""
         given, left = replace(self.input, kept={}, summaries={}), replace(round.left, kept={}, summaries={})
         told = ShardRound(round.number, round.plan, given, round.record.history_ticks, left)
         if round.previous is None or round.previous is round.plan:
@@ -140,7 +139,7 @@ def gathered_round(
     watch: Stopwatch,
     rows: RowQueries | None = None,
 ) -> Iterator[GatheredRound]:
-    """What a round takes in, on the executors until the end of the `with`; without `rows`, no tuple is kept."""
+    """What a round takes in, held on the executors until the end of the `with`; without `rows`, no tuple is kept."""
     with ExitStack() as scope:
         taken: Gathered | None = None
         told, versions, brought = Told(), dict[str, Version](), dict[str, BroughtTuples]()
@@ -169,7 +168,7 @@ def gathered_round(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The states of all shards, read one after another; as often as wanted."""
+    """The states of all shards, read one after another each time this is iterated over."""
 
     files: ShardFiles
     names: tuple[str, ...]
@@ -201,7 +200,7 @@ class ExecutorPlacement:
         self.relations = relations or Relations({})
         self._shards, self._watermarks, self._outlets = shards, watermarks, outlets
         self.description = f"executors, {shards} shards"
-        self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
+        self._ran: tuple[ShardNote, ...] = ()  # the notes of the round that is not committed yet
         self._notes = self._recorded(journal.last_committed)
         if len(self._notes) != (shards if journal.last_committed >= 0 else 0):
             raise WindloomError(
@@ -209,7 +208,7 @@ class ExecutorPlacement:
                 "the round is committed, and its log is missing or of another checkpoint",
                 "restore the log from a copy, or start over with a new checkpoint",
             )
-        logged = self._recorded(journal.last_committed + 1)  # of a round that was interrupted
+        logged = self._recorded(journal.last_committed + 1)  # notes of a round that was interrupted
         files.keep_only({*self._states, *(name for note in logged for name in note.files)})
         if outlets is not None:
             outlets.folder.keep_only({piece.file for note in logged for piece in note.pieces})
@@ -265,7 +264,7 @@ class ExecutorPlacement:
         self._files.keep_only(set(self._states))
         self._rows.committed(state)
         if self._outlets is not None:
-            self._outlets.folder.keep_only(())  # those of the round have been shown
+            self._outlets.folder.keep_only(())  # the pieces of the round have been shown
 
     @contextmanager
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
@@ -293,7 +292,7 @@ class ExecutorPlacement:
         )
 
     def _with_past(self, told: ShardRound, round: Round) -> ShardRound:
-        """Has shards read what was made of kept tuples for queries that are new; the files are leftovers then."""
+        """Makes shards read the cells that were made from kept tuples for new queries; the files are leftovers then."""
         sets = round.plan.sets
         made = {number: cells for number, cells in round.state.cells.items() if not sets[number].is_relation}
         past = {}
@@ -303,7 +302,7 @@ class ExecutorPlacement:
         return replace(told, remade=frozenset(made), past=past)
 
     def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
-        """Shard after shard: the driver holds the answers of one at a time. Joins folded in parts are last."""
+        """Blocks, shard by shard: the driver holds the answers of one at a time. Joins folded in parts come last."""
         folds: dict[int, list[Cells]] = {}
         for note in notes:
             if note.answers is not None:
@@ -319,5 +318,5 @@ class ExecutorPlacement:
 
     @property
     def _states(self) -> tuple[str, ...]:
-        """Where each shard's state after the last committed round is."""
+        """The files with each shard's state after the last committed round."""
         return tuple(note.state for note in self._notes)

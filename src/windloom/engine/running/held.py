@@ -58,7 +58,7 @@ class HeldPlacement:
         return False  # a batch run keeps no tuples
 
     def committed(self, round: int, state: State) -> None:
-        """There is no other round."""
+        """Does nothing: there is no other round."""
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
         return nullcontext([])

@@ -1,8 +1,8 @@
 """A round: begin, take in, log, step, sinks, commit. In this order, so that a crash between any two changes no result.
 
 The log is the truth: once it is written, a repeated round reads it instead of asking Spark again, and gives the same
-rows. Everything else is derived, and idempotent by the round's number. Taking in, logging and stepping are the
-placement's: what is logged depends on where the step runs.
+rows. Everything else is derived, and idempotent by the round's number. The placement takes in, logs and steps, because
+what is logged depends on where the step runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
 
-#: Answers to questions can be repaired across this many rounds.
+#: How many rounds later an answer to a question can still be repaired.
 REPAIRED_ROUNDS = 64
 
 
@@ -59,9 +59,9 @@ def _ignore(_: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told about a round while it runs: that its step is done, how many rows are made, that all of it is done.
+    """Called while a round runs: when its step is done, with the number of rows made so far, when all of it is done.
 
-    `waiting` is called when the round waits for a sink, and with None when it goes on.
+    `waiting` is called when the round waits for a sink, and with None when the round continues.
     """
 
     stepped: Callable[[Outcome], None] = _ignore
@@ -80,7 +80,7 @@ class Ran:
 
 
 class RoundLoop:
-    """All that a run knows between its rounds. `lock` is held while a round runs, and while queries change."""
+    """Everything that a run keeps between its rounds. `lock` is held while a round runs, and while queries change."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RoundLoop:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.lock = threading.RLock()
-        self.changes = threading.Lock()  # held by whoever makes the next plan record
+        self.changes = threading.Lock()  # held while the next plan record is made
         self.scheduling, self._clock = scheduling or Scheduling(no_costs), clock
         self.questions = Questioners(self.scheduling.budget or 0.0)
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
@@ -112,7 +112,7 @@ class RoundLoop:
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
         self.history = history
-        #: The state that was last carried over: from which one to which plan, and whether it was remade from tuples.
+        #: The last state that was carried over: to which plan, from which state, the result; whether tuples were used.
         self._carried: tuple[Plan, State, State] | None = None
         self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
@@ -131,27 +131,27 @@ class RoundLoop:
         return self._journal.last_committed + 1
 
     def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
-        """The round of Spark's micro-batch `number`; one that is committed already is not run again."""
+        """Runs the round of Spark's micro-batch `number`, unless it is committed already."""
         if number <= self._journal.last_batch:
             return
         self._run(number, Intake(ingest.split(batch), batch))
 
     def run_history(self, frames: Mapping[str, DataFrame]) -> None:
-        """The first round: what came before the stream."""
+        """Runs the first round, which takes in what came before the stream."""
         self._run(None, Intake(frames))
 
     def finish(self) -> None:
-        """A last round without tuples, with every frontier at +∞: all windows that are still open are answered."""
+        """Runs a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
         self._run(None, Intake(ends=True))
 
     def run_whole(self, frames: Mapping[str, DataFrame]) -> Ran:
-        """The only round of a batch run: all tuples there are, with every frontier at +∞."""
+        """Runs the only round of a batch run: over all tuples, with every frontier at +∞."""
         return self._run(None, Intake(frames, ends=True))
 
     def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
-        """A round that takes nothing in: it answers what was postponed, within the budget, or all of it.
+        """Runs a round that takes nothing in: it answers what was postponed, within the budget or, if asked, all of it.
 
-        `must` names queries that are answered in any case. False if nothing is postponed.
+        `must` names queries that are answered in any case. Returns False if nothing is postponed.
         """
         with self.lock:
             if not self.state.answered:
@@ -161,7 +161,7 @@ class RoundLoop:
             return True
 
     def settle(self, names: Collection[str]) -> None:
-        """Answers what some queries have left, before they change; called while the lock is held."""
+        """Answers the postponed windows of some queries before they change; called while the lock is held."""
         owing = self.state.answered.keys() & set(names)
         if owing:
             self.catch_up(must=owing)
@@ -175,14 +175,14 @@ class RoundLoop:
             ahead = self._foresee(batch)
             leaving = self._leaving(intake)
             if leaving:
-                # A query that goes has to report the windows that are closed already: its cells go with it.
+                # A query that leaves must first report the windows that are already closed: its cells leave with it.
                 self._run_locked(None, Intake(only_answers=True, must=leaving), self.record)
             return self._run_locked(batch, intake, self.record if intake.only_answers else None, ahead)
 
     def _foresee(self, batch: int | None) -> float:
-        """What a micro-batch is about to bring may ask for another plan, unless its round has begun before.
+        """Lets adapting choose a plan for what a micro-batch is about to bring, unless its round has begun before.
 
-        Returns the seconds that it took to look.
+        Returns the seconds that this took.
         """
         begun = self._clock()
         if self.adapting is None or batch is None or self._journal.has_begun(self.next_round):
@@ -191,7 +191,7 @@ class RoundLoop:
         return self._clock() - begun
 
     def _leaving(self, intake: Intake) -> frozenset[str]:
-        """Queries that owe answers, and are not part of the next round, or not as they were, or whose cells are not."""
+        """Queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
         if not self.state.answered or self.plan is None or intake.only_answers:
             return frozenset()
         record = self._journal.upcoming(self.next_round)
@@ -205,12 +205,12 @@ class RoundLoop:
         return frozenset(names & self.state.answered.keys())
 
     def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float = 0.0) -> Ran:
-        """`ahead` are the seconds that the round has taken before it begins."""
+        """Runs a round; `ahead` are the seconds spent on it before it begins."""
         while True:
             try:
                 return self._attempt(batch, intake, answers_of, ahead)
             except LostTuplesError as error:
-                # The round is not committed, and begins again, as after a crash, without what needs the file.
+                # The round is not committed. It begins again, as after a crash, without what needs the file.
                 if not self.placement.lose(error):
                     raise
 
@@ -222,7 +222,7 @@ class RoundLoop:
         record = self._journal.begin(number, batch, answers_of=answers_of)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0 and not self.placement.logs_past:
-            # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
+            # The tuples of a new query's past may be gone when the round is replayed: its cells are saved before.
             self._keep_past(number - 1, record, plan, state)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
@@ -266,8 +266,8 @@ class RoundLoop:
     def _keep_state(self, committed: int) -> None:
         """Takes the snapshot after a round, and drops what it replaces.
 
-        It is called at the start too, for a round whose snapshot a crash has prevented: how far back logs reach, and
-        with them the past of queries that are added, must not depend on crashes.
+        It is called at the start too, for a round whose snapshot was prevented by a crash: how far back logs reach, and
+        with them the past of added queries, must not depend on crashes.
         """
         if committed not in self._journal.snapshots():
             self._journal.snapshot(committed, self.state)
@@ -276,7 +276,7 @@ class RoundLoop:
     def _learn(
         self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
     ) -> None:
-        """What a round has shown, for the plans and schedules of later ones; one that only answers shows no data."""
+        """Learns from a round, for later plans and schedules; a round that only answers shows nothing of the data."""
         if measured is not None:
             self.scheduling.learned.add(measured)
         if intake.only_answers:
@@ -284,7 +284,7 @@ class RoundLoop:
         self.memory.add(outcome.observed)
         if self.adapting is not None:
             with watch("adapt"):
-                # What a round takes tells of its plan only if it answers all of its own windows and no others.
+                # The duration of a round says something about its plan only if it answers exactly its own windows.
                 is_whole = not round.state.answered and not outcome.state.answered
                 self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes, is_whole=is_whole)
 
@@ -308,7 +308,7 @@ class RoundLoop:
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """What the last committed round left, until the end of the `with`; neither it nor rounds wait for another."""
+        """What the last committed round left, valid until the end of the `with`; no round waits for it."""
         with ExitStack() as held:
             with self._showing:
                 shown = self._shown
@@ -320,19 +320,19 @@ class RoundLoop:
             yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
 
     def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
-        """From now on, questions see a round; what only earlier ones needed is forgotten."""
+        """Makes a round the one that questions see; what only earlier rounds needed is forgotten."""
         with self._showing:
             self._shown = committed
             self._late.append((committed.round, late))
             self.placement.committed(committed.round, committed.state)
 
     def _late_from(self, query: Query, after: int, until: int) -> int | None:
-        """The least tick of late tuples of a query's streams, of rounds after one up to another."""
+        """The least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
         every = dict(list(self._late))
         ticks = []
         for round in range(after + 1, until + 1):
             if round not in every:
-                return TICK_MIN  # too long ago
+                return TICK_MIN  # too long ago to know
             ticks += [tick for stream, tick in every[round].items() if stream in query.inputs]
         return min(ticks, default=None)
 
@@ -351,10 +351,10 @@ class RoundLoop:
         return self._carried[2]
 
     def complete_from(self, plan: Plan, name: str) -> int | None:
-        """The first window that a query of another plan would report; nothing is remade for it."""
+        """The start of the first window that a query of another plan would report; nothing is remade to find it."""
         if self.plan is None:
             return None
-        # A round with another plan answers first what the sets owe that it makes again.
+        # A round with another plan first answers what is owed by the sets that it makes again.
         settled = replace(self.state, answered={}, owed={})
         return carry(settled, self.plan, plan, self._known_past).since.get(name)
 
@@ -365,7 +365,7 @@ class RoundLoop:
         return self.logged_past(partial_set) if self._is_new(partial_set) else None
 
     def past(self, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
-        """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
+        """The cells of a set, made from kept or logged tuples of past rounds; called while the lock is held."""
         found = None
         if self.history is not None and self.plan is not None:
             found = self.history.past(self.plan, partial_set, self.state)
@@ -375,20 +375,20 @@ class RoundLoop:
         return found
 
     def _is_new(self, partial_set: PartialSet) -> bool:
-        """Whether a set is not in the present plan; the cells of one that is stay, on every placement alike."""
+        """Whether a set is not in the present plan; a set that is in it keeps its cells, on every placement."""
         return self.plan is not None and partial_set.identity not in self.plan.by_identity
 
     def logged_past(self, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
-        """What the logged tuples of past rounds make of a set; called while the lock is held."""
+        """The cells of a set, made from logged tuples of past rounds; called while the lock is held."""
         return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
 
     def _past_until(self, round: int, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
-        """The same, of rounds up to one; rounds may run meanwhile."""
+        """The same for rounds up to `round`; rounds may run meanwhile."""
         with self._journal.reading():
             return woven_again(partial_set, self._logged_rounds(round))
 
     def _logged_rounds(self, last: int) -> Iterator[LoggedRound]:
-        """Newest first, as long as tuples were logged."""
+        """The logged rounds, newest first."""
         newer: RoundLog | None = None
         for log in self._journal.logged(last):
             if log.only_answers:
@@ -396,7 +396,7 @@ class RoundLoop:
             if newer is not None:
                 yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
             newer = log
-        if newer is not None and newer.round == 0:  # which always takes something in
+        if newer is not None and newer.round == 0:  # round 0 always takes something in
             yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
 
     def _plan_of_log(self, log: RoundLog) -> Plan:
@@ -456,7 +456,7 @@ class RoundLoop:
 
 
 def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
-    """The versions of relations that a round has seen, or an earlier one, if it did not look."""
+    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
     found = {}
     for planned_relation in round.plan.relations:
         version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
@@ -480,7 +480,7 @@ def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """How many seconds each tick is behind the clock; None where ticks are not instants."""
+    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
     now = time.time()
     return {
         name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()

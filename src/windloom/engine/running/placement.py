@@ -1,4 +1,4 @@
-"""What a placement is: it takes in a round's tuples, logs, runs the step, and keeps the state for the next round."""
+"""The interface of placements: a placement takes in a round's tuples, logs, runs the step, and keeps the state."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Intake:
     """The tuples of a round, by stream; there are none in the round that finishes a stream.
 
     `batch` is the micro-batch that all frames are parts of, if there is one. `ends`: no tuple comes after these, and
-    every window is closed. `only_answers`: nothing is taken in, and no window is closed; what earlier rounds have
-    postponed is answered. `everything`: nothing is postponed, whatever it takes. `must` names queries that are answered
-    in any case.
+    every window is closed. `only_answers`: nothing is taken in and no window is closed; the round answers what earlier
+    rounds have postponed. `everything`: nothing is postponed, however long the round takes. `must` names queries that
+    are answered in any case.
     """
 
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
@@ -54,9 +54,9 @@ def _nothing_postponed(_: RoundInput) -> Mapping[str, int]:
 class Round:
     """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
 
-    `left` is the same in terms of `previous`, the plan of that last round; None before the first. `decide` says, when
-    it is known what the round brings, which answers it leaves to later ones. `give_way` is called now and then while it
-    answers, and waits for questions.
+    `left` is the same state in terms of `previous`, the plan of that last round; `previous` is None before the first
+    round. `decide` is called when it is known what the round brings, and returns which answers are left to later
+    rounds. `give_way` is called now and then while the round answers, and waits for questions.
     """
 
     number: int
@@ -71,12 +71,12 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a round came to, logged already. Until the round is committed, `blocks` gives its answers, once or again.
+    """The outcome of a round, already logged. Until the round is committed, `blocks` returns its answers, repeatedly.
 
     `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
-    written to where the sink keeps them; they are in no block. `took` has the seconds of what was answered together, by
-    the name of the first query, when the answers have been read; `answered_before` is how much of that the round took
-    longer before its answers are read.
+    written where the sink keeps them; they are in no block. `took` has the seconds of each unit of queries answered
+    together, by the name of its first query, once the answers have been read; `answered_before` are the seconds that
+    the round spends on them before its answers are read.
     """
 
     state: State
@@ -94,7 +94,7 @@ class Outcome:
 
 
 class Stopwatch:
-    """Seconds of each stage of a round, and since it has begun."""
+    """The seconds of each stage of a round, and the seconds since it has begun."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self.seconds: dict[str, float] = {}
@@ -114,7 +114,7 @@ class Stopwatch:
 
 
 def refuse_unsharded(queries: Iterable[Query]) -> None:
-    """Refuse what shards, each with the cells of its own groups, cannot answer."""
+    """Raises for queries that shards cannot answer, because each shard has only the cells of its own groups."""
     for query in queries:
         obstacle = query.window.shard_obstacle
         if obstacle is not None:
@@ -126,41 +126,41 @@ def refuse_unsharded(queries: Iterable[Query]) -> None:
 
 
 class Placement(Protocol):
-    """`run` leaves a log, after which a repeated round gives the same rows without asking Spark for tuples again.
+    """`run` writes a log; from then on, a repeated round gives the same rows without asking Spark for tuples again.
 
-    States that a placement hands out may lack their cells, where these live elsewhere; all that decides what a query
+    States that a placement returns may lack their cells, if these live elsewhere; everything that decides what a query
     reports, and from which window on, is in them.
     """
 
-    #: "driver", or "executors" with their number of shards: for people.
+    #: For people: "driver", or "executors" with the number of shards.
     description: str
 
     #: Whether it answers windows of rows.
     counts_rows: bool
 
-    #: Whether the log of a round holds what a new plan begins with; if not, a snapshot must hold it before.
+    #: Whether the log of a round holds what a new plan begins with; if not, a snapshot must be taken first.
     logs_past: bool
 
-    #: What gives the versions of relations.
+    #: Provides the versions of relations.
     relations: Relations
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        """Sets of a plan, by number, whose cells are elsewhere with the next one: they cannot owe answers then."""
+        """Sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""
         ...
 
     def lose(self, error: LostTuplesError) -> bool:
-        """A file of tuples cannot be read: the round, repeated, goes on without it; False if that was tried before."""
+        """Lets the repeated round do without a file of tuples that cannot be read; False if that was tried before."""
         ...
 
     def committed(self, round: int, state: State) -> None:
-        """The round is done: forget what only it needed."""
+        """Called when the round is committed: forgets what only this round needed."""
         ...
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
         """The state with its cells, in the parts it is kept in.
 
-        Entered between two rounds; it can be read to the end of the `with`, whatever rounds run meanwhile.
+        Entered between two rounds. It can be read until the end of the `with`, whatever rounds run meanwhile.
         """
         ...

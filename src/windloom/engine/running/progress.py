@@ -1,4 +1,4 @@
-"""What a round did, as figures: for `handle.progress`, the commit record, JSON lines and the terminal."""
+"""The figures of a round: for `handle.progress`, the commit record, JSON lines and the terminal."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from windloom.rounds import State
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """`events` are tuples taken into partials; `results` rows as they went to the sinks.
+    """`events` counts the tuples taken into partials, `results` the rows that went to the sinks.
 
     Late tuples are counted once per stream; a tuple that several queries missed is in the figures of each of them.
     `batch` is Spark's number of the micro-batch, None for history and for the round that finishes a stream.
-    `frontiers` has, of each stream that some query reads, the instant up to which windows over it are closed, and
-    `lags` by how many seconds that is behind the clock; None where nothing, or everything, is closed. `watermark` and
-    `lag` are those of the stream that is furthest behind: up to there the windows of all queries are closed, and those
-    of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
-    `tuples` are those that each stream brought, whether a query wants them or not; `cells` those that windows over it
-    were answered from, earlier ones included.
+    For each stream that some query reads, `frontiers` has the instant up to which windows over it are closed, and
+    `lags` how many seconds that is behind the clock; None if nothing, or everything, is closed. `watermark` and `lag`
+    belong to the stream that is furthest behind: up to there the windows of all queries are closed. A query that does
+    not read that stream may have closed later windows too. `state_bytes` is the size of the kept cells.
+    `tuples` counts the tuples that each stream brought, whether a query wants them or not; `cells` counts the cells
+    from which windows over the stream were answered, cells of earlier rounds included.
     `lost` are files of kept tuples that were found missing or damaged: row queries leave out windows that need them.
-    `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
-    own. `relations` has, of each relation that some query reads, the `version` that was last seen, the `round` that
-    took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
+    For each sink, `sinks` has the seconds that it took, the seconds that the round `waited` for it if it was down, and
+    figures of its own. For each relation that some query reads, `relations` has the `version` that was last seen, the
+    `round` that took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
 
-    Where plans follow the data, `predicted` are the seconds that the round was expected to take before it began.
-    Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
-    how often another plan followed, `fidelity` is the share of rounds (of those that were judged) whose plan was the
-    best for what they were, and `regret` are the seconds that the others lost.
+    If plans follow the data, `predicted` are the seconds that the round was expected to take, before it began. Since
+    the stream began, `moves` counts how often estimates came into another region of their chart, and `switches` how
+    often another plan followed; `fidelity` is the share of judged rounds whose plan was the best for what the round
+    was, and `regret` are the seconds that the other rounds lost.
 
-    `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the windows
-    that were answered, of queries with a deadline, `late_windows` those of them that came after it; `late_answers` has,
-    by query, how many those were and by how many seconds the latest one was late.
+    `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the answered
+    windows of queries with a deadline, `late_windows` those of them that were answered after it; `late_answers` has, by
+    query, the number of late windows and by how many seconds the latest one was late.
     """
 
     round: int
@@ -56,7 +56,7 @@ class RoundProgress:
     trees: int
     plan_version: int
     late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by stream
-    late_queries: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by query, of those that missed any
+    late_queries: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by query, if it missed any
     frontiers: Mapping[str, str | None] = field(default_factory=dict)  # by stream
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
     tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
@@ -94,12 +94,12 @@ class RoundProgress:
 
 
 def frontier_ticks(plan: Plan, state: State) -> dict[str, int]:
-    """How far each stream that some query reads has come."""
+    """The frontier of each stream that some query reads."""
     return {stream.name: state.frontiers.get(stream.name, TICK_MIN) for stream in plan.streams}
 
 
 def instant(tick: int) -> str | None:
-    """A tick as an instant in UTC; None where nothing, or everything, is closed."""
+    """A tick as an instant in UTC; None if nothing, or everything, is closed."""
     if not TICK_MIN < tick < TICK_MAX:
         return None
     seconds, micros = divmod(tick, TICKS_PER_SECOND)

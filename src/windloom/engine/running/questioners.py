@@ -1,4 +1,4 @@
-"""Who asks questions at the moment: answers of rounds wait for them, because questions come first."""
+"""Counts the questions that are being answered: rounds wait for them, because questions come first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Questioners:
-    """`patience` is how many seconds a round waits for questions in all; without a budget it does not."""
+    """`patience` is how many seconds in all a round waits for questions; without a budget, it does not wait."""
 
     def __init__(self, patience: float = 0.0) -> None:
         self._patience = patience
@@ -29,7 +29,7 @@ class Questioners:
                 self._changed.notify_all()
 
     def round_begins(self) -> None:
-        """From now on, patience counts anew."""
+        """Called when a round begins: patience starts anew."""
         with self._changed:
             self._left = self._patience
 

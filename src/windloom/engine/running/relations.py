@@ -1,11 +1,11 @@
-"""Relations in rounds: which version a round has, and what it takes of it.
+"""Relations in rounds: which version a round has, and what it takes in from it.
 
-A retroactive relation is looked at in rounds that close a window of a query which reads it. Where it has changed, the
-cells of its new version are part of what the round takes in, and so of its log: a round that is repeated has the
-version that it had. A relation that has not changed costs a look at its plan and files, and no job.
+A retroactive relation is looked at in rounds that close a window of a query that reads it. If it has changed, the cells
+of its new version are part of what the round takes in, and so of its log: a repeated round has the version that it had
+before. A relation that has not changed costs a look at its plan and files, and no job.
 
-With a relation that is not retroactive, the tuples of a round are joined as they come in. What is logged are tuples,
-or cells, that have been joined already.
+With a non-retroactive relation, the tuples of a round are joined as they come in. The log holds the joined tuples, or
+their cells.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from windloom.rounds.state import State
 from windloom.rounds.step import moved
 from windloom.spark.relations.take import TakenVersion
 
-#: The frames of a round by stream: Spark's, or in tests rows.
+#: The frames of a round, by stream: Spark's frames, or in tests rows.
 Frames = Mapping[str, Any]
 
 
 class SeenVersion(Protocol):
-    """A frame that gave a version."""
+    """A frame from which a version was read."""
 
     def is_same(self, frame: Any, /) -> bool:
         """Whether another frame certainly gives the same rows."""
@@ -40,22 +40,22 @@ class SeenVersion(Protocol):
 
 
 class RelationJobs(Protocol):
-    """What is done with the rows of relations: by Spark, or in tests by plain Python."""
+    """The jobs over the rows of relations: by Spark, or in tests by plain Python."""
 
     def seen(self, frame: Any) -> SeenVersion: ...
 
     def size(self, frame: Any, seen: Any) -> tuple[int | None, int | None]:
-        """Rows of a version, if counting them is worth it, and about how many bytes they take, if that is known."""
+        """The number of rows of a version, if it is worth counting, and about how many bytes they take, if known."""
         ...
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: Any) -> TakenVersion: ...
 
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Any]) -> Frames:
-        """The frames, and those of streams that are enriched with these versions."""
+        """The frames, and the frames of streams that are enriched with these versions."""
         ...
 
     def release(self) -> None:
-        """Enriched frames are no longer needed."""
+        """Called when enriched frames are no longer needed."""
         ...
 
 
@@ -66,15 +66,15 @@ class _Seen:
 
 
 class Relations:
-    """`sources` give the current frame of each relation, by name. One object goes with one run."""
+    """`sources` return the current frame of each relation, by name. There is one object per run."""
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], jobs: RelationJobs | None = None) -> None:
         self._sources, self._jobs = sources, jobs
         self._seen: dict[str, _Seen] = {}
-        self.read: dict[str, Any] = {}  # the frames that gave the versions of the last round, by relation
+        self.read: dict[str, Any] = {}  # the frames of the versions that the last round had, by relation
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
-        """The frames of a round, with those of enriched streams, and the versions that are new."""
+        """The frames of a round, with the frames of enriched streams, and the versions that are new."""
         planned = [
             planned_relation
             for planned_relation in round.plan.relations
@@ -95,14 +95,14 @@ class Relations:
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
-        """What the round has taken in has been read."""
+        """Called when what the round takes in has been read."""
         if self._jobs is not None:
             self._jobs.release()
 
     def with_versions(
         self, round: Round, given: RoundInput, watch: Stopwatch, new: Mapping[str, Version] | None = None
     ) -> RoundInput:
-        """The input of a round with the versions that it has, where they differ from those of the state."""
+        """The input of a round, with its versions that differ from those of the state."""
         versions = dict(new or {})
         cells: dict[int, Cells] = {}
         for planned_relation in round.plan.relations:
@@ -117,9 +117,9 @@ class Relations:
         return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
     def taken_now(self, plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-        """The cells of a version for a plan that no round runs with: that of a question, which is asked once.
+        """The cells of a version for a plan that no round runs with: the plan of a question.
 
-        It is the version that the last round has seen, if any round has.
+        It is the version that the last round has seen, or else the current one.
         """
         assert self._jobs is not None
         name = planned.name
@@ -127,7 +127,7 @@ class Relations:
         return self._jobs.take(plan, planned, frame).cells
 
     def _taken(self, round: Round, planned: PlannedRelation) -> tuple[Version, TakenVersion] | None:
-        """What a round takes of a relation, all of its sets at once; None if the state has it already."""
+        """What a round takes in from a relation, for all its sets at once; None if the state has it already."""
         assert self._jobs is not None
         name, held = planned.name, round.state.cells
         frame = self._current(name)
@@ -151,7 +151,7 @@ class Relations:
         return self.read[name]
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
-        """What gave the version that a state has; None if that was another process, or another version."""
+        """The frame that the version of a state was read from; None if another process read it, or another version."""
         version, seen = state.versions.get(name), self._seen.get(name)
         return None if seen is None or version is None or seen.number != version.number else seen.seen
 
@@ -161,7 +161,7 @@ class Relations:
 
 
 def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
-    """Does a round report windows of queries that read the relation?"""
+    """Whether a round reports windows of queries that read the relation."""
     after = moved(state, given, plan)
     for join in plan.joins:
         if any(place.set in planned.sets for place in join.sides):
@@ -176,7 +176,7 @@ def _first_window(join: PlannedJoin) -> Window:
 
 
 def _ends_within(window: Window, after: int, until: int) -> bool:
-    """Does a window end in `(after, until]`?"""
+    """Whether a window ends in `(after, until]`."""
     if after >= until:
         return False
     if after <= TICK_MIN or until >= TICK_MAX:

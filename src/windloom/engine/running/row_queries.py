@@ -1,7 +1,7 @@
 """Row queries in a round, wherever its step runs: tuples are kept before it is logged, rows are made after.
 
-Both placements keep tuples, and have rows made of them, by this code. Cells may be divided into shards; kept tuples are
-not, because rows that meet in a join belong to no group.
+Both placements use this code to keep tuples and to make rows from them. Cells may be divided into shards; kept tuples
+are not, because rows that meet in a join belong to no group.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class RowJobs(Protocol):
-    """What makes rows of tuples: Spark, or in tests plain Python."""
+    """The jobs that make rows from tuples: by Spark, or in tests by plain Python."""
 
     def row_summaries(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
@@ -50,7 +50,7 @@ class RowQueries:
     # ---- before the round is logged -----------------------------------------------------------------------------
 
     def taken(self, round: Round, take: Callable[[TupleKeeper | None], _T]) -> tuple[_T, dict[str, BroughtTuples]]:
-        """What `take` takes in, and the files of tuples that the round keeps, which are complete when this returns."""
+        """What `take` returns, and the files of tuples that the round keeps, which are complete when this returns."""
         if self._folder is None or not round.plan.stores:
             return take(None), {}
         self._folder.look_for_lost(round.state.kept)
@@ -64,7 +64,7 @@ class RowQueries:
             raise
 
     def with_summaries(self, given: RoundInput, round: Round, intake: Intake, watch: Stopwatch) -> RoundInput:
-        """The input with partials of the rows that enter in the round, by query that aggregates them."""
+        """The input with partials of the rows that enter in the round, by the query that aggregates them."""
         if not any(planned_rows.is_summarised for planned_rows in round.plan.rows):
             return given
         with watch("rows"):
@@ -79,7 +79,7 @@ class RowQueries:
             return replace(given, summaries=made)
 
     def read_log(self, journal: Journal, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
-        """The log of a round that was interrupted; it tells which tuple files have been lost since."""
+        """The log of a round that was interrupted; it shows which tuple files have been lost since."""
         log = journal.read_log(round.number)
         if log is None or self._folder is None or not self._folder.lost:
             return log
@@ -89,14 +89,14 @@ class RowQueries:
             kept[stream] = replace(brought, lost=brought.lost | lost)
         if kept == log.input.kept:
             return log
-        # What the round had summarised counts with what was summarised before, which is no longer there.
+        # Logged summaries count only together with earlier ones, which are no longer there: they are made again.
         given = replace(log.input, kept=kept, summaries={})
         log = replace(log, input=self.with_summaries(given, round, intake, watch))
         journal.write_log(log)
         return log
 
     def lose(self, error: LostTuplesError) -> bool:
-        """Goes on without a file that cannot be read; False if that was tried before."""
+        """Continues without a file that cannot be read; False if that was tried before."""
         return self._folder is not None and self._folder.lose(error.name)
 
     # ---- after it ---------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class RowQueries:
     def blocks(
         self, round: Round, given: RoundInput, answers: Answers, intake: Intake, timer: Timer
     ) -> Iterator[Block]:
-        """Rows that are made of tuples; those of aggregates are made of summaries, and are among `answers`."""
+        """Rows that are made from tuples; rows of aggregates are made from summaries, and are among `answers`."""
         asked = [asked_rows for asked_rows, _ in answers.rows if not asked_rows.planned.is_summarised]
         if not asked:
             return iter(())
@@ -116,13 +116,13 @@ class RowQueries:
             yield from self._jobs.row_blocks(plan, asked, intake.frames, kept)
 
     def committed(self, state: State) -> None:
-        """Tuples that no later round needs are deleted."""
+        """Deletes tuples that no later round needs."""
         if self._folder is not None:
             self._folder.keep_only(files_of(state.kept))
             self._folder.lost = {}
 
     def pinned(self, state: State) -> AbstractContextManager[None]:
-        """Keeps the tuples of a state to the end of the `with`, whatever rounds are committed meanwhile."""
+        """Keeps the tuples of a state until the end of the `with`, whatever rounds are committed meanwhile."""
         return nullcontext() if self._folder is None else self._folder.pinned(files_of(state.kept))
 
     def _naming_damage(self, kept: Kept) -> AbstractContextManager[None]:
@@ -130,5 +130,5 @@ class RowQueries:
 
 
 def lost_files(given: RoundInput) -> list[str]:
-    """The tuple files that a round has found to be gone."""
+    """The tuple files that a round has found missing or damaged."""
     return sorted(name for brought in given.kept.values() for name in brought.lost)

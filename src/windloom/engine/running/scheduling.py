@@ -1,7 +1,7 @@
 """Decides what each round answers within its budget, and learns from rounds what answers take.
 
-The decision is made before anything is answered, from what is predicted, and is part of the round's log: a round that
-is repeated answers the same. Taking in, logging and merging never wait; what they have taken is spent already.
+The decision is made before anything is answered, from predicted costs, and is part of the round's log: a repeated round
+answers the same. Taking in, logging and merging are never postponed; the time that they took is already spent.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from windloom.rounds.schedule import DEFAULT_SCHEDULE, Task, choose, find_schedu
 from windloom.rounds.schedule.due import Due, Unit, due_windows, postponed_by, reported_windows, tasks_of, units_of
 from windloom.rounds.state import State
 
-#: What is left of a budget for answers at least, however long taking in has taken.
+#: The least share of a budget that is left for answers, however long taking in has taken.
 LEAST_SHARE = 0.25
-#: Rounds that are learned from; one that is r rounds old weighs e^(−0.25·r), as for other estimates.
+#: How many rounds are learned from; one that is r rounds old weighs e^(−0.25·r), as for other estimates.
 LEARNED_ROUNDS, DECAY = 16, 0.78
-#: What units cost is predicted again after this many rounds, with what they have shown meanwhile.
+#: The costs of units are predicted again after this many rounds, with what the rounds have shown meanwhile.
 PREDICTED_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of units in force; `share` is what of them a round takes longer, since several run at once."""
+    """Predicted costs of units and their corrections; a second of a unit makes the round longer by `share` seconds."""
 
     units: Sequence[AnswerCost]
     ratios: Sequence[float]
@@ -48,13 +48,13 @@ class Decision:
 
     postponed: Mapping[str, int] = field(default_factory=dict)
     predicted: Mapping[str, float] = field(default_factory=dict)
-    seconds: float = 0.0  # that its answers are predicted to take
-    wanted: float = 0.0  # that everything would take
+    seconds: float = 0.0  # predicted for its answers
+    wanted: float = 0.0  # predicted if it answered everything
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of a round: predicted and measured ones by unit, those of all answers, and those of the rest."""
+    """Seconds of a round: predicted and measured by unit, measured for all answers, and measured for the rest."""
 
     units: Mapping[str, tuple[float, float]]
     answers: float
@@ -75,7 +75,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How a query's deadlines were kept so far: windows answered, those that were late, seconds of the latest one."""
+    """How a query has kept its deadlines: windows answered, late windows, seconds by which the latest was late."""
 
     windows: int = 0
     late: int = 0
@@ -87,7 +87,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a round did: windows left to later rounds, by query; late windows, by query; and the number of windows."""
+    """Figures of a round: windows left to later rounds, by query; late windows, by query; the number of windows."""
 
     postponed: Mapping[str, int]
     late: Mapping[str, Mapping[str, float]]
@@ -96,7 +96,7 @@ class Told:
 
 
 class Learned:
-    """Decayed means over the last rounds: how much longer units take than predicted, and what a round takes besides."""
+    """Decayed means over the last rounds: how much longer units take than predicted, and what else a round takes."""
 
     def __init__(self) -> None:
         self._rounds: deque[Measured] = deque(maxlen=LEARNED_ROUNDS)
@@ -106,16 +106,16 @@ class Learned:
 
     @property
     def rest(self) -> float:
-        """Seconds that a round takes after it was decided what to answer, without answering."""
+        """Seconds that a round takes after its decision, besides answering."""
         return _mean([round_.rest for round_ in self._rounds])
 
     @property
     def length(self) -> float:
-        """Seconds of answers and of the rest together."""
+        """Seconds of the answers and of the rest together."""
         return _mean([round_.rest + round_.answers for round_ in self._rounds])
 
     def share(self) -> float:
-        """Seconds by which a round is longer per second of a unit: less than 1 if units run at the same time."""
+        """Seconds that a round gets longer per second of a unit: less than 1 if units run at the same time."""
         pairs = [(sum(measured for _, measured in round_.units.values()), round_.answers) for round_ in self._rounds]
         took, whole = _weighed([first for first, _ in pairs]), _weighed([second for _, second in pairs])
         return min(4.0, whole / took) if took > 1e-3 else 1.0
@@ -133,7 +133,7 @@ class Learned:
 
 
 class Scheduling:
-    """Without a budget, every round answers everything. `costs` predicts by unit of a plan what its answers take."""
+    """Without a budget, every round answers everything. `costs` predicts the cost of each unit of a plan."""
 
     def __init__(
         self,
@@ -148,13 +148,13 @@ class Scheduling:
         self._predict, self.round_seconds = costs, round_seconds
         self._costs: tuple[Plan, int, list[Unit], Sequence[AnswerCost]] | None = None
         self._passed: dict[str, int] = {}
-        #: The tick from which deadlines count, by query: where the query was closed after its first round.
+        #: The tick from which deadlines count, by query: up to where the query was closed after its first round.
         self.counting_from: dict[str, int] = {}
-        #: How deadlines were kept since this process began, by query.
+        #: How deadlines have been kept since this process began, by query.
         self.kept: dict[str, Kept] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
-        """What a round answers, `elapsed` seconds after it has begun."""
+        """Decides what a round answers, `elapsed` seconds after it has begun."""
         plan, state = round.plan, round.state
         units, predicted = self._units(plan, round.number)
         due = list(due_windows(plan, state, given, units))
@@ -180,9 +180,9 @@ class Scheduling:
         )
 
     def told(self, plan: Plan, before: State, after: State, elapsed: float) -> Told:
-        """What is reported about a round that took `elapsed` seconds.
+        """The figures of a round that took `elapsed` seconds.
 
-        With a budget, all queries have deadlines that count; without one, those that name one.
+        With a budget, the deadlines of all queries count; without one, only deadlines that queries name.
         """
         units, _ = self._units(plan, 0)
         postponed: dict[str, int] = {}
@@ -228,7 +228,7 @@ class Scheduling:
 
 
 class Deciding:
-    """The decision of one round, made when it is known what the round brings, and what became of it."""
+    """The decision of one round, made when it is known what the round brings, and what its answers really took."""
 
     def __init__(self, scheduling: Scheduling, round: Round, intake: Intake, watch: Stopwatch) -> None:
         self._scheduling, self._round, self._intake, self._watch = scheduling, round, intake, watch
@@ -241,11 +241,11 @@ class Deciding:
         return decision.postponed
 
     def measured(self, outcome: Outcome) -> Measured | None:
-        """What the answers took; None of a round whose log was there already, or that answered nothing."""
+        """The seconds that the answers took; None if the round's log was already there, or nothing was answered."""
         if self._made is None or not outcome.took:
             return None
         decision, elapsed = self._made
-        # Row queries never wait, so what they take is part of the rest.
+        # Row queries are never postponed, so their time is part of the rest.
         rows = {planned.name for planned in self._round.plan.rows}
         units = {
             name: (decision.predicted.get(name, 0.0), seconds)
@@ -259,7 +259,7 @@ class Deciding:
 
 
 def no_costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
-    """For runs without a budget."""
+    """Predicts no costs, for runs without a budget."""
     return [AnswerCost(0.0, 0.0)] * len(units)
 
 
@@ -287,5 +287,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _ratio(predicted: float, measured: float, usual: float) -> float:
-    """Measured by predicted seconds, within reason: what takes microseconds says little."""
+    """Measured over predicted seconds, within bounds; `usual` for a unit that takes only microseconds."""
     return min(1e3, max(1e-2, measured / predicted)) if predicted > 1e-6 and measured > 0 else usual

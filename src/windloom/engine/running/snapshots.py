@@ -1,13 +1,13 @@
 """Snapshots: what the last committed round left, for questions that are asked while rounds go on.
 
-A snapshot has all of one committed round and nothing of a later one, however many shards there are. Nothing is locked
-for it: the state of a round never changes, files of shards are kept as long as somebody reads them, and a round
-replaces what is shown in one instant. So every answer is that of a serial execution, in which the question comes
-between two rounds (window-serializable; source E, definition 7.1).
+A snapshot has all of one committed round and nothing of a later one, however many shards there are. It needs no lock:
+the state of a round never changes, files of shards are kept as long as a snapshot reads them, and a round replaces what
+is shown in one instant. So every answer is that of a serial execution, in which the question comes between two rounds
+(window-serializable; source E, definition 7.1).
 
-An answer to a question is out of date as soon as another round is committed. Windows that were closed do not change,
-except for late tuples, so it can be repaired: later windows are answered and appended. An answer that was repaired
-until no newer round was there reflects the newest one (latest-window-serializable; definition 7.2).
+An answer to a question is out of date as soon as another round is committed. Closed windows do not change, except for
+late tuples, so the answer can be repaired: later windows are answered and appended. An answer that was repaired until
+there was no newer round reflects the newest one (latest-window-serializable; definition 7.2).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from windloom.rounds.windows.registry import life_of
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a round left when it was committed, at a time of the clock; the plan is None before the first round."""
+    """What a round left when it was committed; `at` is the time of the clock. Before the first round, plan is None."""
 
     round: int
     plan: Plan | None
@@ -46,9 +46,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of complete windows, as of a committed round: up to where they are closed, and from which start on exact.
+    """Rows of complete windows, as of a committed round.
 
-    `is_from_tuples`: they are made from kept tuples, and not from cells.
+    Windows are closed up to `closed`, and exact if they start at `since` or later; None means all. `is_from_tuples`:
+    the rows are made from kept tuples, and not from cells.
     """
 
     rows: pa.Table
@@ -65,9 +66,9 @@ def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
 class Snapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
-    `past` makes cells of logged tuples, up to that round. `late_from` gives the least tick of tuples of a query's
+    `past` makes cells from logged tuples, up to that round. `late_from` returns the least tick of tuples of a query's
     streams that came late between two rounds; None if there was none. `history` answers from kept tuples, and
-    `current` gives the cells of relations for a plan that no round runs with.
+    `current` returns the cells of relations for a plan that no round runs with.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Snapshot:
         self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
 
     def answer(self, query: Query, alone: Plan) -> Found:
-        """The answer to a question, from cells, or from tuples where these reach further back; `alone` is its plan."""
+        """The answer to a question, from cells, or from tuples if these reach further back; `alone` is its plan."""
         if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
         if alone.rows:
@@ -103,7 +104,7 @@ class Snapshot:
         return remade or found
 
     def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> Found | None:
-        """None if what it reads is not kept, or, with `than`, does not reach further back than that tick."""
+        """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
         state = self.committed.state
         made = None
         if self._history is not None:
@@ -120,7 +121,7 @@ class Snapshot:
         return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
 
     def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> Found:
-        """With `after`, only of windows that end later."""
+        """The answer from cells; with `after`, only windows that end later."""
         plan = self.committed.plan
         assert plan is not None
         # A side of a join may be divided among parts; other questions are answered part by part.
@@ -129,7 +130,7 @@ class Snapshot:
         since: int | None = None
         state = self.committed.state
         versions = self._versions(alone)
-        for state in asked:  # all of them say the same of the past
+        for state in asked:  # `since` is the same for all of them
             answers, since = ask(state, plan, alone, self._past, versions, after)
             blocks += answers.blocks()
         return self._found(query, alone, blocks, state, since)
@@ -150,7 +151,7 @@ class Snapshot:
         return Found(rows.drop_columns("query"), self.committed.round, closed, since, is_from_tuples)
 
     def repair(self, query: Query, alone: Plan, before: Found) -> Found:
-        """What `answer` gives, from the answer to an earlier round: only what is new is computed."""
+        """The same as `answer`, made from the answer as of an earlier round: only what is new is computed."""
         if before.is_from_tuples or alone.relations:  # all windows of an answer see one version
             return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
@@ -164,7 +165,7 @@ class Snapshot:
 
 
 def _covers(query: Query, before: Found, found: Found) -> bool:
-    """Whether the earlier answer has every window up to where it was closed that is exact now."""
+    """Whether the earlier answer has every window that is exact now, up to where it was closed."""
     if query.window.extent_ticks is None:
         return before.since == found.since  # all windows begin there
     return before.since is None or (found.since is not None and found.since >= before.since)

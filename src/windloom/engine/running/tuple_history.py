@@ -21,7 +21,7 @@ from windloom.rounds.state import History
 
 
 class HistoryJobs(Protocol):
-    """What makes cells and rows of kept tuples: Spark, or in tests plain Python."""
+    """The jobs that make cells and rows from kept tuples: by Spark, or in tests by plain Python."""
 
     def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]: ...
 
@@ -30,7 +30,7 @@ class HistoryJobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TupleHistory:
-    """What the kept tuples of a stream can tell that its cells cannot."""
+    """Answers from the kept tuples of a stream what its cells cannot answer."""
 
     jobs: HistoryJobs
     folder: TupleFolder
@@ -40,7 +40,7 @@ class TupleHistory:
         return self.folder.pinned(files_of(state.kept))
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, History] | None:
-        """The cells of a set of a plan, and from when on they hold everything; None if its tuples are not kept."""
+        """The cells of a set, and the time from which on they hold everything; None if its tuples are not kept."""
         kept = self.folder.readable(state.kept)
         since = set_since(partial_set, kept)
         if since is None:
@@ -55,8 +55,7 @@ class TupleHistory:
         """The blocks of the only query of a plan, and the start of its first complete window.
 
         None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
-        `versions` are the cells of relations. Of streams that are joined with relations as they come in, the tuples
-        that are kept are not those that were joined.
+        `versions` are the cells of relations. For an enriched stream, the kept tuples are not the joined ones.
         """
         if alone.rows:
             return self._rows(alone, state)
@@ -79,7 +78,7 @@ class TupleHistory:
 
         try:
             _, reach = asked_of({})
-        except WindloomError:  # what is kept does not hold a complete window
+        except WindloomError:  # the kept tuples do not hold a complete window
             return None
         if than is not None and reach is not None and reach >= than:
             return None
@@ -98,7 +97,7 @@ class TupleHistory:
 
 
 def not_kept(name: str) -> WindloomError:
-    """What to say of a question for which neither cells nor tuples are kept."""
+    """The error for a question for which neither cells nor tuples are kept."""
     return WindloomError(
         f"query '{name}' cannot be answered from what is kept",
         "it reports rows, and the tuples that it reads are not kept",

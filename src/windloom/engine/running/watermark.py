@@ -24,7 +24,7 @@ class Watermarks:
     def after(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
         """The input of a round, still without partials, that has brought ticks from `smallest` to `largest`.
 
-        Streams that no query reads have a frontier too, at which a later query begins.
+        Streams that no query reads also have a frontier, at which a query that is added later begins.
         """
         now = self._clock()
         self._heard.update(dict.fromkeys(largest, now))

@@ -1,1 +1,1 @@
-"""Where answers go, round by round; a batch run is one round. Every sink may be given the same round again."""
+"""Sinks take answers, round by round; a batch run is one round. Every sink may be given the same round again."""

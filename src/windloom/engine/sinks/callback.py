@@ -1,8 +1,8 @@
 """Callback: calls a function of the user with the rows of a round as Spark DataFrames.
 
-It is called once for each table that a round fills (queries with equal output columns share a table; `query` names the
-query of a row). After a crash the last round is repeated, with the same number and the same rows, so what the function
-does must be safe to repeat for the same number.
+The function is called once for each table that a round fills. Queries with equal output columns share a table, whose
+column `query` names the query of each row. After a crash the last round is repeated, with the same number and the same
+rows, so what the function does must be safe to repeat for the same number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Current: the present result of each query as a table of Parquet files, which any reader can open at any instant.
 
-`<path>/<query>` is what the query's last closed window says, whatever rounds go on. How the table changes follows from
-the update pattern of the query: rows that tell their end are dropped when it comes, other rows by the deletions that
-are sent, and rows of aggregates when the next window is closed. A round appears at once, or not at all.
+`<path>/<query>` is the result of the query's last closed window, also while a round runs. How the table changes follows
+from the update pattern of the query: rows that carry their end are dropped when it comes, other rows when their
+deletion is reported, and rows of aggregates when the next window is closed. A round appears at once, or not at all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class CurrentSink(Sink):
     target: ClassVar[str | None] = "path"
 
     def __init__(self, root: Path, checkpoint: str, *, expiries: int = 16, files: int = 8, buckets: int = 16) -> None:
-        """Ends are divided into `expiries` buckets of at most `files` files each, groups that change into `buckets`."""
+        """Rows are divided by their ends into `expiries` buckets of at most `files` files each; rows of queries with
+        EMIT CHANGES are divided by their groups into `buckets` buckets.
+        """
         self._root, self._expiries, self._files, self._buckets = root, expiries, files, buckets
         self._tables: dict[str, Versions] = {}
         self._queries: dict[str, list[str]] = {}  # by table of answers
@@ -118,7 +120,7 @@ class CurrentSink(Sink):
                 "use the newest checkpoint, or give a new directory",
             )
         if table.newest == round and table.is_of_query:
-            return 0  # the round has come before
+            return 0  # this round was written before
         schema = answers.schema(query.name)
         rows = schema.empty_table() if rows is None else rows
         update = self._update(table, round, query, rows, answers.until(query.name))
@@ -163,7 +165,7 @@ def last_end(query: Query, until: int) -> int:
 
 
 def _identity(query: Query) -> str:
-    """What a query of aggregates means: if only its spelling changes, it continues with its table."""
+    """The identity of a query: a query of aggregates continues with its table if only its spelling changes."""
     if query.rows is not None:
         return query.text
     parts: list[object] = [
@@ -177,7 +179,7 @@ def _identity(query: Query) -> str:
 
 
 def _refuse(query: Query) -> None:
-    """What has no present result."""
+    """Raises if the query has no present result."""
     rows = query.rows
     if (
         rows is not None

@@ -1,8 +1,8 @@
 """Delta Lake: one Delta table per table of answers, and one commit per table and round.
 
 A commit carries the number of its round as an application transaction of the checkpoint, so a round that comes again is
-left out. `windloom_queries`, a Delta table too, says which table holds which queries. A directory belongs to one
-checkpoint.
+left out. `windloom_queries`, which is also a Delta table, lists which table holds which queries. A directory belongs to
+one checkpoint.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DeltaSink(Sink):
     target: ClassVar[str | None] = "path"
 
     def __init__(self, root: str, checkpoint: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """`storage_options` are those of delta-rs, for object stores; by default it takes them from the environment."""
+        """`storage_options` are the options of delta-rs for object stores; by default it reads the environment."""
         self._root, self._checkpoint = root, checkpoint
         self._options = None if storage_options is None else dict(storage_options)
         self._tables: dict[str, DeltaTable] = {}
@@ -75,7 +75,7 @@ class DeltaSink(Sink):
             self._commit(table, rows, CommitProperties(app_transactions=[Transaction(self._checkpoint, round)]))
 
     def _list_queries(self, infos: Mapping[str, TableInfo]) -> None:
-        """Notes queries that are new; those that are removed stay, as what they have answered does."""
+        """Lists queries that are new. Removed queries stay listed, because their answers stay too."""
         new = [
             {"query": query, "table": name, "groups": list(groups)}
             for name, info in infos.items()
@@ -93,7 +93,7 @@ class DeltaSink(Sink):
         fault("after sink")
 
     def _table(self, name: str, schema: pa.Schema) -> DeltaTable:
-        """A table that is ours, made if it is not there."""
+        """A table that belongs to this checkpoint; it is created if it does not exist."""
         if name not in self._tables:
             fault("before sink")
             table = DeltaTable.create(
@@ -121,12 +121,15 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Errors as the stream understands them; whether a commit succeeded is then looked up anew."""
+        """Raises errors in the form that the stream understands; the next attempt opens the table anew.
+
+        So it finds out whether the commit succeeded.
+        """
         try:
             yield
         except BaseException as error:
             self._tables.pop(name, None)
-            # delta-rs raises the plain class for types that it does not know.
+            # delta-rs raises a plain Exception for types that it does not know.
             if not isinstance(error, DeltaError | OSError) and type(error) is not Exception:
                 raise
             raise self._failed(name, error, is_start) from error
@@ -136,7 +139,7 @@ class DeltaSink(Sink):
         facts = " ".join(_COLOURS.sub("", str(error)).partition("stack backtrace")[0].split())[:500]
         if "No space left on device" in facts:
             return full_disk(Path(place))
-        # Errors of an object store may pass, unless delta-rs itself refuses; errors of a directory do not pass.
+        # Errors of an object store may be temporary, unless delta-rs itself refuses; errors of a directory are not.
         is_away = isinstance(error, OSError) and "://" in place
         if not is_start and (is_away or isinstance(error, CommitFailedError)):
             return SinkDownError(f"the Delta table '{place}' does not take the round", facts, "restore access to it")

@@ -1,6 +1,7 @@
-"""HAVING and expressions over aggregates: evaluated here if that certainly gives what Spark gives, otherwise by Spark.
+"""HAVING and expressions over aggregates: evaluated here if the result is certain to equal Spark's, otherwise by Spark.
 
-What needs Spark is collected and evaluated in portions, one job per portion, whatever the number of queries and shapes.
+Rows that need Spark are collected and evaluated in portions, one job per portion, whatever the number of queries and
+shapes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PORTION_SHAPES = 50
 
 
 class Finishing:
-    """Turns the columns of the step into answers; what a shape needs is found out once."""
+    """Turns the columns of the step into answers; the column types of a shape are found out once."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -48,7 +49,7 @@ class Finishing:
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
-        """Whether Spark need not evaluate it for what the session means by expressions."""
+        """Whether the settings of the session allow evaluating the shape without Spark."""
         return shape.select is None or self._is_usual
 
     def may_be_apart(self, shape: Shape) -> bool:
@@ -121,7 +122,7 @@ class Portion:
         return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
-        """The answers of all tables that wait, by Spark; afterwards none waits."""
+        """The answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
         parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
         queries = self._queries
         self._waiting, self._queries, self._rows = {}, {}, 0
@@ -147,7 +148,7 @@ def queries_text(names: Iterable[str]) -> str:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The column without a dictionary, which is only our internal form."""
+    """The same table without dictionary-encoded columns, which are only an internal form."""
     fields = [
         pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
         for column in table.schema

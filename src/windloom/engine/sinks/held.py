@@ -10,7 +10,7 @@ from windloom.spark.answers.executors import WideAnswers
 
 
 class HeldAnswers:
-    """Blocks where the driver ran the step, else a frame that Spark holds."""
+    """Holds blocks if the driver ran the step, otherwise a frame that Spark holds."""
 
     pieces = None
 
@@ -26,4 +26,4 @@ class HeldAnswers:
         return None
 
     def close(self) -> None:
-        """The results hold them from now on."""
+        """Does nothing: from now on, the results hold the answers."""

@@ -65,13 +65,13 @@ class LiveSink:
         fault("after sink")
 
     def close(self) -> None:
-        """The last state stays readable."""
+        """Does nothing: the last answers stay readable."""
 
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
-    """What was there and what a round brings; row queries that report something in the round keep only the latter.
+    """The rows so far and the new rows of a round; of row queries that report rows in the round, only the new ones.
 
-    All rows of a window come in one round. If that comes again, after a crash, they must not be there twice.
+    All rows of a window come in one round. If the round comes again, after a crash, they must not be there twice.
     """
     if len(tables) == 2 and of_rows:
         kept, fresh = tables
@@ -81,9 +81,9 @@ def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
 
 
 def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group: that of the window that ends last; of a row query, all rows of that window.
+    """One row for each query and group, of the window that ends last; for a row query, all rows of that window.
 
-    Of a query with EMIT EARLY, the last report of every window and group. Rows that say that one is gone are there too.
+    For a query with EMIT EARLY, the last report of every window and group. Deletions and withdrawals are still there.
     """
     early = set(info.emitting(Emits.EARLY))
     found = [_last_window(rows, query) for query in sorted(info.rows)]
@@ -103,7 +103,7 @@ def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
 
 
 def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """Without groups that have vanished, and of queries with EMIT EARLY without windows that nobody waits for."""
+    """The rows without groups that have vanished; of queries with EMIT EARLY, only the present result."""
     if queries := info.emitting(Emits.CHANGES):
         gone = pc.and_(_is_of(rows, queries), pc.equal(rows[CHANGE], "delete"))
         rows = rows.filter(pc.invert(pc.fill_null(gone, False)))

@@ -1,4 +1,4 @@
-"""The manifest of answers in Parquet: which table holds which queries, and whose answers they are."""
+"""The manifest of answers in Parquet: which table holds which queries, and which checkpoint they belong to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMAT = "windloom-answers/1"
 
 
 class Manifest:
-    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for those of a batch run."""
+    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run."""
 
     def __init__(self, checkpoint: str | None, tables: Mapping[str, Any] | None = None) -> None:
         self.checkpoint = checkpoint
@@ -21,7 +21,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest | None:
-        """None for what is not a manifest."""
+        """Reads a manifest; None if the data are not a manifest."""
         try:
             held = json.loads(data)
             return cls(held["checkpoint"], held["tables"]) if held["format"] == _FORMAT else None
@@ -37,7 +37,7 @@ class Manifest:
         return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
 
     def describe(self, tables: Mapping[str, TableInfo]) -> bool:
-        """Note tables and queries that are new, and say if any is; what a removed query has answered stays."""
+        """Adds new tables and queries; returns whether there were any. Removed queries stay, as their answers do."""
         changed = False
         for name, info in tables.items():
             entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})

@@ -1,8 +1,8 @@
-"""Parquet: one file per table and round, named by the round, so that a repeated round replaces itself.
+"""Parquet: one file per table and round, named after the round, so that a repeated round replaces itself.
 
-`<table>/round-000000042.parquet` appears whole or not at all. Shards of a stream on executors write tables of which
-they have many rows by themselves, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
-`manifest.json` says which table holds which queries, and which checkpoint the rounds belong to.
+`<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many rows for
+a table writes them itself, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
+`manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ParquetSink:
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
         self._storage = storage
-        # Executors write to a directory, if they see the same one; other file systems have no names to be taken over.
+        # Executors write pieces to a directory, if they see the same one, but not to other file systems.
         is_directory = isinstance(storage, LocalStorage)
         self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
@@ -74,7 +74,7 @@ class ParquetSink:
         return pa.concat_tables(tables) if tables else None
 
     def close(self) -> None:
-        """Every round is complete by itself."""
+        """Does nothing: every round is complete by itself."""
 
     def _forget(self, round: int, names: Collection[str]) -> None:
         """Deletes files that an earlier process wrote for a round and that the round, answered again, does not have.
@@ -88,13 +88,13 @@ class ParquetSink:
                     self._storage.delete(f"{table}/{name}")
 
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """The manifest comes before the files: no reader finds a table that it does not name."""
+        """Writes the manifest, before the files: no reader finds a table that the manifest does not name."""
         if self._manifest.describe(tables):
             self._storage.write(MANIFEST, self._manifest.to_bytes())
 
 
 class _Written:
-    """The files of a round, written while rows come, and shown one after another."""
+    """The files of a round: written while rows come, then shown one after another."""
 
     def __init__(self, storage: Storage, round: int) -> None:
         self._storage, self._round = storage, round
@@ -131,7 +131,7 @@ class _Written:
 
     def discard(self) -> None:
         for file, writer in self._files.values():
-            with suppress(OSError, ValueError):  # of a file that is closed, or takes no more
+            with suppress(OSError, ValueError):  # the file is closed, or takes no more
                 writer.close()
             file.discard()
 

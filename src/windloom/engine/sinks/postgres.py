@@ -1,7 +1,7 @@
 """PostgreSQL: the rows of a round and its number are committed in one transaction, so that each row is there once.
 
-Rows are copied into a staging table and upserted from there. `windloom_rounds` holds the last round that is there: one
-that comes again is left out. A schema belongs to one checkpoint.
+Rows are copied into a staging table and upserted from there. `windloom_rounds` holds the number of the last round that
+was written: a round that comes again is left out. A schema belongs to one checkpoint.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.errors import SinkDownError, WindloomError
 
 ROUNDS = "windloom_rounds"
-#: The first version whose unique keys can take NULL for equal to NULL, as a group is.
+#: The first version whose unique keys can treat NULL as equal to NULL, as groups do.
 _OLDEST = 150_000
-#: Classes of SQLSTATE, and single ones, after which another attempt may succeed: no connection, no room, shut down,
-#: a deadlock; canceled by a time limit, read-only for the time of a fail-over.
+#: Classes of SQLSTATE, and single codes, after which another attempt may succeed: no connection, no space, a shutdown,
+#: a deadlock, a time limit, a server that is read-only during a fail-over.
 _PASSING = ("08", "40", "53", "57", "58", "25006", "55P03")
-#: How the connection finds out that nobody is there any more, in seconds and milliseconds.
+#: Settings by which the connection notices that the server is gone, in seconds and milliseconds.
 _WATCHFUL: Mapping[str, str | int] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -43,16 +43,16 @@ class PostgresSink(Sink):
         self._url, self._schema, self._checkpoint = url, schema, checkpoint
         self._place = _described(url)
         self._connection: Connection | None = None
-        self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that are there, by our table
+        self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that exist, by table of answers
 
     @classmethod
     def open(cls, place: SinkPlace, *, url: str, schema: str = "windloom") -> Self:
-        """`url` is a connection string; what it leaves out comes from libpq's environment and password file."""
+        """`url` is a connection string; missing parts come from libpq's environment variables and password file."""
         sink = cls(url, schema, place.checkpoint_id)
         try:
             with sink._transaction() as connection:
                 sink._prepare(connection)
-        except SinkDownError as error:  # at the start, a wrong address is likelier than a server that comes back
+        except SinkDownError as error:  # at the start, a wrong address is likelier than a server that is down
             sink.close()
             raise WindloomError(error.message, error.detail, error.hint) from error
         except BaseException:
@@ -75,7 +75,7 @@ class PostgresSink(Sink):
                 fault("before sink")
             fault("after sink")
         except BaseException:
-            self._known = {}  # what was described may have been undone
+            self._known = {}  # the transaction may have undone the creation of tables
             raise
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class PostgresSink(Sink):
             self._connection = None
 
     def _prepare(self, connection: Connection) -> None:
-        """The schema and the record of rounds, which must be ours."""
+        """Creates the schema and the table of rounds, or checks that they belong to this checkpoint."""
         version = connection.info.server_version
         if version < _OLDEST:
             raise WindloomError(
@@ -96,7 +96,7 @@ class PostgresSink(Sink):
         schema, rounds = sql.Identifier(self._schema), sql.Identifier(self._schema, ROUNDS)
         question = "SELECT nspname, to_regclass(%s) FROM pg_namespace WHERE nspname = %s"
         found = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
-        if found is None:  # who may not create schemas may still use one
+        if found is None:  # a user who may not create schemas can still use an existing one
             self._execute(connection, sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
         if found is None or found[1] is None:
             columns = "(checkpoint text PRIMARY KEY, round bigint NOT NULL, committed timestamptz NOT NULL)"
@@ -112,7 +112,7 @@ class PostgresSink(Sink):
             )
 
     def _holds(self, connection: Connection, round: int) -> bool:
-        """Whether the round is there; while an earlier life may still be committing it, this waits."""
+        """Whether the round is there; waits while an earlier process may still be committing it."""
         rounds = sql.Identifier(self._schema, ROUNDS)
         found = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
         held = -1 if found is None else int(found[0])
@@ -125,7 +125,7 @@ class PostgresSink(Sink):
         return held == round
 
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
-        """Tables and views that are not there yet."""
+        """Creates the tables and views that do not exist yet."""
         for name, info in infos.items():
             wanted = tables_of(self._schema, info)
             known = self._known.get(name, {})
@@ -144,7 +144,7 @@ class PostgresSink(Sink):
             self._known[name] = wanted
 
     def _relations(self, connection: Connection) -> tuple[dict[str, str | None], set[str]]:
-        """Views with what is said about them, and names of all else, which no view can have."""
+        """The views with their comments, and the names of all other relations, which no view can have."""
         question = (
             "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
             " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
@@ -153,7 +153,7 @@ class PostgresSink(Sink):
         return {name: about for name, is_view, about in found if is_view}, {row[0] for row in found if not row[1]}
 
     def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
-        """The round's rows into staging tables; those of which there are any."""
+        """Copies the round's rows into staging tables; returns the tables that got rows."""
         filled: dict[PostgresTable, None] = {}
         for name, rows in answers.rows():
             for table, own in split_rows(rows, self._known[name]):
@@ -174,7 +174,10 @@ class PostgresSink(Sink):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Committed at the end of the `with`; an error closes the connection, and says whether to try again."""
+        """A transaction that is committed at the end of the `with`.
+
+        An error closes the connection; the error that is raised shows whether to try again.
+        """
         try:
             connection = self._connected()
             with connection.transaction():
@@ -199,7 +202,7 @@ class PostgresSink(Sink):
     def _failed(self, error: psycopg.Error) -> WindloomError:
         state, facts = error.sqlstate, " ".join(str(error).split())
         if state is None and not isinstance(error, psycopg.OperationalError):
-            state = "XX000"  # psycopg itself refuses
+            state = "XX000"  # the error comes from psycopg itself
         if state is None or state.startswith(_PASSING):
             full = "make room there" if state == "53100" else "start it, or correct its address"
             return SinkDownError(f"PostgreSQL at {self._place} does not take the round", facts, full)
@@ -214,7 +217,7 @@ class PostgresSink(Sink):
 
 
 def _described(url: str) -> str:
-    """Where it is, without the password."""
+    """The address without the password, for messages."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error as error:
@@ -229,6 +232,6 @@ def _described(url: str) -> str:
 
 
 def _watchful(url: str) -> str:
-    """The address, with settings that it leaves open."""
+    """The address, completed by the settings of `_WATCHFUL` that it does not have."""
     given = conninfo_to_dict(url)
     return make_conninfo(url, **{name: value for name, value in _WATCHFUL.items() if name not in given})

@@ -1,11 +1,11 @@
 """Tables of answers in PostgreSQL: their names, columns and keys, the statements about them, and rows as CSV.
 
 Queries with equal output columns and equal grouping columns share a table, whose rows carry the name of their query.
-Its key is that name, the window and the group: a window that is reported once more, since its query was replaced,
-replaces its row. Rows of row queries have no key, since equal ones may be there several times: a window that is
-reported once more replaces all its rows. Rows of interval joins have no window, and are only added. A view per query
-shows the rows of the query alone. Provisional rows (EMIT EARLY) are replaced by their key too, and deleted when they
-are withdrawn.
+Its key is that name, the window and the group: a window that is reported again, because its query was replaced,
+replaces its row. Rows of row queries have no key, because equal rows may be there several times: a window that is
+reported again replaces all its rows. Rows of interval joins have no window, and are only added. There is a view for
+each query, which shows the rows of that query alone. Provisional rows (EMIT EARLY) are replaced by their key too, and
+deleted when they are withdrawn.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from windloom.engine.sinks.reports import WITHDRAWN
 from windloom.engine.sinks.sink import TableInfo
 from windloom.model.emission import REPORT, Emits
 
-#: Names are at most this long.
+#: The greatest length of a name in PostgreSQL.
 _NAME_BYTES = 63
-#: Rows that are turned into CSV at once.
+#: How many rows are turned into CSV at once.
 _PORTION_ROWS = 1 << 16
 _WINDOW = ("window_end", "window_start")
 
@@ -52,9 +52,9 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresTable:
-    """A table: `columns` with their Spark types, of which `groups` and the window are the key; None for no key.
+    """A table: `columns` with their Spark types. The key is the query, the window and `groups`; None means no key.
 
-    `has_windows`: all rows of a window come together. `withdraws`: a row may say that another one is none any more.
+    `has_windows`: all rows of a window come together. `withdraws`: a row may withdraw another row.
     """
 
     schema: str
@@ -65,7 +65,7 @@ class PostgresTable:
 
     @property
     def name(self) -> str:
-        """Readable, and different for different columns, types or groups."""
+        """A readable name, which differs for different columns, types or groups."""
         readable = "_".join(name for name, _ in self.columns if name not in ("query", *_WINDOW))
         slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:40] or "windows"
         kind: list[object] = [self.columns, self.groups]
@@ -108,7 +108,7 @@ class PostgresTable:
         return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(self._staging, self._column_names)
 
     def upsert(self) -> Iterator[sql.Composed]:
-        if self.groups is None:  # what the transaction of a round adds is there once by itself
+        if self.groups is None:  # no key is needed: a round adds its rows once, in its transaction
             if self.has_windows:
                 yield sql.SQL(
                     "DELETE FROM {} AS old USING (SELECT DISTINCT query, window_end FROM {}) AS new"
@@ -131,7 +131,7 @@ class PostgresTable:
         )
 
     def _deletion(self, gone: sql.Composed) -> sql.Composed:
-        """Deletes the rows that have the key of a new row with that condition; in a key, only groups may be NULL."""
+        """Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be NULL."""
         same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
         same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()]
         return sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
@@ -139,11 +139,11 @@ class PostgresTable:
         )
 
     def about(self, query: str) -> str:
-        """What is said about the view of a query: it tells whether the view is still right."""
+        """The comment on the view of a query, which also shows whether the view is still right."""
         return f"answers of the Windloom query '{query}', from {self.name}"
 
     def view(self, query: str, name: str, *, replaces: bool) -> Iterator[sql.Composed]:
-        """The rows of one query. One that was replaced may have other columns, which a view cannot get."""
+        """Creates the view of a query. It is dropped first if it exists: the columns of a view cannot be changed."""
         view = sql.Identifier(self.schema, name)
         shown = _names([column for column, _ in self.columns if column != "query"])
         if replaces:
@@ -159,7 +159,7 @@ class PostgresTable:
 
 
 def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
-    """The table of each query: a column may be a group of one and an aggregate of another."""
+    """The table of each query; they may differ, as a column may be a group of one query and an aggregate of another."""
     columns, early = tuple(info.columns.items()), set(info.emitting(Emits.EARLY))
     return {
         query: PostgresTable(
@@ -170,7 +170,7 @@ def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
 
 
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:
-    """Rows by the table that they go to; usually it is one for all."""
+    """The rows by the table that they go to; usually all go to one."""
     targets = dict.fromkeys(tables.values())
     if len(targets) == 1:
         yield next(iter(targets)), rows
@@ -183,7 +183,7 @@ def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[
 
 
 def view_name(query: str, taken: Iterable[str]) -> str:
-    """A query's own name, unless it is too long, or a table has it."""
+    """The query's own name, with a digest if it is too long or already the name of a table."""
     name = query
     if len(query.encode()) > _NAME_BYTES or query in set(taken):
         digest = hashlib.sha256(query.encode()).hexdigest()[:8]
@@ -192,7 +192,7 @@ def view_name(query: str, taken: Iterable[str]) -> str:
 
 
 def column_type(kind: str) -> str:
-    """PostgreSQL's type for Spark's.
+    """The PostgreSQL type for a Spark type.
 
     >>> column_type("double"), column_type("decimal(10,2)"), column_type("array<bigint>")
     ('double precision', 'numeric(10,2)', 'jsonb')
@@ -205,7 +205,7 @@ def column_type(kind: str) -> str:
 
 
 def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes]:
-    """Rows for COPY: every value is quoted, so that what is not is NULL."""
+    """Rows for COPY: every value is quoted, so that a field without quotes is NULL."""
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
     for begin in range(0, rows.num_rows, _PORTION_ROWS):
         portion = rows.slice(begin, _PORTION_ROWS)
@@ -216,7 +216,7 @@ def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes
 
 
 def _as_text(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
-    """A column whose values CSV has a text for."""
+    """The column with values that can be written as CSV."""
     target = column_type(kind)
     if target == "jsonb":
         return _texts(column, lambda value: json.dumps(plain(value), ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Posting JSON over HTTP: what a receiver answers, and whether to try again."""
+"""Posts JSON over HTTP: what a receiver answers, and whether to try again."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 from windloom.errors import WindloomError
 
-#: Refusals that may pass: a time limit, a copy that is being worked on, too early, too many.
+#: Refusals that may be temporary: a time limit, a conflict with a copy that is in work, too early, too many requests.
 _PASSING = (408, 409, 425, 429)
 _SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of a post: a status of HTTP, or None if nobody answered, and words about it."""
+    """The outcome of a post: the HTTP status, or None if nobody answered, and words about it."""
 
     status: int | None
     words: str
@@ -34,14 +34,14 @@ class Answered:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET without a body."""
+    """Follows no redirect: a redirected POST would become a GET without a body."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 class Poster:
-    """`place` names the receiver in messages: an address may hold secrets beyond its host."""
+    """Posts to one address. `place` is its host, for messages: the rest of an address may hold secrets."""
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         self._url, self._token, self._timeout = url, token, timeout

@@ -1,8 +1,8 @@
 """What a round does to the table of a query's present result: files that stay, and files that are new.
 
-Rows whose end is known are kept by that end and by the round in which they came, so that a round writes what is new,
-deletes whole files, and writes one bucket of ends anew. Rows whose end only tuples to come decide are kept by the hash
-of their group, and a round writes the buckets anew in which something changes.
+Rows whose end is known are kept by that end and by the round in which they came. A round then writes the new rows,
+deletes whole files, and rewrites one bucket of ends. Rows whose end depends on tuples to come are kept by the hash of
+their group, and a round rewrites the buckets in which something changes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from windloom.engine.sinks.versions import TableFile, Versions
 from windloom.kernels.lists.murmur import spark_hash
 from windloom.rounds.groups import number_groups
 
-#: The end of rows that do not tell it.
+#: The end of rows that do not carry one.
 NO_END = 2**61
-#: The number of no bucket: of rows that are not divided among buckets yet.
+#: The bucket number of young rows, which are not divided among buckets yet.
 _YOUNG = 2**62
-#: From here on numbers are of single ends: those of the bucket that ends next.
+#: Bucket numbers from here on stand for single ends, into which the bucket that ends next is divided.
 _NEAR = 2**61
-_ORIGIN = 2**61  # ticks before the epoch are negative, and numbers in names of files are not
+_ORIGIN = 2**61  # added to ticks: those before the epoch are negative, and numbers in file names must not be
 
 
 @dataclass(slots=True)
 class Update:
-    """A version in the making: files of the one before that stay, and files that are new."""
+    """A version in the making: files of the version before that stay, and files that are new."""
 
     round: int
     kept: list[TableFile] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Update:
     _count: int = 0
 
     def add(self, bucket: int, rows: pa.Table, first: int = NO_END, last: int = NO_END) -> None:
-        """Rows that end between two ticks."""
+        """Adds a file of rows that end between the ticks `first` and `last`."""
         self.fresh[TableFile(bucket, self.round, first + _ORIGIN, last + _ORIGIN, self._count)] = rows
         self._count += 1
 
@@ -48,7 +48,7 @@ class Update:
         return bool(self.fresh) or len(self.kept) < sum(not file.is_empty for file in table.files())
 
     def completed(self, empty: pa.Table) -> Update:
-        """With a file in any case: a table without rows has columns too."""
+        """The update with at least one file: a table without rows has columns too."""
         if not self.kept and not self.fresh:
             self.fresh[TableFile.of_nothing(self.round)] = empty
         return self
@@ -56,13 +56,13 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Expiring:
-    """Rows that tell their end, in so many buckets, with at most so many files each.
+    """Rows whose end is known, in `buckets` buckets, with at most `files` files each.
 
     A bucket holds rows that end within one stretch of time. Rows of new rounds are *young*: they are in one file per
-    round, whatever their ends, until the first of these is near. Then all that is young is divided among the buckets
-    at once, and the bucket that ends next is divided into its ends, whose files die whole. So the grid is of ends by
-    the rounds in which rows came; most rounds touch nothing of it but what is young. `longest` is the longest time for
-    which a row stands, `slide` the time between two ends.
+    round, whatever their ends, until the first of these ends is near. Then all young rows are divided among the buckets
+    at once, and the bucket that ends next is divided into single ends, whose files are deleted whole. So files are
+    divided by ends and by the rounds in which their rows came, and most rounds touch only young rows. `longest` is the
+    longest time for which a row stands, `slide` the time between two ends.
     """
 
     longest: int
@@ -72,12 +72,12 @@ class Expiring:
 
     @property
     def width(self) -> int:
-        """The stretch of ends that share a bucket: whole slides."""
+        """The stretch of time whose ends share a bucket, in whole slides."""
         ends = -(-self.longest // self.slide)
         return -(-ends // self.buckets) * self.slide
 
     def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
-        """`now` is the end of the last window: rows that end at it or before it are not there any more."""
+        """The update for a round. `now` is the end of the last window: rows that end at `now` or before are dropped."""
         found, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
         divided, young = [], [rows]
         for file in table.files():
@@ -89,7 +89,7 @@ class Expiring:
                 found.kept.append(file)
             else:
                 young.append(table.read(file))
-        if len(young) > 1:  # some that came earlier ends soon: all of it is divided
+        if len(young) > 1:  # young rows of an earlier round end soon: all young rows are divided
             waiting = [file for file in found.kept if file.bucket == _YOUNG]
             young += [table.read(file) for file in waiting]
             found.kept = [file for file in found.kept if file.bucket != _YOUNG]
@@ -102,7 +102,7 @@ class Expiring:
     def _divide(
         self, found: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
     ) -> None:
-        """Rows by bucket, those of the next one by end; those that are young stay together, but for the latter."""
+        """Divides rows by bucket, and those of the next bucket by end; with `keeps_young`, all others stay together."""
         rows = pa.concat_tables(tables).combine_chunks() if tables else None
         if rows is None or not rows.num_rows:
             return
@@ -141,7 +141,7 @@ class Expiring:
 
 
 class EndsOf:
-    """When the rows of a table end: a column tells it, or they stand for so long after one; None: they never end."""
+    """The ends of rows: the tick in `column` plus `added`; without a column, rows never end."""
 
     def __init__(self, column: str | None, added: int = 0) -> None:
         self._column, self._added = column, added
@@ -157,7 +157,7 @@ class EndsOf:
 def changed_update(
     table: Versions, round: int, rows: pa.Table, change: str, keys: Sequence[str], values: bool, buckets: int
 ) -> Update:
-    """The changes of a round, in the order of windows, applied to the buckets of their groups."""
+    """Applies the changes of a round, which are in the order of windows, to the buckets of their groups."""
     found = Update(round)
     of_bucket = _buckets(rows, keys, buckets)
     touched = set(np.unique(of_bucket).tolist())
@@ -177,9 +177,9 @@ def changed_update(
 
 
 def early_update(table: Versions, round: int, rows: pa.Table, keys: Sequence[str], now: int) -> Update:
-    """Provisional rows of open windows, and the final ones of the window that ends at `now`, the last closed one.
+    """Provisional rows of open windows, and final rows of the last closed window, which ends at `now`.
 
-    Any of them may be replaced by any round, so they are one file, which stays as long as nothing changes.
+    Any round may replace any of them, so they are in one file, which stays as long as nothing changes.
     """
     found, files = Update(round), [file for file in table.files() if not file.is_empty]
     held = [table.read(file).cast(rows.schema) for file in files]
@@ -215,7 +215,7 @@ def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Seque
 
 
 def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
-    """A bag: every deletion takes away one of the equal rows, the one that has been there for longest."""
+    """The rows as a bag: every deletion removes one of several equal rows, the oldest."""
     deleted = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
     plain = rows.drop_columns(change)
     inserted, gone = plain.filter(pa.array(~deleted)), plain.filter(pa.array(deleted))

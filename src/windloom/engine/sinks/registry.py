@@ -1,7 +1,7 @@
-"""The sinks that a stream can be started with, by name: Windloom's own, and those that installed packages bring along.
+"""The sinks that a stream can be started with, by name: Windloom's own, and those of installed packages.
 
-A package offers a sink by an entry point of the group `windloom.sinks`, whose name is that of the sink, and whose value
-is a class with the methods of `NamedSink`. A function of the user is a sink without a name.
+A package offers a sink by an entry point in the group `windloom.sinks`: its name is the name of the sink, its value a
+class with the methods of `NamedSink`. A function of the user is a sink without a name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.spark.api import DataFrame
 
 GROUP = "windloom.sinks"
-#: One line per sink. A module is imported when its sink is asked for: some need packages that are extras.
+#: One line per sink. A module is imported only when its sink is asked for: some need packages that are extras.
 SINKS: Mapping[str, str] = {
     "parquet": "windloom.engine.sinks.parquet:ParquetSink",
     "memory": "windloom.engine.sinks.memory:MemorySink",
@@ -29,7 +29,7 @@ SINKS: Mapping[str, str] = {
     "postgres": "windloom.engine.sinks.postgres:PostgresSink",
     "webhook": "windloom.engine.sinks.webhook:WebhookSink",
 }
-#: Extras of Windloom by the package that they bring.
+#: Extras of Windloom, by the package that they install.
 _EXTRAS = {"deltalake": "delta", "psycopg": "postgres"}
 
 
@@ -43,7 +43,7 @@ class ChosenSink:
 
 
 SinkChoice = str | ChosenSink | Callable[[DataFrame, int], object]
-#: Makes a sink when the checkpoint is open.
+#: Makes a sink; called when the checkpoint is open.
 SinkOpener = Callable[[SinkPlace], Sink]
 
 
@@ -56,7 +56,7 @@ def sink(name: str, target: object = None, **options: object) -> ChosenSink:
 
 
 def sink_names() -> list[str]:
-    """Windloom's own first."""
+    """The names of all sinks, Windloom's own first."""
     return list(dict.fromkeys([*SINKS, *(entry_point.name for entry_point in entry_points(group=GROUP))]))
 
 
@@ -101,9 +101,9 @@ def _not_importable(name: str, error: ImportError) -> WindloomError:
 def choose_sinks(
     choice: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
 ) -> dict[str, SinkOpener]:
-    """What the user has chosen, checked before anything runs, by a name for each.
+    """The sinks that the user has chosen, each under its own name, checked before anything runs.
 
-    `path` is the target of those that take a path and are not given one.
+    `path` is the target of sinks that take a path and are not given one.
     """
     given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice)
     if not given:
@@ -142,7 +142,7 @@ def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: Sin
 
 
 def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
-    """What `open` is called with; refuses options that it does not have."""
+    """The keyword arguments for `open`; raises for options that it does not have."""
     parameters = inspect.signature(kind.open).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
@@ -166,7 +166,7 @@ def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
 def _check_target(
     name: str, kind: type[NamedSink], options: Mapping[str, object], checkpoint: str | Path | None
 ) -> None:
-    """What is kept elsewhere belongs to a checkpoint: else a restart would write it once more."""
+    """Checks that a sink that writes elsewhere has a checkpoint: without one, a restart would write its rows again."""
     if kind.target is None or (kind.target in options and checkpoint is not None):
         return
     if kind.target == "path":
@@ -187,7 +187,7 @@ def _shown(value: object) -> str:
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:
-    """Two sinks of one kind have different names."""
+    """A name that is not taken yet: two sinks of one kind need different names."""
     names, number = set(taken), 1
     while (f"{name} {number}" if number > 1 else name) in names:
         number += 1
@@ -199,7 +199,7 @@ def _path_sinks() -> list[str]:
     for name in sink_names():
         try:
             takes_path = find_sink(name).target == "path"
-        except WindloomError:  # one whose package is not installed
+        except WindloomError:  # the package of this sink is not installed
             continue
         found += [f"'{name}'"] if takes_path else []
     return found

@@ -1,4 +1,4 @@
-"""Rows of EMIT EARLY where each replaces the one before it: of every window and group, the last word."""
+"""Rows of EMIT EARLY, where each report of a window and group replaces the one before it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _EDGES = ("window_start", "window_end")
 def replaced(
     rows: pa.Table, keys: Sequence[str], *, is_ordered: bool = True, keeps_withdrawn: bool = False
 ) -> pa.Table:
-    """The last report of every window and group, in the order of rows; what is withdrawn is left out.
+    """The last report of every window and group, in the order of rows; withdrawn rows are left out.
 
-    `keys` are the grouping columns, and `query` where there are rows of several. Rows are in the order of rounds or, if
-    that is not known, in that of their `as_of`: those without one are the last word.
+    `keys` are the grouping columns, and `query` if there are rows of several queries. Rows are in the order of rounds;
+    if they are not (`is_ordered=False`), their `as_of` decides, and a row without one is the last report.
     """
     if not rows.num_rows:
         return rows
@@ -50,7 +50,7 @@ def _as_of(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each group that has the largest value, and the last of them if several have it."""
+    """The row of each group with the largest value of `by`; the last such row if there are several."""
     arrays = [as_array(rows[key]) for key in keys]
     numbers, _ = number_groups(arrays, rows.num_rows)
     found = np.zeros(int(numbers.max()) + 1, np.int64)

@@ -1,4 +1,4 @@
-"""What a sink is: a place that takes the answers of a round, once or again."""
+"""The interface of sinks: a sink takes the answers of a round, and may be given the same round again."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from windloom.spark.api import SparkSession
 class TableInfo:
     """A table of answers: its columns with their Spark types; its queries, each with its grouping columns.
 
-    `rows` are those of them that report rows, of which equal ones may be there several times. All rows of a window come
-    in one round, but for `pairs`: these are interval joins, whose rows have no window. `asked` are all
-    queries as they were asked, for a sink that must know how their rows come and go.
+    `rows` names the queries that report rows, of which several may be equal. All rows of a window come in one round,
+    except for `pairs`: the interval joins, whose rows have no window. `asked` holds all queries as they were asked, for
+    a sink that must know how their rows come and go.
     """
 
     columns: Mapping[str, str]
@@ -33,7 +33,7 @@ class TableInfo:
     asked: Mapping[str, Query] = field(default_factory=dict)
 
     def emitting(self, kind: Emits) -> list[str]:
-        """The queries that report in this way: with EMIT CHANGES a row may be a deletion, with EMIT EARLY withdrawn."""
+        """The queries with this emission: a row of EMIT CHANGES may be a deletion, one of EMIT EARLY a withdrawal."""
         return [name for name, query in self.asked.items() if query.emission.kind is kind]
 
 
@@ -49,21 +49,21 @@ class RoundAnswers(Protocol):
     def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
         """Finished rows, by name of their table; rows of a table may come in several parts.
 
-        Without those that are in pieces, for a sink that takes these as they are.
+        With `with_pieces=False`, rows that are in pieces are left out, for a sink that takes the pieces as they are.
         """
         ...
 
     @property
     def pieces(self) -> Sequence[Piece]:
-        """Rows that were written where the step ran, to where the sink keeps them."""
+        """The pieces: rows that tasks on executors have already written where the sink keeps them."""
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """The same as the step made them, without HAVING and expressions over aggregates; instead of `rows`."""
+        """The rows as the step made them, before HAVING and expressions over aggregates; read instead of `rows`."""
         ...
 
     def until(self, query: str) -> int:
-        """The tick up to which all windows of a query have been reported; none begins after the last tuple."""
+        """The tick up to which all windows of a query have been reported; no window begins after the last tuple."""
         ...
 
     def schema(self, query: str) -> pa.Schema:
@@ -72,32 +72,36 @@ class RoundAnswers(Protocol):
 
     @property
     def wide(self) -> WideAnswers | None:
-        """All answers of a batch run whose step ran on executors: then there are neither rows nor blocks."""
+        """All answers of a batch run whose step ran on executors (then there are no rows and no blocks), or None."""
         ...
 
 
 class NotReadBackError(WindloomError):
-    """A sink hands rows on, and cannot be asked for them."""
+    """The sink passes rows on, and they cannot be read back from it."""
 
 
 class Sink(Protocol):
-    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows.
+    """`write` is given whole rounds, in order; after a crash the last round comes again, with the same rows.
 
-    The same happens in one life if `write` raises SinkDownError: what the sink writes to is away for now, the round
-    waits, and is given to the sink again. A class that inherits from this one gets the parts that not every sink needs.
+    The same happens without a crash if `write` raises SinkDownError, because the target of the sink is down: the round
+    waits, and is given to the sink again. A class that inherits from this one gets defaults for the methods that not
+    every sink needs.
     """
 
     @property
     def pieces(self) -> PieceFolder | None:
-        """Where shards of a stream on executors write rows by themselves, if this is the only sink of the stream."""
+        """The folder where shards of a stream on executors write rows themselves, if this is the stream's only sink."""
         return None
 
     def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float] | None:
-        """Takes a round. What it returns are figures of the round, by name, for `handle.progress`."""
+        """Takes a round; may return figures of the round, by name, which `handle.progress` shows."""
         ...
 
     def rows(self, table: str) -> pa.Table | None:
-        """What the sink holds of a table, None for nothing yet; NotReadBackError if it is not read from here."""
+        """The rows of a table that the sink holds, None if there are none yet.
+
+        Raises NotReadBackError if rows cannot be read back from the sink.
+        """
         raise NotReadBackError(
             "the answers are not read back from here",
             "the sinks of the stream hand rows on to others",
@@ -105,12 +109,12 @@ class Sink(Protocol):
         )
 
     def close(self) -> None:
-        """The stream has ended."""
+        """Called when the stream has ended."""
         return
 
 
 def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:
-    """What the first sink that keeps rows holds of a table."""
+    """The rows of a table, from the first sink that keeps rows."""
     refusals: list[NotReadBackError] = []
     for sink in sinks:
         try:
@@ -127,7 +131,7 @@ def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """The checkpoint whose rounds a sink takes; the sink may keep its own files below it."""
+    """The checkpoint whose rounds a sink takes; the sink may keep its own files under its path."""
 
     spark: SparkSession
     checkpoint_path: str
@@ -137,8 +141,9 @@ class SinkPlace:
 class NamedSink(Sink, Protocol):
     """A sink that is asked for by name.
 
-    `open(place, *, …)` makes one. Its keyword arguments are the options of the sink; those from the command line are
-    text. `target` names the one that says where the sink writes (`path`, `url`); None for a sink that needs no place.
+    `open(place, *, …)` makes one. Its keyword arguments are the options of the sink; options from the command line are
+    text. `target` is the name of the option that says where the sink writes (`path`, `url`); None for a sink that needs
+    no target.
     """
 
     target: ClassVar[str | None]

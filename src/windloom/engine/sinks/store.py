@@ -1,7 +1,7 @@
 """Answers of a batch run as Parquet: the files of one round, all of which appear at once.
 
-They are written into a directory of another name, and moved to where they are wanted when everything is complete: a run
-that fails leaves nothing behind.
+They are written into a directory with another name, and moved to their target when everything is complete: a run that
+fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.unions import union_all
 
-#: Rows of a table that Spark writes into one file.
+#: How many rows of a table Spark writes into one file.
 _FILE_ROWS = 5_000_000
-#: Shapes of equal columns that Spark writes together: more would be a plan too long to be read.
+#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
 _UNITED_SHAPES = 50
 
 
 def check_empty(out: Path) -> None:
-    """Refuse to mix a run's answers with what a directory already holds."""
+    """Raises if the directory already holds something: a run's answers are not mixed with other files."""
     if re.match(r"\w{2,}:/", str(out)):
         raise WindloomError(
             f"cannot write to '{out}'", "the answers go to a directory of this machine", "copy it afterwards"
@@ -57,7 +57,7 @@ def check_empty(out: Path) -> None:
 
 
 class ParquetStore:
-    """The Parquet sink over a hidden directory. `tables` tells, by number of the shape, where its rows will be."""
+    """The Parquet sink over a hidden directory. `tables` gives the final place of each shape's rows, by its number."""
 
     pieces = None
 
@@ -65,19 +65,19 @@ class ParquetStore:
         check_empty(out)
         self._spark, self._plan, self._answers = spark, plan, answers
         self._out = out.absolute()  # Spark's own working directory may be another
-        # An existing directory may be the root of a volume, or somebody's place: it is filled, not replaced.
+        # An existing directory may be the root of a volume, or in use by others: it is filled, not replaced.
         self._fills = out.exists()
         name = f".{self._out.name}.unfinished-{os.getpid()}"
         self._work = (self._out if self._fills else self._out.parent) / name
-        self._made: list[Path] = []  # parents that were not there
+        self._made: list[Path] = []  # parents that did not exist
         self._names = [answers.name(shape) for shape in plan.shapes]
         self.tables = [self._out / name for name in self._names]
-        # What a crash leaves is not wanted: nothing has to be on disk before the directory has its name.
+        # What a crash leaves behind is not used, so nothing must be synced before the directory has its final name.
         self._storage = LocalStorage(self._work, syncs=False)
 
     def __enter__(self) -> ParquetStore:
         self._made = [parent for parent in self._work.parents if not parent.exists()]
-        shutil.rmtree(self._work, ignore_errors=True)  # left by a process of the same number that was killed
+        shutil.rmtree(self._work, ignore_errors=True)  # left by a killed process with the same process id
         try:
             for name in self._names:
                 (self._work / name).mkdir(parents=True, exist_ok=True)
@@ -96,14 +96,14 @@ class ParquetStore:
         self._complete(round)
 
     def rows(self, table: str) -> pa.Table | None:
-        """Nothing, until everything is there."""
+        """Nothing: rows can be read only when the run is complete."""
         return None
 
     def close(self) -> None:
-        """What was written is shown when the run has ended."""
+        """Does nothing: the files are shown when the run has ended."""
 
     def _write_wide(self, wide: WideAnswers) -> None:
-        """Answers that live on executors: Spark writes them, one table after another, in few files."""
+        """Lets Spark write answers that live on executors, one table after another, in few files."""
         names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
         lookup = arrow_frame(self._spark, names, "number int, name string")
         for name in dict.fromkeys(self._names):
@@ -145,7 +145,7 @@ class ParquetStore:
             raise _unwritable(self._out, cause) from cause
 
     def _complete(self, round: int) -> None:
-        """A table without rows still gets a schema to read; files that Spark writes for itself are removed."""
+        """Writes an empty file, with a schema, for a table without rows; removes files that Spark writes for itself."""
         for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
             note.unlink()
         for number, name in enumerate(self._names):
@@ -157,7 +157,7 @@ class ParquetStore:
             self._work.rename(self._out)
             return
         for entry in sorted(self._work.iterdir(), key=lambda path: path.name == MANIFEST):
-            entry.rename(self._out / entry.name)  # the manifest last: where it is, everything is
+            entry.rename(self._out / entry.name)  # the manifest is last: if it is there, everything is there
         self._work.rmdir()
 
     def _remove(self) -> None:
@@ -165,7 +165,7 @@ class ParquetStore:
         for parent in self._made:
             try:
                 parent.rmdir()
-            except OSError:  # somebody else uses it by now
+            except OSError:  # another process uses it by now
                 return
 
 

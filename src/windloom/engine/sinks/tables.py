@@ -27,14 +27,14 @@ class AnswerTables:
         self._finishing = Finishing(spark)
 
     def columns(self, shape: Shape) -> dict[str, str]:
-        """Names and Spark types, `query` first."""
+        """Names and Spark types of the columns, `query` first."""
         return {"query": "string", **self._finishing.types(shape)}
 
     def name(self, shape: Shape) -> str:
         return table_name(dict(self._finishing.types(shape)))
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
-        """Every block as rows of its shape's table; those that need Spark come later, many of them from one job."""
+        """Every block as rows of its shape's table; blocks that need Spark come later, many of them from one job."""
         waiting = self._finishing.portion(with_query=True)
         for block in blocks:
             shape = plan.shapes[block.shape]

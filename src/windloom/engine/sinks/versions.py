@@ -1,13 +1,13 @@
-"""The versions of a table that others read while it changes: a directory of files each, of which a link shows one.
+"""The versions of a table that others read while it changes: each is a directory of files, and a link shows one.
 
     <root>/<query>                                a link to the newest version: what readers open
     <root>/.current/<query>/000000042/            the version of round 42
         x12-000000041-1700000000000000-1700000003600000-0.parquet
 
-A file is never changed: a version links to the files of the one before that it keeps (hard links, so nothing is copied)
-and has those that are new. The link is replaced at once, when the version is complete: a reader sees one version or
-the next, and nothing between. The names of files are used once, so a reader that is overtaken finds the same rows under
-a name, or no file. A few older versions stay, for readers that have resolved the link.
+A file is never changed. A version has hard links to the files that it keeps of the version before, so nothing is
+copied, and files of its own for what is new. The link is replaced at once, when the version is complete: a reader sees
+one version or the next, and nothing in between. File names are never reused, so a reader that is overtaken finds the
+same rows under a name, or no file. A few older versions stay, for readers that have already resolved the link.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from windloom.durable.faults import fault
 
 FOLDER = ".current"
 _IDENTITY = ".query"
-#: Versions before the newest that are kept.
+#: How many versions before the newest are kept.
 _OLDER = 2
-#: Files that are written at the same time.
+#: How many files are written at the same time.
 _WRITERS = 4
 
 
@@ -79,7 +79,7 @@ class Versions:
 
     @property
     def is_of_query(self) -> bool:
-        """Whether the newest version is of the query as it is asked now."""
+        """Whether the newest version belongs to the query as it is asked now."""
         try:
             return (self._place(self.newest) / _IDENTITY).read_text() == self._identity
         except FileNotFoundError:
@@ -101,13 +101,13 @@ class Versions:
         return (self._place(self.newest) / file.name).stat().st_size
 
     def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
-        """Makes the version of a round and shows it; the bytes that it wrote."""
+        """Makes the version of a round and shows it; returns the number of bytes written."""
         before, place = self._place(self.newest), self._place(round)
         shutil.rmtree(place, ignore_errors=True)  # left by a crash
         place.mkdir(parents=True)
         for file in kept:
             os.link(before / file.name, place / file.name)
-        # Several at once: most of the time the disk is waited for.
+        # Several at once, because most of the time is spent waiting for the disk.
         with ThreadPoolExecutor(_WRITERS) as pool:
             written = sum(pool.map(write_rows, [place / file.name for file in fresh], fresh.values()))
         (place / _IDENTITY).write_text(self._identity)
@@ -139,14 +139,14 @@ class Versions:
 
 
 def shown_queries(root: Path) -> list[str]:
-    """The names under which versions are kept."""
+    """The names of the queries whose versions are kept."""
     folder = root / FOLDER
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def write_rows(path: Path, rows: pa.Table) -> int:
-    """Writes a file, which is on disk when this returns; its bytes."""
-    # Numbers and times of few rows rarely repeat: a dictionary of them would cost more than it saves.
+    """Writes a file, which is on disk when this returns; returns its size in bytes."""
+    # Numbers and times rarely repeat in a few rows: a dictionary of them would cost more than it saves.
     texts = [
         column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
     ]

@@ -1,8 +1,8 @@
 """Webhook: the rows of alert queries, posted as letters to an address that takes JSON.
 
-A letter holds the rows of one query and round (or a part of them, where they are many) and has an idempotency key,
-which is the same whenever it is posted again. Which letters of the round were taken is noted under the checkpoint after
-each. A receiver that leaves out keys it has seen therefore takes every row once, whatever crashes.
+A letter holds the rows of one query and round (or a part of them, if there are many) and has an idempotency key, which
+is the same whenever the letter is posted again. After each letter, the checkpoint records which letters of the round
+were taken. A receiver that ignores keys it has already seen therefore takes every row once, whatever crashes.
 
 A letter that is refused, or cannot be posted for too long, becomes a dead letter: a file under the checkpoint.
 """
@@ -32,13 +32,13 @@ from windloom.errors import SinkDownError, WindloomError
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
 from windloom.spark.sources.storage import storage_at
 
-#: The most rows of a letter.
+#: The most rows in a letter.
 LETTER_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is posted at once; `body` is its JSON."""
+    """One post; `body` is its JSON."""
 
     key: str
     query: str
@@ -68,7 +68,7 @@ class WebhookSink(Sink):
         timeout: str | timedelta = "10 seconds",
         give_up_after: str | timedelta | None = "1 minute",
     ) -> Self:
-        """`queries` are names or patterns, as text separated by commas; `token_file` holds a bearer token."""
+        """`queries` are names or patterns (a text has them separated by commas); `token_file` holds a bearer token."""
         patterns = [pattern.strip() for pattern in queries.split(",")] if isinstance(queries, str) else list(queries)
         poster = Poster.of(url, token_file, _seconds("timeout", timeout))
         own = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
@@ -93,7 +93,7 @@ class WebhookSink(Sink):
         return {"letters": len(taken), "dead_letters": len(dead)}
 
     def _deliver(self, round: int, letter: Letter) -> bool:
-        """Whether the receiver has taken it; otherwise it is a dead letter now."""
+        """Posts a letter; returns whether the receiver has taken it. If not, it is a dead letter now."""
         answered = self._poster.post(letter.body, letter.key)
         if answered.is_taken:
             self._down_since = None
@@ -107,7 +107,7 @@ class WebhookSink(Sink):
         return False
 
     def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:
-        """In an order of their own, so that a round that comes again has the same letters."""
+        """The letters of a round, in sorted order, so that a round that comes again has the same letters."""
         by_query: dict[str, list[pa.Table]] = {}
         for _, rows in answers.rows():
             for query in pc.unique(rows["query"]).to_pylist():

@@ -1,4 +1,4 @@
-"""Rounds that only answer, run while a stream is silent: what was postponed does not wait for the next tuples."""
+"""Rounds that only answer, run while a stream is silent: postponed answers do not wait for the next tuples."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ QUIET_SECONDS = 0.25
 
 
 class CatchingUp:
-    """A thread that runs rounds when there are answers left and no micro-batch is waiting; each within the budget."""
+    """A thread that runs rounds, each within the budget, while answers are left and no micro-batch is waiting."""
 
     def __init__(self, loop: RoundLoop) -> None:
         self._loop = loop
         self._state = threading.Condition()
-        self._batches = 0  # that run, or wait to
-        self._begun = 0  # in all
+        self._batches = 0  # micro-batches that run or wait for their round
+        self._begun = 0  # all micro-batches so far
         self._is_stopped = False
 
     @contextmanager
     def standing_aside(self) -> Iterator[None]:
-        """While a micro-batch waits for its round or runs it."""
+        """Held while a micro-batch waits for its round or runs it."""
         with self._state:
             self._batches += 1
             self._begun += 1
@@ -54,7 +54,7 @@ class CatchingUp:
                     self._loop.catch_up()
             except RoundStoppedError:
                 return
-            except BaseException as error:  # a thread has no caller: the handle tells it
+            except BaseException as error:  # a thread has no caller: the handle reports it
                 fail(error)
                 return
 

@@ -1,4 +1,4 @@
-"""Deadlines in words: what EXPLAIN tells of a budget, and warnings of deadlines that cannot be kept."""
+"""Deadlines in words: what EXPLAIN shows of a budget, and warnings about deadlines that cannot be kept."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from windloom.model.figures import count
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 
-#: Queries that are named by themselves.
+#: How many queries are named one by one.
 _SHOWN = 12
 
 
 def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
-    """Seconds within which an answer can be at best, and why; None if nothing is known of rounds yet."""
+    """The shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds yet."""
     if scheduling.learned.length:
         event, took = scheduling.round_seconds(), scheduling.learned.length
         return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
@@ -27,7 +27,7 @@ def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float
 
 
 def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
-    """What to say of a query whose deadline is shorter than a round can ever be."""
+    """The warning about a query whose deadline is shorter than any round can be; None if there is none."""
     within = query.urgency.within_ticks
     if within is None or least is None or within >= least[0] * TICKS_PER_SECOND:
         return None
@@ -39,7 +39,7 @@ def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
 def schedule_lines(
     scheduling: Scheduling, queries: Iterable[Query], postponed: Mapping[str, int], least: tuple[float, str] | None
 ) -> list[str]:
-    """What EXPLAIN tells of the schedule, before the plan."""
+    """The lines of EXPLAIN about the schedule, which come before the plan."""
     lines = []
     if scheduling.budget is not None:
         schedule = scheduling.schedule

@@ -52,10 +52,11 @@ from windloom.spark.intake.ingest import Ingest
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of queries that the checkpoint holds: it takes effect in `round`.
+    """A change of queries that is saved in the checkpoint; it takes effect in `round`.
 
-    `complete_from` is the start of the first window an added query reports, an instant or (`row 120`) a position; None
-    for every window since the stream began, and for a removal. `warning` tells of a deadline that no round can keep.
+    `complete_from` is the start of the first window that an added query reports: an instant, or (`row 120`) a position.
+    It is None if the query reports every window since the stream began, and for a removal. `warning` names a deadline
+    that no round can keep.
     """
 
     query: str
@@ -65,11 +66,11 @@ class Change:
 
 
 class _StoppingError(Exception):
-    """Raised into Spark when a micro-batch begins after the handle was told to stop; none of it was processed."""
+    """Raised into Spark when a micro-batch begins after `stop` was called; none of it was processed."""
 
 
 class _RoundFailedError(Exception):
-    """Raised into Spark when a round failed; short, because Spark logs all of it, and the handle keeps the cause."""
+    """Raised into Spark when a round failed. It is short, because Spark logs all of it; the handle keeps the cause."""
 
 
 class Handle(AnswerViews):
@@ -145,7 +146,7 @@ class Handle(AnswerViews):
         return self._loop.delivery.waiting
 
     def _frontiers(self) -> dict[str, Any]:
-        """How far the streams that queries read have come, and which one is furthest behind."""
+        """The frontiers of the streams that queries read, and the watermark, which is the least of them."""
         ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
         return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
@@ -176,7 +177,7 @@ class Handle(AnswerViews):
         return with_statistics(self._queries.plan_of(self._newest), known)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
-        """The plan that the next round will run, and where."""
+        """The plan that the next round will run, and where it runs."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
         plan = self.plan
@@ -195,9 +196,10 @@ class Handle(AnswerViews):
 
     @property
     def deadlines(self) -> Mapping[str, Kept]:
-        """How each query kept its deadlines since this process began: windows, late windows, seconds of the latest one.
+        """How each query has kept its deadlines since this process began.
 
-        It lists all queries if rounds have a budget, otherwise those that name a deadline.
+        For each query: its answered windows, the late ones, and by how many seconds the latest one was late. All
+        queries are listed if rounds have a budget, otherwise those that name a deadline.
         """
         return dict(self._loop.scheduling.kept)
 
@@ -211,7 +213,7 @@ class Handle(AnswerViews):
     def chart(self, format: str = "text") -> str:
         """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
 
-        Every region is filled for it, which takes a while if there are many queries; no round waits for that.
+        Every region is filled first, which takes a while if there are many queries; no round waits for that.
         """
         adapting = self._loop.adapting
         if adapting is None:
@@ -227,7 +229,7 @@ class Handle(AnswerViews):
         return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
 
     def exception(self) -> BaseException | None:
-        """Why the stream failed, or None."""
+        """The error with which the stream failed, or None."""
         return self._failure
 
     # ---- answers ------------------------------------------------------------------------------------------------
@@ -235,7 +237,7 @@ class Handle(AnswerViews):
     def arrow(self, name: str) -> pa.Table:
         """The rows of a query that the sink holds, from all rounds so far (a live sink: the latest of each group).
 
-        Provisional rows, of a query with EMIT EARLY, are those that nothing has replaced.
+        Of a query with EMIT EARLY, provisional rows are left out once they are replaced or withdrawn.
         """
         plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
@@ -248,10 +250,10 @@ class Handle(AnswerViews):
         if shape.emits is not Emits.EARLY:
             return own
         groups = [grouping.name for grouping in plan.query(name).query.group_by]
-        return replaced(own, groups, is_ordered=False)  # not every sink gives rows back round by round
+        return replaced(own, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
 
     def columns(self, name: str) -> list[str]:
-        """The columns of a query's rows behind the edges of their windows."""
+        """The columns of a query's rows that follow `window_start` and `window_end`."""
         plan = self._queries.plan_of(self._newest)
         columns = self._tables.columns(plan.shapes[plan.query(name).shape])
         return [column for column in columns if column not in ("query", "window_start", "window_end")]
@@ -260,7 +262,7 @@ class Handle(AnswerViews):
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""
+        """A wide table that was declared with `loom.table`, as of the tick up to which all its queries are answered."""
         if name not in self._wide:
             raise unknown_table(name, list(self._wide))
         table, state = self._wide[name], self._loop.state
@@ -268,7 +270,7 @@ class Handle(AnswerViews):
         return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The same as a Spark DataFrame."""
+        """The rows of a query as a Spark DataFrame; the same rows as `arrow`."""
         plan = self._queries.plan_of(self._newest)
         rows = self.arrow(name)
         columns = self._tables.columns(plan.shapes[plan.query(name).shape])
@@ -277,14 +279,14 @@ class Handle(AnswerViews):
     def ask(self, text: str, *, latest: bool = False) -> Answer:
         """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
 
-        Kept tuples answer any query over the time for which they are kept, kept partials those that ask for the same.
-        The answer has all of the last committed round, and nothing of the one that runs. With `latest`, it is brought
-        up to rounds that are committed while it is made.
+        Kept tuples answer any query over the time for which they are kept; kept partials answer queries that ask for
+        the same partials. The answer reflects all of the last committed round, and nothing of the round that is
+        running. With `latest`, it is brought up to date with rounds that are committed while it is made.
         """
         return self._questions.ask(text, latest=latest)
 
     def snapshot(self) -> AbstractContextManager[Moment]:
-        """For several questions about one instant: `with handle.snapshot() as moment: moment.ask(…)`."""
+        """Holds one instant, to ask several questions about it: `with handle.snapshot() as moment: moment.ask(…)`."""
         return self._questions.moment()
 
     def what_if(self, text: str) -> WhatIf:
@@ -324,16 +326,16 @@ class Handle(AnswerViews):
     def replace(
         self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
     ) -> Change:
-        """Replace a query by another one; its first window is reported as for a query that is added.
+        """Replace a query by another one; the new query begins with the same window as a query that is added.
 
-        A query that changes only its urgency keeps its cells and windows.
+        A query of which only the urgency changes keeps its cells and windows.
         """
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         return self._change(name, with_urgency(name, text, within, priority))
 
     def remove(self, name: str) -> Change:
-        """Take a query out; it reports no window that closes in the next round or later."""
+        """Remove a query; it reports no window that closes in the next round or later."""
         return self._change(name, None)
 
     def _change(self, name: str, text: str | None) -> Change:
@@ -363,7 +365,7 @@ class Handle(AnswerViews):
     # ---- ending -------------------------------------------------------------------------------------------------
 
     def process_all_available(self) -> None:
-        """Wait until everything that the sources have at this moment has been through a round, and is answered."""
+        """Wait until everything that the sources have at this moment has been taken in by a round and answered."""
         if self._query is not None and self.is_active:
             with as_windloom_errors("the stream"):
                 self._query.processAllAvailable()
@@ -395,7 +397,7 @@ class Handle(AnswerViews):
             )
 
     def _check_not_waiting(self) -> None:
-        """While a round waits for a sink, which windows a new query could begin with is not known yet."""
+        """Raises if a round waits for a sink: until it continues, the first window of a new query is not known."""
         if self.waiting is not None:
             raise WindloomError(
                 "queries cannot be changed now", str(self.waiting), f"bring '{self.waiting.sink}' back, then try again"
@@ -423,14 +425,14 @@ class Handle(AnswerViews):
         return run
 
     def _fail(self, error: BaseException) -> None:
-        """A round beside Spark's has failed: the stream ends with its error."""
+        """Ends the stream with the error of a round that was not run by Spark."""
         if self._failure is None and not self._is_stopping:
             self._failure = self._with_way_on(error)
         if self._query is not None:
             self._query.stop()
 
     def _with_way_on(self, error: BaseException) -> BaseException:
-        """An error that the user can fix, with what to do afterwards."""
+        """The same error; if the user can fix it, with a hint on how to continue afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
         hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
@@ -452,7 +454,7 @@ class Handle(AnswerViews):
                         if self._options.finish:
                             self._loop.finish()
                         else:
-                            self._loop.catch_up(everything=True)  # nothing comes that would take it along
+                            self._loop.catch_up(everything=True)  # no later micro-batch would answer the rest
             except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller
                 if self._failure is None and not self._is_stopping:
                     self._failure = self._with_way_on(error)
@@ -465,5 +467,5 @@ class Handle(AnswerViews):
 
 
 def _told(query: Query, since: int) -> str | None:
-    """The start of a window: an instant, or a position."""
+    """The start of a window as text: an instant, or a position."""
     return f"row {since}" if query.window.is_of_positions else instant(since)

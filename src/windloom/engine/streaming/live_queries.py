@@ -1,4 +1,4 @@
-"""The queries of a running loom: plan records as plans, and the next record when queries come and go."""
+"""The queries of a running loom: makes plans from plan records, and the next record when queries come and go."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 
-#: Plan versions that are kept besides the newest: that of the current round, and one between.
+#: How many plan versions are kept besides the newest: the version of the current round, and one in between.
 _OLDER_PLANS = 2
 
 
 class LiveQueries:
-    """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
+    """Binds each query text once, and builds the plan of each version once; old ones are forgotten."""
 
     def __init__(self, registry: Registry, known: Callable[[], Known], objective: Objective | None = None) -> None:
-        """`known` gives what is known at the moment, which new plans are made with, and for the objective."""
+        """`known` returns what is known at the moment; new plans are made with it, for the `objective`."""
         self._registry, self.known, self._objective = registry, known, objective or Objective()
         self._bound: dict[tuple[str, str], Query] = {}
         self._binding = threading.RLock()
@@ -91,7 +91,7 @@ class LiveQueries:
         return found
 
     def basins(self, record: PlanRecord) -> list[Basin]:
-        """What the queries of a record are planned as, each by itself."""
+        """The basins of a record's queries, each of which is planned by itself."""
         bound = [self.bind(name, text) for name, text in record.queries.items()]
         known = Known(ongoing=record.ongoing)
         return basins_of(
@@ -99,11 +99,11 @@ class LiveQueries:
         )
 
     def bind(self, name: str, text: str) -> Query:
-        """The query that a text means; it is remembered only if a plan has it."""
+        """The query of a text; it is remembered only if a plan has it."""
         known = self._bound.get((name, text))
         if known is not None:
             return known
-        with self._binding:  # what is learned of types is kept for all
+        with self._binding:  # types that are found while binding are kept for all queries
             return self._registry.bind(name, text)
 
     def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
@@ -128,7 +128,7 @@ class LiveQueries:
         options: dict[str, str],
         kept: list[list[str]] | None,
     ) -> PlanRecord:
-        """`kept` are the trees so far; without them everything is planned again."""
+        """Makes a record. `kept` are the trees so far; without them, everything is planned again."""
         known = self.known()
         trees = None if kept is None else self._woven(queries, options, kept, known)
         plan = self._build(queries, options, trees, None, known)
@@ -146,7 +146,7 @@ class LiveQueries:
         return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
 
     def _preferred(self, known: Known, options: Mapping[str, str]) -> Choices:
-        """What the objective prefers to the fastest plan, for the queries that are bound."""
+        """The choices that are best for the objective, for the queries that are bound."""
         streams, types = self._registry.sources, self._registry.known_types
         found = Choices()
         for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
@@ -154,7 +154,11 @@ class LiveQueries:
         return found
 
     def _check_aggregates(self, record: PlanRecord) -> None:
-        """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
+        """Raises if a user-defined aggregate is missing or differs.
+
+        A checkpoint does not hold user-defined aggregates: the program must define them again, with the same layout of
+        values.
+        """
         for name, layout in record.aggregates.items():
             own = self._registry.aggregates.get(name)
             if own is None:
@@ -172,7 +176,7 @@ class LiveQueries:
 
     def _bind_all(self, queries: Mapping[str, str]) -> list[Query]:
         bound = self._bound = {(name, text): self.bind(name, text) for name, text in queries.items()}
-        return list(bound.values())  # others may bind meanwhile
+        return list(bound.values())  # not self._bound, which another thread may replace meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
         self._plans = {number: held for number, held in self._plans.items() if number >= version - _OLDER_PLANS}

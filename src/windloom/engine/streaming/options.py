@@ -1,4 +1,4 @@
-"""How a loom is started, checked before anything runs."""
+"""The options a loom is started with, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ PLACEMENTS = ("driver", "executors")
 class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
-    the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
-    `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
-    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `budget_seconds` is
-    how long a round may take, None for as long as it takes; `schedule` says what it answers first if that does not
-    suffice. `tuple_ticks` is how long tuples are kept besides what row queries need.
+    the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already, or else
+    twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for
+    the `objective`, and follow what rounds observe, by charts with the options `adapt`; if `adapt` is None, plans stay
+    as they are until queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says
+    what a round answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row
+    queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -110,19 +111,19 @@ class StreamOptions:
 
     @property
     def ongoing(self) -> Ongoing:
-        """What is known of rounds before any has run."""
+        """What is known about rounds before any has run."""
         history, seconds = self.keep_ticks / TICKS_PER_SECOND, self.trigger_seconds
         return Ongoing(seconds, GIVEN, history) if seconds else Ongoing(history_seconds=history)
 
     @property
     def trigger_seconds(self) -> float:
-        """How many seconds apart rounds start at least; 0 if they start when there is data."""
+        """The least number of seconds between the starts of two rounds; 0 if rounds start when there is data."""
         given = self.trigger.get("processingTime")
         return 0.0 if given is None else _ticks("processingTime", str(given)) / TICKS_PER_SECOND
 
 
 def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
-    """The seconds of a budget, None without one, and the schedule."""
+    """The budget in seconds (None without one), and the schedule."""
     if schedule is not None:
         find_schedule(schedule)
     if budget is None:
@@ -152,7 +153,7 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
         )
     if "availableNow" in trigger:
         return trigger
-    # Spark knows fewer spellings of durations, and counts in milliseconds.
+    # Spark accepts fewer spellings of durations, and counts in milliseconds.
     ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
@@ -215,7 +216,7 @@ def _ticks(what: str, duration: str | timedelta) -> int:
 
 
 def parse_instant(what: str, value: str | datetime) -> int:
-    """An instant as a tick; without a zone it is UTC."""
+    """An instant as a tick; an instant without a zone is in UTC."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:

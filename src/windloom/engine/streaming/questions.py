@@ -20,7 +20,7 @@ from windloom.model.query import Query
 from windloom.optimizer import Known
 from windloom.plan.physical import Plan
 
-#: How often an answer is repaired at most, when round after round is committed meanwhile.
+#: The most times that an answer is repaired, if round after round is committed meanwhile.
 MOST_REPAIRS = 3
 
 
@@ -28,8 +28,8 @@ MOST_REPAIRS = 3
 class Answer:
     """The answer to a question asked once: rows of complete windows, and the watermark they are complete to.
 
-    It reflects `round`, the last one that was committed, and nothing of the one that ran meanwhile. `staleness` is how
-    many seconds ago that was when the answer was given.
+    It reflects `round`, the last round that was committed, and nothing of the round that was running. `staleness` is
+    how many seconds had passed since that commit when the answer was given.
     """
 
     table: pa.Table
@@ -68,10 +68,10 @@ class Moment:
 
 
 class Questions:
-    """Asks the loop; nothing is registered, and no round waits."""
+    """Answers questions from the loop; nothing is registered, and no round waits."""
 
     def __init__(self, loop: RoundLoop, queries: LiveQueries, newest: Callable[[], PlanRecord]) -> None:
-        """`newest` gives the plan record that the next round takes up."""
+        """`newest` returns the plan record that the next round takes up."""
         self._loop, self._queries, self._newest = loop, queries, newest
         self.asking = loop.questions.asking
 
@@ -81,7 +81,7 @@ class Questions:
             yield Moment(self, snapshot)
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
-        """With `latest`, the answer is brought up to rounds that were committed while it was made, within reason."""
+        """With `latest`, the answer is brought up to rounds committed meanwhile, in at most MOST_REPAIRS repairs."""
         question = self.read(text)
         with self.asking():
             with self._loop.snapshot() as snapshot:
@@ -93,13 +93,13 @@ class Questions:
                 with self._loop.snapshot() as snapshot:
                     try:
                         found = snapshot.repair(question.query, question.alone, found)
-                    except WindloomError:  # what it needs is not kept any more: the answer is as old as it says
+                    except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
                         break
                     committed = snapshot.committed
             return _told(found, committed)
 
     def read(self, text: str) -> _Question:
-        """What a text asks, planned by itself with what the last round was planned with."""
+        """The query of a text, planned by itself, with the estimates and options of the last round's plan."""
         query = self._queries.bind("ask", text)
         refuse_emission(query)
         record = self._loop.committed.record or self._newest()

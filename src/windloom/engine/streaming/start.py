@@ -83,7 +83,7 @@ def start_stream(
     learned: Estimates,
     waiting: Callable[[SinkWait | None], None] | None,
 ) -> Handle:
-    """`learned` is what earlier runs have shown of the streams."""
+    """Starts the stream and returns its handle; `learned` are the estimates from earlier runs."""
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
@@ -149,7 +149,7 @@ def start_stream(
         if before and loop.next_round == 0:
             loop.run_history(before)
         elif loop.next_round > 0 and (begun := opened.begun(loop.next_round)) is not None and begun.batch is None:
-            loop.finish()  # it was being finished when it was interrupted
+            loop.finish()  # the stream was interrupted while it was being finished
         ingest = ingest_of(frames)
         writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
         writer = writer.option("checkpointLocation", f"{place}/spark")
@@ -175,7 +175,7 @@ def _adapting(
     options: StreamOptions,
     undo: ExitStack,
 ) -> Adapting | None:
-    """Goes on with what was counted and learned before this start."""
+    """The adapting of plans, which continues with what was counted and learned before this start."""
     if options.adapt is None:
         return None
     adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
@@ -185,7 +185,7 @@ def _adapting(
 
 
 def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
-    """Has the next round run with other choices, unless queries change at the moment; called between two rounds."""
+    """Makes the next round run with other choices, unless queries are being changed; called between two rounds."""
     if not loop.changes.acquire(blocking=False):
         return
     try:
@@ -197,7 +197,7 @@ def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choic
 
 
 def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, options: StreamOptions) -> Scheduling:
-    """What decides what rounds answer, with what earlier rounds have shown of their costs."""
+    """The scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
 
     def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
         found = tree_costs(with_statistics(plan, queries.known()), load_constants())
@@ -227,7 +227,7 @@ def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress
 def _checkpoint_place(
     spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
 ) -> str:
-    """Where the checkpoint is, absolute; without one, a directory that is gone when the stream ends."""
+    """The absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
     if checkpoint is not None:
         return absolute_place(checkpoint)
     if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
@@ -271,9 +271,9 @@ def _record_plan(
     plan_options: PlanOptions,
     options: StreamOptions,
 ) -> None:
-    """The first record of the checkpoint; where the program declares other queries than last time, one more.
+    """Writes the first plan record of a checkpoint, or one more if the program's queries or options have changed.
 
-    Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
+    Queries that were added or removed through a handle stay so: only what the program itself changed is taken over.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
     chosen = {name: str(value) for name, value in asdict(plan_options).items()}
@@ -311,7 +311,7 @@ def _history_frames(
     frames: Mapping[str, DataFrame],
     history: DataFrame | Mapping[str, DataFrame] | None,
 ) -> dict[str, DataFrame]:
-    """One batch frame a stream, empty where a stream has no history; none at all without history."""
+    """One batch frame per stream, empty for a stream without history; none at all without history."""
     if history is None:
         return {}
     if isinstance(history, DataFrame):
@@ -344,6 +344,6 @@ def _history_frames(
 
 
 def _split_at(frame: DataFrame, stream: Stream, handover: int, side: str) -> DataFrame:
-    """Tuples on one side of the hand-over; those without a time go with the stream, which says what to do of them."""
+    """Tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed` applies."""
     tick = tick_sql(stream)
     return frame.where(f"{tick} {side} {handover}L" + (f" OR {tick} IS NULL" if side == ">=" else ""))

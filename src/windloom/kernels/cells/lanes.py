@@ -1,4 +1,4 @@
-"""What techniques that walk lanes share: lengths of windows, steady rows, rings, rows in order of right edges."""
+"""Helpers of techniques that walk lanes: lengths of windows, steady rows, rings, rows in order of right edges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def
 
 @compiled
 def first_look(runs, row):  # type: ignore[no-untyped-def]
-    """The state of `next_stretch` at `row`: how many rows to test, and the next known run."""
+    """The state of `next_stretch` at `row`: the number of rows to test, and the next known run."""
     return np.int64(SHORT_STRETCH), 2 * np.int64(np.searchsorted(runs[1::2], row, side="right"))
 
 
@@ -57,7 +57,7 @@ def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-
     left, right = lo[row:stop], hi[row:stop]
     begin, end = np.uint32(left[0]), np.uint32(right[0])
     off = np.uint32(0)
-    # Unsigned and 32 bits wide throughout: anything else is widened, and half as many rows fit into an instruction.
+    # Unsigned and 32 bits wide throughout: anything else is widened, and only half the rows fit into an instruction.
     for i in range(len(left)):
         moved = np.uint32(np.uint32(np.uint32(left[i]) - begin) ^ np.uint32(i))
         off = np.uint32(off | np.uint32(moved | np.uint32(np.uint32(np.uint32(right[i]) - end) ^ np.uint32(i))))
@@ -133,7 +133,7 @@ def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def shift_queries(values, bounds, of_query, out):  # type: ignore[no-untyped-def]
-    """Adds to the value of each row that of its query."""
+    """Adds the value of its query to the value of each row."""
     groups = (len(bounds) - 1) // len(of_query)
     for query in range(len(of_query)):
         first, last = bounds[query * groups], bounds[(query + 1) * groups]

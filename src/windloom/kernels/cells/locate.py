@@ -2,7 +2,7 @@
 
 Cells of one group lie side by side in order of slice start. Window edges are slice edges, so a window is a run
 `[lo, hi)` of its group's cells. Windows without cells are skipped, never visited, so the work is proportional to rows
-and cells. Where cells are evenly spaced, edges move by the same number of cells row after row, and runs of rows are
+and cells. If cells are evenly spaced, edges move by the same number of cells row after row, and runs of rows are
 written as arithmetic progressions.
 """
 
@@ -56,7 +56,7 @@ class Lanes:
 
     Row i covers cells `lo[i] : hi[i]`; with marks, `tail[i]` is the mark whose running value completes it.
     In rows `runs[0] : runs[1]`, `runs[2] : runs[3]` and so on, each within a lane, every window lies one cell further
-    than the one before it. Only long runs are noted, and only where they are known; elsewhere windows may do so too.
+    than the one before it. Only long runs are noted, and only if they are known; other windows may also do so.
     """
 
     bounds: Ints
@@ -82,7 +82,8 @@ def locate(
     """The lanes of every (query, group), for windows that end in `(after, until]`, each one tick or one per query.
 
     `span` narrows both bounds per group.
-    `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
+    `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays if there
+    are no marks.
     """
     queries, groups = len(windows), len(group_bounds) - 1
     if len(starts) >= 2**31 or len(marks[0]) >= 2**31:
@@ -122,7 +123,10 @@ def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _even_steps(starts, even, base, position, end, target, slide):  # type: ignore[no-untyped-def]
-    """For how many more rows an edge moves by the same number of cells, and by how many; `target` moves by `slide`."""
+    """The number of further rows in which an edge moves by the same number of cells, and that number of cells.
+
+    `target` moves by `slide`.
+    """
     if position == end:
         return np.int64(2**62), np.int64(0)
     ahead = starts[position] - target
@@ -155,7 +159,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
-    """Counts the rows of each lane, or writes every row and the runs. Returns how much of `runs` is filled."""
+    """Counts the rows of each lane, or writes every row and the runs. Returns how many entries of `runs` are filled."""
     groups = len(group_bounds) - 1
     noted = np.int64(0)
     base = group_bounds[0]
@@ -188,12 +192,12 @@ def _walk_cells(  # type: ignore[no-untyped-def]
 
 @compiled
 def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # type: ignore[no-untyped-def]
-    """The number of rows of a lane, from its cells alone: how many windows hold one or more of them.
+    """The number of rows of a lane, from its cells alone: the windows that hold one or more of them.
 
-    Cell after cell adds the windows that hold it and no cell before it. Most add none, which takes one comparison.
+    Each cell adds the windows that hold it and no cell before it. Most cells add none, which takes one comparison.
     """
     rows = np.int64(0)
-    following = max(earliest, (starts[begin] - offset - length) // slide + 1)  # no window before it is left to count
+    following = max(earliest, (starts[begin] - offset - length) // slide + 1)  # no earlier window is left to count
     opens = following * slide + offset
     for cell in range(begin, end):
         start = starts[cell]
@@ -214,7 +218,7 @@ def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # t
 def _walk_lane(  # type: ignore[no-untyped-def]
     starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi, runs, noted
 ):  # fmt: skip
-    """The rows of one lane, a run at a time where cells are evenly spaced; returns the row after them, and `noted`."""
+    """The rows of one lane, a run at a time if cells are evenly spaced; returns the row after them, and `noted`."""
     left = right = np.int64(begin)
     left_step = right_step = np.int64(1)
     alone = np.int64(0)  # rows to take one by one, after an attempt at a run has failed

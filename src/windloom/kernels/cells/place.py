@@ -1,7 +1,7 @@
-"""Places the cells of parts that follow one another in time behind each other, group by group, without sorting.
+"""Appends the cells of parts that follow one another in time, group by group, without sorting.
 
-Portions of a file are usually such parts. Only the last slice of a part may go on in the next one: its cells are
-combined.
+Portions of a file are usually such parts. Only the last slice of a part may continue in the next part: then its cells
+are combined.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the cells of one part go: of each of its groups, the place of the first cell, and the others behind it.
+    """Where the cells of one part go: for each of its groups, the place of the first cell; the others follow it.
 
-    With `joins`, the first cell is combined with what an earlier part has put there.
+    With `joins`, the first cell is combined with the cell that an earlier part has put there.
     """
 
-    bounds: Ints  # of the part's groups
+    bounds: Ints  # those of the part's groups
     first: Ints
     joins: NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ def places_of(
 ) -> tuple[Ints, list[Places]] | None:
     """The bounds of all groups, and the places of each part; None if cells of a part are earlier than those before it.
 
-    By part: the slice starts of its cells, the bounds of its groups, and the numbers of these groups among all.
+    For each part: the slice starts of its cells, the bounds of its groups, and the numbers of these groups among all.
     """
     sizes, last = np.zeros(groups, np.int64), np.empty(groups, np.int64)
     found = []
@@ -52,7 +52,7 @@ def places_of(
 
 @compiled
 def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore[no-untyped-def]
-    """Appends a part to its groups, and tells whether it follows them; `first` counts from the group's beginning."""
+    """Appends a part to its groups; returns whether it follows them. `first` counts from the group's beginning."""
     for group in range(len(numbers)):
         begin, end = bounds[group], bounds[group + 1]
         number = numbers[group]
@@ -72,7 +72,7 @@ def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore
 
 @compiled
 def place_starts(starts, bounds, first, out):  # type: ignore[no-untyped-def]
-    """Of cells that are combined, the starts are equal."""
+    """Writes the starts of a part's cells to their places; cells that are combined have equal starts."""
     for group in range(len(first)):
         for i in range(bounds[group + 1] - bounds[group]):
             out[first[group] + i] = starts[bounds[group] + i]

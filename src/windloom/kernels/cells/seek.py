@@ -1,4 +1,4 @@
-"""Moves along sorted slice starts: to the next one at or after a tick, and from end to end from a landmark."""
+"""Moves along sorted slice starts: to the next one at or after a tick, or along the ends of landmark windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_LANDMARK = -(2**63)
 
 @compiled
 def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
-    """The first index from `position` on whose start is at or after `target`; `guess` is the distance of last time."""
+    """The first index from `position` on whose start is at or after `target`; `guess` is the last distance."""
     if position >= end or starts[position] >= target:
         return position
     near = position + guess

@@ -1,4 +1,4 @@
-"""Joining sessions: neighbouring cells of a group become one where no pause longer than the gap is between them."""
+"""Joining sessions: neighbouring cells of a group become one if no pause longer than the gap lies between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windloom.kernels.compiling.compiled import compiled
 
 @compiled
 def session_starts(starts, lasts, group_bounds, gap, closed, out):  # type: ignore[no-untyped-def]
-    """`out[i]` = where the session of cell i begins, of cells `[starts[i], lasts[i]]` in order of their starts.
+    """`out[i]` = where the session of cell i begins. Cells `[starts[i], lasts[i]]` are in order of their starts.
 
     Sessions that end before `closed` are complete: nothing joins them any more.
     """

@@ -11,12 +11,12 @@ from numba.core.caching import FunctionCache
 
 from windloom.kernels.compiling.operations import COUNTING
 
-#: Classes of columns whose kernels are not kept beyond the process: their names do not tell what they compute.
+#: Classes of columns whose kernels are not kept beyond the process: their names do not identify what they compute.
 _PASSING: set[type[Any]] = set()
 
 
 def never_keep(columns: type[Any]) -> None:
-    """Code for these columns is neither kept on disk nor looked for there.
+    """Code for these columns is neither kept on disk nor searched for there.
 
     The cache identifies a kernel by its file and the types of its arguments. An operation that a user
     defines is part of neither, so the cache would return code for another definition with the same name.

@@ -1,4 +1,4 @@
-"""Four integers at a time: what the compiler does not make of loops over so few on its own."""
+"""Instructions on four integers at a time, which the compiler does not generate from such short loops by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANES = 4
 def _add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any, place: Any) -> Any:
     """`out[at : at + LANES]` += left[:LANES] · right[place : place + LANES], in 64 bits.
 
-    All are arrays of one dimension, those of factors with 32 or 64 bits; nothing checks bounds.
+    All are arrays of one dimension; factors have 32 or 64 bits. Nothing checks bounds.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -29,7 +29,7 @@ def _add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any,
                 pointer = builder.gep(pointer, [index])
             pointer = builder.bitcast(pointer, ir.VectorType(element, LANES).as_pointer())
             values = builder.load(pointer)
-            values.align = kind.dtype.bitwidth // 8  # that of one element
+            values.align = kind.dtype.bitwidth // 8  # the alignment of one element
             return (builder.sext(values, long) if kind.dtype.bitwidth < 64 else values), pointer
 
         product = builder.mul(loaded(2)[0], loaded(3, arguments[4])[0])
@@ -44,7 +44,7 @@ add_products: Any = intrinsic(_add_products)
 
 
 def _side_by_side(builder: Any, values: Any, bits: int) -> Any:
-    """Numbers in registers as one vector: written to memory one by one, they could not be read at once for a while."""
+    """Numbers in registers as one vector; if written to memory one by one, they could not soon be read at once."""
     found = ir.Constant(ir.VectorType(ir.IntType(bits), LANES), ir.Undefined)
     for lane, value in enumerate(values):
         found = builder.insert_element(found, value, ir.Constant(ir.IntType(32), lane))

@@ -36,7 +36,7 @@ def compiled_kernels() -> set[Compiled]:
 
 
 def compilations() -> int:
-    """How many kernels this process had to compile because they were not on disk."""
+    """The number of kernels that this process had to compile because they were not on disk."""
     return sum(sum(kernel.stats.cache_misses.values()) for _, kernel in _kernels())
 
 
@@ -62,7 +62,7 @@ def write_note(kernels: Iterable[Compiled]) -> None:
 
 
 def _outlives_process(kernel: Compiled) -> bool:
-    """Can another process know its types? Those of a user-defined aggregate are made anew in each process."""
+    """Whether another process can know its types: those of a user-defined aggregate are made anew in each process."""
     try:
         pickle.dumps(kernel)
     except (pickle.PicklingError, AttributeError):
@@ -71,11 +71,11 @@ def _outlives_process(kernel: Compiled) -> bool:
 
 
 def load_noted() -> int:
-    """Loads the noted kernels whose modules are imported; returns how many."""
+    """Loads the noted kernels whose modules are imported; returns their number."""
     path = note_path()
     if not path.is_file():
         return 0
-    # Written by `write_note`, beside machine code that Numba loads in just the same way.
+    # Written by `write_note`, next to machine code that Numba loads in the same way.
     noted: list[Compiled] = pickle.loads(path.read_bytes())
     loaded = 0
     for module, name, signature in noted:
@@ -87,7 +87,7 @@ def load_noted() -> int:
 
 
 def load_in_background() -> threading.Thread:
-    """Starts to load the noted kernels. A failure does no harm: a kernel is loaded when it is called at the latest."""
+    """Starts to load the noted kernels. A failure does no harm: a kernel is loaded at the latest when it is called."""
 
     def load() -> None:
         try:

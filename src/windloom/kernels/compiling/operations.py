@@ -4,9 +4,9 @@
 counter. Without it no kernel counts anything. Counting code contains the address of this process's counter, so
 it is never kept on disk, and the caches of the two builds cannot mix.
 
-A kernel that answers window after window calls `mark(stamps, row)` after each answer. `stamps` is None in all but
-measurements, and Numba then compiles nothing for the call; given an array, `stamps[row]` becomes the number of
-operations so far in a counting build, the processor's clock otherwise.
+A kernel that answers window after window calls `mark(stamps, row)` after each answer. `stamps` is None except in
+measurements, and Numba then compiles nothing for the call. If it is an array, `stamps[row]` becomes the number of
+operations so far in a counting build, and the processor's clock otherwise.
 """
 
 from __future__ import annotations

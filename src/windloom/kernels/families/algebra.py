@@ -50,7 +50,7 @@ Columns = Any
 #: Cells that `beats_batch` tests at once.
 BATCH = WIDTH
 
-#: Identity of MAX_INT. A real value may equal it; a count beside it tells whether a window held any value.
+#: Identity of MAX_INT. A real value may equal it; a separate count shows whether a window held any value.
 LOWEST = int(np.iinfo(np.int64).min)
 
 
@@ -63,7 +63,7 @@ class Family:
 
     name: str
     columns: type[Any]
-    kinds: tuple[type[np.generic], ...]  # of the columns
+    kinds: tuple[type[np.generic], ...]  # those of the columns
     has: Needs
     usual: str
     costs_like: str | None = None
@@ -133,7 +133,7 @@ def _listed(name: str) -> Family:
 def _add_pairs(left: Any, right: Any) -> Any:
     # Knuth's error-free sum of the high halves; the low half collects what it loses. The halves are not renormalised
     # each time: a chain of additions would take seven times as long as for the high halves alone, and an error
-    # of n · 2^-105 of Σ|x| after n additions is small enough. Whoever reads a pair adds up its halves.
+    # of n · 2^-105 of Σ|x| after n additions is small enough. The reader of a pair adds up its halves.
     high = left.high + right.high
     moved = high - left.high
     error = (left.high - (high - moved)) + (right.high - moved)
@@ -166,8 +166,8 @@ ADD_INT = ship(
     (0,),
     remove=lambda left, right: AddInt(left.value - right.value),
 )
-#: Double-double pairs. Subtraction loses what a huge value has absorbed, so only code that checks for that may
-#: subtract.
+#: Double-double pairs. Subtraction loses digits that a huge value has absorbed, so only code that checks for that
+#: may subtract.
 ADD_FLOAT = ship(
     Family("add_float", AddFloat, (np.float64, np.float64), _BOTH | Needs.NEARLY_INVERTIBLE, "block_decomposition"),
     _add_pairs,
@@ -184,7 +184,7 @@ MAX_INT = ship(
 MOMENTS = ship(
     Family("moments", Moments, (np.float64,) * 3, _BOTH, "block_decomposition"), _merge_moments, (0.0, 0.0, 0.0)
 )
-#: Lists of (value, how often).
+#: Lists of (value, count).
 FREQUENCIES = _listed("frequencies")
 #: Lists of (register, largest rank): HyperLogLog.
 REGISTERS = _listed("registers")
@@ -196,7 +196,7 @@ def empty_like(columns: Columns, length: int) -> Columns:
 
 
 def can_remove(columns: Columns) -> bool:
-    """Do these columns have `remove`?"""
+    """Whether these columns have `remove`."""
     return _OPERATIONS[type(columns)].remove is not None
 
 
@@ -219,12 +219,12 @@ def remove(left: Any, right: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> Any:
-    """For selective families: are the values the same?"""
+    """For selective families: whether the values are the same."""
     raise NotImplementedError("compiled code only")
 
 
 def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """For selective families: does the value stay if combined with any of the `BATCH` cells from `first` on?"""
+    """For selective families: whether the value stays if combined with any of the `BATCH` cells from `first` on."""
     raise NotImplementedError("compiled code only")
 
 
@@ -246,13 +246,13 @@ def _operation(numba_type: Any) -> _Operation | None:
 
 
 def is_selective(numba_type: Any) -> bool:
-    """While a kernel is compiled: is combining a value with itself that value?"""
+    """While a kernel is compiled: whether a value combined with itself is that value."""
     operation = _operation(numba_type)
     return operation is not None and operation.same is not None
 
 
 def in_batches(columns: Any) -> bool:
-    """While a kernel is compiled: do these columns have `beats_batch`?"""
+    """While a kernel is compiled: whether these columns have `beats_batch`."""
     return _kind(columns) is MaxInt and columns[0].layout == "C"
 
 

@@ -13,7 +13,7 @@ from windloom.kernels.compiling.operations import compiled_in
 
 
 def _pointer(context: Any, builder: Any, kind: Any, columns: Any, place: int, index: Any) -> Any:
-    """The address of a value. Indices are never negative, so no access tests for counting from the end."""
+    """The address of a value. Indices are never negative, so no access checks for an index from the end."""
     array = context.make_array(kind)(context, builder, builder.extract_value(columns, place))
     return get_item_pointer(context, builder, kind, array, [index], wraparound=False)  # type: ignore[no-untyped-call]
 

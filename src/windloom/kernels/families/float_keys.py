@@ -22,7 +22,7 @@ def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def keys_of_bits(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same from the bits of doubles, in one pass over many of them."""
+    """The keys of doubles given by their bits, in one pass."""
     keys = np.empty(len(bits), np.int64)
     _write_keys(bits, keys)
     return keys

@@ -31,14 +31,14 @@ _LOCK = Lock()
 
 
 def number_kind(kind: DataType) -> type[np.generic]:
-    """The machine's type for a type of numbers; conditions are kept as they are."""
+    """The machine's type for a type of numbers; booleans are kept as they are."""
     if kind.kind is TypeKind.BOOLEAN:
         return np.bool_
     return np.int64 if kind.kind is TypeKind.INTEGER else np.float64
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function as machine code, by the rules of our kernels: divisions do not raise."""
+    """A user's function as machine code, by the rules of all kernels: divisions do not raise."""
     made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
     return made
 
@@ -155,7 +155,7 @@ def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
     """Takes in tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
 
     As in `weave.updates`, `rows` names the chosen tuples; with `every`, all are chosen. `out` holds neutral values, or
-    what was taken in before.
+    those of tuples that were taken in before.
     """
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
@@ -164,7 +164,7 @@ def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def lower_rows(columns, wanted, out):  # type: ignore[no-untyped-def]
-    """`out[i]` = value i lowered, where it is wanted."""
+    """`out[i]` = value i lowered, if it is wanted."""
     for i in range(len(out)):
         if wanted[i]:
             out[i] = lower_of(load(columns, i))

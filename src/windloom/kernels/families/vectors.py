@@ -25,7 +25,7 @@ def _pointer(context: Any, builder: Any, kind: Any, column: Any, index: Any) -> 
 
 @compiled_in
 def any_above(typing_context: Any, column: Any, first: Any, limit: Any) -> Any:
-    """Is one of the 64-bit integers `column[first : first + WIDTH]` above `limit`?"""
+    """Whether one of the 64-bit integers `column[first : first + WIDTH]` is above `limit`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = builder.load(_pointer(context, builder, signature.args[0], *arguments[:2]), align=8)

@@ -1,4 +1,4 @@
-"""Combines values of one side over matching rows, each as often as its row is matched."""
+"""Combines values of one side over matching rows, each value as often as its row is matched."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def combine_weighed(left_rows, right_rows, out_rows, lengths, left, left_last, t
 
 @compiled
 def fill_neutral(out):  # type: ignore[no-untyped-def]
-    """Every value becomes the one that adds nothing."""
+    """Sets every value to the neutral one."""
     for i in range(len(out[0])):
         store(out, i, identity(out))
 

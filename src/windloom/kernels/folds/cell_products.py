@@ -1,8 +1,8 @@
 """Adds up products of integers over pairs of cells, four sums at a time, without listing the pairs.
 
-`LANES` sums go through one walk along the cells. Only entries near the diagonal of the matrix are kept, its band: those
-of two slices that some window holds together. The cells of a moving group are spread out over all slices first, so
-that a cell of the fixed side meets a whole row of the band at once.
+One walk along the cells makes `LANES` sums. Only entries near the diagonal of the matrix are kept, its band: those of
+two slices that some window holds together. The cells of a moving group are spread out over all slices first, so that
+a cell of the fixed side meets a whole row of the band at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windloom.kernels.folds.matching import Ints, Positions
 from windloom.kernels.folds.pairs import in_order
 from windloom.kernels.folds.slice_matrix import CellSide
 
-#: A group with cells in one of so many slices, or in more, is spread out; others are walked cell by cell.
+#: A group with cells in at least one slice out of this many is spread out; others are walked cell by cell.
 _SPREAD = 8
 
 
@@ -26,7 +26,7 @@ _SPREAD = 8
 class Band:
     """For every slice of the fixed side, the slices `low : high` of the moving side that windows hold together with it.
 
-    Both count from the first of their side. A row of the band has `width` entries from `low` on.
+    Both count from the first slice of their side. A row of the band has `width` entries from `low` on.
     """
 
     low: Positions
@@ -64,8 +64,8 @@ def add_cell_products(
 ) -> None:
     """Adds fixed · moving to `out`, for all cells that some window holds together.
 
-    Sums of a lane are `LANES` apart: they lie by group of the result, slice of the fixed side and place in its band.
-    It is fastest for pairs in order of their moving group. `groups` are the numbers of groups of the result, by what
+    Sums of a lane are `LANES` apart, in order of group of the result, slice of the fixed side and place in its band.
+    This is fastest for pairs in order of their moving group. `groups` are the numbers of groups of the result, by what
     remains of both sides. With `narrow`, all numbers have 32 bits.
     """
     kind = np.int32 if narrow else np.int64

@@ -1,8 +1,8 @@
 """Extrema of a + b, a - b and a · b over pairs, from the lowest and highest a and b of matching rows.
 
-What is highest of a sum or a difference is a corner of the rectangle of all (a, b), and of a product one of its four
-corners. With floating-point numbers, infinity and NaN need a closer look: NaN is above everything in Spark's order,
-∞ - ∞ and 0 · ∞ are NaN, and pairs that are no corner may be NaN as well.
+The highest sum or difference is at a known corner of the rectangle of all (a, b), and the highest product at one of its
+four corners. With floating-point numbers, infinity and NaN need special care: NaN is above everything in Spark's order,
+∞ - ∞ and 0 · ∞ are NaN, and pairs that are not corners may also be NaN.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.folds.products import number_at
 from windloom.kernels.folds.wide import BEYOND, Wide, add, is_below, multiply, negated
 
-#: Operators as compiled code knows them; a - b becomes a + (-b) before.
+#: Operators in compiled code; a - b becomes a + (-b) beforehand.
 PLUS, TIMES = 0, 1
 
 
 @compiled
 def _better(left, right, lowest):  # type: ignore[no-untyped-def]
-    """The lower or the higher of two `Wide`; one that is beyond wins, so that it is noticed."""
+    """The lower or the higher of two `Wide`; if one is beyond, so is the result, so that it is noticed."""
     if left.high == BEYOND or right.high == BEYOND:
         return Wide(np.int64(BEYOND), np.uint64(0))
     return left if is_below(left, right) == lowest else right
@@ -30,7 +30,7 @@ def exact_corners(  # type: ignore[no-untyped-def]
     left_rows, right_rows, out_rows, lengths, low, high, left_last, left_known, other_low, other_high, right_last,
     right_known, operator, lowest, found, out,
 ):  # fmt: skip
-    """`out` becomes the lowest or highest value of integers that are all `Wide`; `found` says where there is one."""
+    """`out` becomes the lowest or highest value of integers that are all `Wide`; `found` shows where there is one."""
     with_left, with_right = len(left_known) > 0, len(right_known) > 0
     for s in range(len(out_rows)):
         i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
@@ -60,10 +60,9 @@ def float_corners(  # type: ignore[no-untyped-def]
     left_rows, right_rows, out_rows, lengths, low, high, nan, left_last, left_known, other_low, other_high, other_nan,
     right_last, right_known, operator, lowest, found, unclear, out,
 ):  # fmt: skip
-    """The same for doubles. `low` and `high` are of the numbers that are not NaN, and NaN if they are not known.
+    """The same for doubles. `low` and `high` are those of the numbers that are not NaN; they are NaN if not known.
 
-    `nan` is 1 if some numbers are NaN and 2 if all are. Where extrema do not determine the result, `unclear` becomes
-    true.
+    `nan` is 1 if some numbers are NaN and 2 if all are. If extrema do not determine the result, `unclear` becomes true.
     """
     with_left, with_right = len(left_known) > 0, len(right_known) > 0
     for s in range(len(out_rows)):

@@ -1,6 +1,6 @@
 """Adds up lists of values over matching rows: each value counts as often as its row is matched.
 
-A row is a run of cells, so nothing is copied for the windows of a side: what is added up is read where it lies.
+A row is a run of cells, so nothing is copied for the windows of a side: lists are read from the cells themselves.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Ints = NDArray[np.int64]
 
 
 def count_matches(lengths: Positions) -> int:
-    """How many rows match in stretches of these lengths."""
+    """The number of rows that match in stretches of these lengths."""
     return int(lengths.sum(dtype=np.int64))
 
 
 def match_rows(
     rows: Positions, other_rows: Positions, outs: Positions, lengths: Positions, last: int, times: Ints, times_last: int
 ) -> tuple[Positions, Positions, Ints]:
-    """Stretches row by row: the row of the result, the row that has the list, and how often that counts.
+    """Stretches row by row: the row of the result, the row that has the list, and how often that row counts.
 
     Rows from `last` on have no list, and rows that count 0 times are left out.
     """
@@ -60,7 +60,7 @@ def add_lists(
 ) -> Lists | None:
     """The lists `before`, one for each row of the result, and those of all matches; None if a count exceeds 64 bits.
 
-    `matched` is what `match_rows` gives, and `runs` are the bounds of the cells of its rows. With `largest`, the
+    `matched` is the result of `match_rows`, and `runs` are the bounds of the cells of its rows. With `largest`, the
     largest count of a value is kept, however often it is matched.
     """
     lo, hi = runs

@@ -1,4 +1,4 @@
-"""What a fold technique is given, two sides whose rows are to be matched, and what it finds."""
+"""The input of a fold technique, two sides whose rows are to be matched, and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 
 class Alone(Enum):
-    """Which rows of the parent become rows by themselves, with no row of the child."""
+    """The rows of the parent that become rows by themselves, with no row of the child."""
 
     NONE = "none"
     UNMATCHED = "unmatched"
@@ -46,7 +46,7 @@ class Matchable:
 class Allowed:
     """A further condition on pairs of groups g and h: `holds[parent[g], child[h]]`.
 
-    Where that table would be too large there is none, and `test` tells it for numbers of both sides.
+    If that table would be too large, there is none, and `test` decides for numbers of both sides.
     """
 
     parent: Ints

@@ -17,7 +17,7 @@ class GroupPairs:
     """Lists pairs (group of the parent, group of the child) block by block; each call lists the same ones.
 
     A row of the parent that stands alone belongs to the pair (its group, -1). Pairs of one group of the result are
-    side by side. They are listed along one side; if both sides decide about the group of the result, the pairs of
+    side by side. They are listed along one side; if both sides determine the group of the result, the pairs of
     what remains of the parent's group are sorted by what remains of the child's.
     """
 
@@ -34,7 +34,7 @@ class GroupPairs:
         self._only: tuple[Positions, Positions] | None = None
 
     def _totals(self) -> Ints:
-        """How many pairs there are at most before each group, in order of listing."""
+        """The largest possible number of pairs before each group, in order of listing."""
         counts = np.zeros(len(self.order) + 1, np.int64)
         if self.linked.pairs:
             codes = self.first.codes[self.order]
@@ -64,7 +64,7 @@ class GroupPairs:
         end = max(end, begin + 1)
         if self.is_sorted or end >= len(self.order):
             return min(end, len(self.order))
-        # What is sorted is not cut; a part that is larger than a block stands alone.
+        # A part that is sorted is not cut; one that is larger than a block is a block of its own.
         place = int(np.searchsorted(self.out_bounds, end, side="right")) - 1
         whole = int(self.out_bounds[place])
         return whole if whole > begin else int(self.out_bounds[place + 1])
@@ -160,7 +160,7 @@ def _list_pairs(  # type: ignore[no-untyped-def]
 
 @compiled
 def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
-    """Stable, by what remains of the second group."""
+    """Sorts pairs stably by what remains of the second group."""
     if len(first) < 2:
         return
     numbers = np.empty(len(first), np.int64)

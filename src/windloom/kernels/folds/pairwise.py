@@ -6,8 +6,8 @@
 | source | the fold of aggregate states of Tran and Lee (source D), at the ends of windows instead of per tuple;   |
 |        | stretches are ours                                                                                      |
 
-A lane has a row for each end while its group is active, so the ordinals of its ends come in runs without gaps. Where
-runs of two lanes overlap, rows match one by one: such a stretch is found with a few comparisons, and kernels add it up
+A lane has a row for each end while its group is active, so the ordinals of its ends come in runs without gaps. If runs
+of two lanes overlap, their rows match one by one: such a stretch is found with a few comparisons, and kernels add it up
 without comparing ends again.
 """
 
@@ -39,7 +39,7 @@ class Pairwise:
 
 
 class _Sides:
-    """The arrays of both sides that kernels walk along; runs[i] is how many ends follow each other from row i on."""
+    """The arrays of both sides that kernels walk along; runs[i] counts ends that follow each other from row i on."""
 
     def __init__(self, linked: Linked) -> None:
         self.parent = (linked.parent.bounds, linked.parent.ends, _runs(linked.parent))
@@ -62,7 +62,7 @@ def _count_runs(bounds, ends, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _next_stretch(i, last_i, ends, runs, j, last_j, other_ends, other_runs):  # type: ignore[no-untyped-def]
-    """The next rows of two lanes, from rows i and j on, that have the same end, and how many do in a row; 0 if none."""
+    """The next rows of two lanes, from rows i and j on, that have the same end, and how many follow; 0 if none."""
     while i < last_i and j < last_j:
         apart = other_ends[j] - ends[i]
         if apart == 0:
@@ -149,7 +149,7 @@ def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) 
 
 @compiled
 def _most_rows(parents, children, bounds, other_bounds, ends):  # type: ignore[no-untyped-def]
-    """An upper bound of the rows of the result that these pairs make."""
+    """An upper bound on the rows of the result that these pairs make."""
     most = np.int64(0)
     for k in range(len(parents)):
         rows = bounds[parents[k] + 1] - bounds[parents[k]]
@@ -164,7 +164,7 @@ def _mark_rows(  # type: ignore[no-untyped-def]
     parents, children, bounds, ends, runs, other_bounds, other_ends, other_runs, outs, other_outs, alone_out, wanted,
     is_last, marks, state, out_parents, out_children, out_counts, out_ends,
 ):  # fmt: skip
-    """Writes the groups of the result that are complete, and their ends; returns how many of both."""
+    """Writes the groups of the result that are complete, and their ends; returns the numbers of both."""
     out, other_out, marked, low, high = state
     every = len(marks) - 1
     groups, rows = np.int64(0), np.int64(0)
@@ -220,8 +220,8 @@ def _stretches(
     linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags, bounds: Ints, ends: Positions
 ) -> Iterator[Stretches]:
     held = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
-    place = np.empty(linked.ends, np.int64)  # the row of each end, in the group at hand
-    state = np.array([-1, -1, -1, 0, 0, 0], np.int64)  # the group at hand and its number; the next pair, and its rows
+    place = np.empty(linked.ends, np.int64)  # the row of each end, in the current group
+    state = np.array([-1, -1, -1, 0, 0, 0], np.int64)  # the current group and its number; the next pair, and its rows
     for parents, children in pairs.blocks():
         state[3] = 0
         state[4] = -1
@@ -252,7 +252,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
     parents, children, bounds, ends, runs, other_bounds, other_ends, other_runs, outs, other_outs, alone_out, wanted,
     out_bounds, out_ends, place, state, to_parent, to_child, to_out, to_length,
 ):  # fmt: skip
-    """Lists stretches from where the last call stopped until there is no room; returns how many."""
+    """Lists stretches from where the last call stopped until there is no room; returns their number."""
     out, other_out, group, k, i, j = state
     count = 0
     while k < len(parents):

@@ -1,7 +1,7 @@
 """Adds up products over matching rows: exactly for integers, as double-double pairs for floats.
 
-`left` and `right` are the sides of a product, whichever of them is the parent. A side with one row fewer in its lanes
-than in its columns has a last row that stands for no match, and is taken for a whole stretch.
+`left` and `right` are the sides of a product, whichever of them is the parent. A side whose columns have one row more
+than its lanes has a last row that stands for no match, and is used for a whole stretch.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def add_products(left_rows, right_rows, out_rows, lengths, left, left_last, righ
 
 @compiled
 def add_small_products(left_rows, right_rows, out_rows, lengths, left, left_last, right, right_last, out):  # type: ignore[no-untyped-def]
-    """The same with plain 64-bit integers throughout, for sums that are known to fit."""
+    """`out` += left · right with plain 64-bit integers throughout, for sums that are known to fit."""
     for s in range(len(out_rows)):
         i, j, o, length = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s]), lengths[s]
         # One of three loops, each of which compiles to vector code.
@@ -113,7 +113,8 @@ def add_float_products(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """`out` += left · right where both are known; `left` and `out` are pairs, `right` is pairs or doubles.
 
-    A product with nothing is nothing, even if the other factor is infinite. Empty arrays mean that all are known.
+    A product with an unknown factor adds nothing, even if the other factor is infinite. Empty arrays mean that all are
+    known.
     """
     with_left, with_right = len(left_known) > 0, len(right_known) > 0
     for s in range(len(out_rows)):

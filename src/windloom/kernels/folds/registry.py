@@ -17,7 +17,7 @@ class FoldTechnique(Protocol):
 
 
 class RowFold(FoldTechnique, Protocol):
-    """Folds what sides answer, window by window: it finds the rows that match, and the rows of the result."""
+    """Folds the answers of sides, window by window: it finds the rows that match, and the rows of the result."""
 
     def match(self, linked: Linked) -> Matched: ...
 

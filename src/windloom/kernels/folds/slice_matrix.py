@@ -7,7 +7,7 @@
 | needs  | two sides, an inner join, windows of time, few groups of the result; no lists, no extrema of both sides  |
 | source | ours; shares what the binary joins of source E §8.2 (BIJ) keep per pair of ranges                        |
 
-Entry `[group, slice of one side, slice of the other]` is what rows of these two slices give together. A window that
+Entry `[group, slice of one side, slice of the other]` is the result of folding these two slices. A window that
 ends at t holds the slices `[t - R1, t)` of one side and `[t - R2, t)` of the other: a rectangle, whatever the ranges.
 """
 
@@ -60,7 +60,7 @@ class CellSide:
     hi: Ints
     slices: Positions
     first: int
-    width: int  # the slices that the matrix has of this side
+    width: int  # the number of slices of this side in the matrix
     outs: Ints  # what remains of each group in the result, as a number
 
 
@@ -82,7 +82,7 @@ class Rectangles:
 
 
 def number_slices(starts: Ints, period: int) -> tuple[Ints, Positions]:
-    """The different starts of cells in ascending order, and the place of each cell's among them.
+    """The distinct starts of cells in ascending order, and the place of each cell's start among them.
 
     All of them are a multiple of `period` apart.
     """
@@ -107,7 +107,7 @@ _MOST_MARKS = 1 << 20
 
 @compiled
 def _number_slices(starts, first, period, marks, places):  # type: ignore[no-untyped-def]
-    # A multiple of the period, times its reciprocal, is off by less than a half: that is faster than to divide.
+    # Multiplying by the reciprocal of the period is off by less than a half, and faster than dividing.
     times = 1.0 / period
     for i in range(len(starts)):
         places[i] = np.int32(np.float64(starts[i] - first) * times + 0.5)
@@ -124,7 +124,7 @@ def _number_slices(starts, first, period, marks, places):  # type: ignore[no-unt
 
 
 def runs_of(slices: Positions, bounds: Ints) -> Positions:
-    """For every cell, how many cells from it on lie in slices that follow each other."""
+    """For every cell, the number of cells from it on that lie in slices that follow each other."""
     out = np.empty(len(slices), np.int32)
     _count_runs(bounds, slices, out)
     return out
@@ -165,13 +165,13 @@ def cell_stretches(
 ) -> Iterator[Stretches]:
     """Cells that some window holds together: one cell of the fixed side with cells of the moving side that follow.
 
-    `pairs` are groups of both sides with one key. `bands` say, for every slice of the fixed side, which slices of the
-    moving side are in a window with it. `groups` are the numbers of groups of the result, by what remains of both.
+    `pairs` are groups of both sides with one key. `bands` hold, for every slice of the fixed side, the slices of the
+    moving side that are in a window with it. `groups` are the numbers of groups of the result, by what remains of both.
     With `is_swapped`, the fixed side is the child.
     """
     held = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
     to_fixed, to_moving = (held.child, held.parent) if is_swapped else (held.parent, held.child)
-    state = np.array([0, -1, 0, 0], np.int64)  # the next pair, the cell of it, where its band begins, the cell there
+    state = np.array([0, -1, 0, 0], np.int64)  # the next pair, its cell, where the cell's band begins, the cell there
     while state[0] < len(pairs[0]):
         count = _list_stretches(
             *pairs,
@@ -193,7 +193,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
     moving_lo, moving_hi, moving_slices, moving_first, moving_width, moving_outs, runs, band_lo, band_hi, numbers,
     state, to_fixed, to_moving, to_out, to_length,
 ):  # fmt: skip
-    """Lists stretches from where the last call stopped until there is no room; returns how many."""
+    """Lists stretches from where the last call stopped until there is no room; returns their number."""
     pair, i, begin, j = state
     count = 0
     room = len(to_fixed)
@@ -234,7 +234,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
 
 
 def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangles: Rectangles) -> AddInt | Wide:
-    """The sums of integers over rectangles, group by group: four look-ups in running totals where these are exact."""
+    """The sums of integers over rectangles, group by group: four look-ups in running totals if these are exact."""
     groups, rows, columns = shape
     corners = (rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
     if isinstance(numbers, AddInt) and float(np.abs(numbers.value.astype(np.float64)).sum()) < 2.0**62:
@@ -244,7 +244,7 @@ def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangl
         _look_up(totals, *corners, out)
         return AddInt(out)
     wide = numbers if isinstance(numbers, Wide) else Wide(numbers.value >> 63, numbers.value.view(np.uint64))
-    # Numbers of 128 bits wrap around, and so do their totals: differences are right as long as sums fit.
+    # Numbers of 128 bits wrap around, and so do their totals: differences are right if sums fit.
     largest = float(np.abs(wide.high.astype(np.float64)).max(initial=0.0)) + 1.0
     if (wide.high == BEYOND).any() or largest * rows * columns >= 2.0**62:
         noticing: Wide = combine_rectangles(wide, shape, rectangles)
@@ -321,7 +321,7 @@ def combine_rectangles(values: Columns, shape: tuple[int, int, int], rectangles:
 
 @compiled
 def _combine(values, groups, rows, columns, bounds, lo, hi, left, right, out):  # type: ignore[no-untyped-def]
-    """From the last slice of both sides backwards, so that what one end needs is a start of what others need."""
+    """Goes backwards from the last slice of both sides, so that larger rectangles of an end continue smaller ones."""
     count = len(lo)
     held = like(values, columns)
     for group in range(groups):

@@ -1,4 +1,4 @@
-"""Adds up products of integers over pairs of tuples with the same key, four sums at a time: no cells are made of them.
+"""Adds up products of integers over pairs of tuples with the same key, four sums at a time, without making cells.
 
 It does what `cell_products` does, and gives the same entries of a band. The tuples of a key are near each other, and so
 are those of both sides that meet: they stay in the caches while the moving ones are added up by slice, and while
@@ -20,10 +20,10 @@ from windloom.kernels.folds.matching import Ints, Positions
 #: The bits of a place that have the number of a slice; those above have the number of a group.
 SLICE_BITS = 16
 _SLICES = (1 << SLICE_BITS) - 1
-#: If a key has moving tuples in one of so many slices, or in more, these are added up by slice; others are walked.
+#: If a key has moving tuples in at least one slice out of this many, they are added up by slice; others are walked.
 _SPREAD = 8
 
-#: What a lane multiplies: a column of the records, or 0 to count tuples; for every lane.
+#: For every lane, the factor that it multiplies: a column of the records, or 0 to count tuples.
 LaneColumns = tuple[int, ...]
 
 
@@ -68,8 +68,8 @@ def add_tuple_products(
 ) -> None:
     """Adds fixed · moving to `out`, for all tuples of pairs of keys that some window holds together.
 
-    `groups` are the numbers of groups of the result, by that of a fixed tuple. Entries lie as in `add_cell_products`.
-    What the moving tuples of a key add up to in a slice must have 32 bits.
+    `groups` are the numbers of groups of the result, by that of a fixed tuple. Entries are laid out as in
+    `add_cell_products`. The sum of the moving tuples of a key in a slice must fit in 32 bits.
     """
     spread = np.zeros((moving.width + band.width) * LANES, np.int32)
     _add_tuple_products(

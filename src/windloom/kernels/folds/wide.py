@@ -1,6 +1,6 @@
-"""Integers of 128 bits for compiled code: products and sums that tell when they no longer fit.
+"""Integers of 128 bits for compiled code: products and sums that show if they no longer fit.
 
-A sum over pairs may exceed 64 bits on its way, or for good: a million tuples on both sides are 10^12 pairs. A number
+A sum over pairs may exceed 64 bits, for a while or in the end: a million tuples on both sides are 10^12 pairs. A number
 that 128 bits cannot hold becomes *beyond*, and whatever is computed from it is beyond too, so an overflow is found
 where the result is read, however long ago it happened.
 """
@@ -147,7 +147,7 @@ def from_limbs(limbs: list[NDArray[np.int64]], weights: list[int]) -> Wide:
 
 @compiled
 def _join_halves(high, low, out):  # type: ignore[no-untyped-def]
-    """Returns whether all numbers fit."""
+    """Joins halves; returns whether all numbers fit."""
     beyond = np.int64(0)
     for i in range(len(out)):
         head = high[i] + (low[i] >> 32)
@@ -157,7 +157,7 @@ def _join_halves(high, low, out):  # type: ignore[no-untyped-def]
 
 
 def from_halves(high: NDArray[np.int64], low: NDArray[np.int64]) -> AddInt | None:
-    """The numbers `high · 2^32 + low` if all of them fit 64 bits; no sum of halves is near to the end of 64 bits."""
+    """The numbers `high · 2^32 + low` if all of them fit 64 bits; no sum of halves comes close to 64 bits."""
     out = np.empty(len(high), np.int64)
     return AddInt(out) if _join_halves(high, low, out) else None
 
@@ -196,7 +196,7 @@ def add_signed(total: Wide, numbers: AddInt | Wide, sign: int) -> None:
 
 
 def as_floats(numbers: AddInt | Wide) -> AddFloat:
-    """Numbers as doubles and what these leave out; numbers beyond 128 bits become NaN."""
+    """Numbers as doubles and their remainders; numbers beyond 128 bits become NaN."""
     if isinstance(numbers, AddInt):
         return AddFloat(*_two_sum(*_halves(numbers.value)))
     upper, lower = _halves(numbers.high), (numbers.low >> np.uint64(32), numbers.low & np.uint64(0xFFFFFFFF))
@@ -246,7 +246,7 @@ def scaled(numbers: Wide, digits: int) -> Wide:
 
 
 def within(numbers: Wide, limit: int) -> NDArray[np.bool_]:
-    """Which numbers are above -limit and below limit; those that are beyond are not."""
+    """A mask of the numbers that are above -limit and below limit; those that are beyond are not."""
     top, rest = limit >> 64, np.uint64(limit & (2**64 - 1))
     below = (numbers.high < top) | ((numbers.high == top) & (numbers.low < rest))
     bottom, rest = -limit >> 64, np.uint64(-limit & (2**64 - 1))

@@ -1,7 +1,7 @@
 """Cells that hold lists: their columns, the questions they answer, and how they are merged.
 
 Cell i holds entries `bounds[i] : bounds[i + 1]`, in ascending order of code, no code twice. A code is the rank of a
-value among all values held, so that codes are ordered as values are; `counts` says how often the value occurs.
+value among all values held, so that codes have the order of values; `counts` holds how often the value occurs.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """A question: how many codes does a window hold?"""
+    """The question: how many codes does a window hold?"""
 
-    codes: int  # of all cells: one more than the largest code
+    codes: int  # one more than the largest code of all cells
     found: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A question: which codes are on both sides of the place `share · (total - 1)` among a window's ordered values?"""
+    """The question: which codes are on both sides of the place `share · (total - 1)` in a window's ordered values?"""
 
     codes: int
     share: float
@@ -46,7 +46,7 @@ class Ranked:
 
 @dataclass(slots=True)
 class Top:
-    """A question: which k codes occur most often, and how often? Among equals the smaller code comes first."""
+    """The question: which k codes occur most often, and how often? Among equals the smaller code comes first."""
 
     codes: int
     k: int
@@ -55,11 +55,11 @@ class Top:
 
 @dataclass(slots=True)
 class Frequent:
-    """A question: which codes certainly occur more than `threshold` times, and what is that threshold (Algorithm 6)?"""
+    """The question: which codes certainly occur more than `threshold` times, and what is `threshold` (Algorithm 6)?"""
 
     codes: int
     k: int
-    starts: Ints  # of the cells
+    starts: Ints  # where the cells begin
     windows: WindowArrays  # of all queries
     threshold: Ints
     items: Lists | None = None
@@ -67,7 +67,7 @@ class Frequent:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A question: about how many values were hashed? Codes are registers here, and counts are ranks."""
+    """The question: about how many values were hashed? Here, codes are registers and counts are ranks."""
 
     codes: int
     found: Ints
@@ -139,10 +139,10 @@ def _merge(bounds, codes, counts, universe, order, runs, largest, to_bounds, to_
 
 
 def reduce_lists(cells: Lists, most: int) -> Lists:
-    """Reduces cells with more than twice `most` entries to at most that many, less the count of the next one.
+    """Reduces cells with more than twice `most` entries to at most `most`, less the count of the next one.
 
-    Every reduction takes the same amount from more than `most` values, so what counts
-    lose in all reductions together is at most the number of all values divided by `most + 1` (Misra and Gries).
+    Every reduction takes the same amount from more than `most` values, so a count loses in all reductions together at
+    most the number of all values divided by `most + 1` (Misra and Gries).
     """
     if not len(cells.bounds) or int(np.diff(cells.bounds).max(initial=0)) <= 2 * most:
         return cells

@@ -8,9 +8,9 @@
 | source  | Algorithm 6 (source E, chapter 6)                                                                      |
 
 A sub-window lies between two neighbouring edges of the query's own windows: for a range of n slides, it is a slide.
-Only the k most frequent values of each count, and δ is the sum of how often the k-th one occurs: a value in none of
-these lists occurs at most δ times in the window. The lists never overstate a value, so a value with more than δ in the
-lists occurs more than δ times: no false positives. There may be false negatives.
+Only the k most frequent values of each sub-window count, and δ is the sum of the counts of the k-th ones: a value in
+none of these lists occurs at most δ times in the window. The lists never overstate a value, so a value with more than δ
+in the lists occurs more than δ times: there are no false positives, but there may be false negatives.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, an
 
 @compiled
 def _above(least, held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The values counted more than `least` times, the most frequent first; returns how many."""
+    """The values counted more than `least` times, the most frequent first; returns their number."""
     chosen = np.empty(len(present), np.int32)
     count = 0
     for code in present:
@@ -86,7 +86,7 @@ def _above(least, held, present, best_codes, best_counts):  # type: ignore[no-un
 
 @compiled
 def _summaries(cells, starts, begin, end, window, k, held, places, present):  # type: ignore[no-untyped-def]
-    """Which sub-window each cell lies in, the top-k list of every sub-window, and how often its k-th value occurs."""
+    """The sub-window of each cell, the top-k list of every sub-window, and how often its k-th value occurs."""
     bounds, codes, counts = cells
     length, slide, offset = window
     of_cell = np.empty(end - begin, np.int64)

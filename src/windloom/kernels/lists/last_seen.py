@@ -7,8 +7,8 @@
 | source  | ours; the running form of source E §2.3.4 visits every entry once per query     |
 
 Cells enter from left to right, and for each value the last cell that held it is kept. A window `[lo, hi)` that ends
-where the pass stands holds a value exactly if the value was last seen at `lo` or later. A Fenwick tree keeps how many
-values were last seen in which cell.
+where the pass is now holds a value exactly if the value was last seen at `lo` or later. A Fenwick tree counts, for each
+cell, the values that were last seen there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def count_last_seen(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, o
 
 
 def recount_distinct(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Distinct) -> None:
-    """The slow reference: every entry of every window, every time."""
+    """The slow reference: visits every entry of every window, every time."""
     _recount(
         cells.bounds,
         cells.codes,

@@ -6,8 +6,8 @@
 | queries | each its own                                                                   |
 | source  | TOP k from frequency counts (source E §2.3.4)                                  |
 
-Which values the window holds is kept beside the counters, so that a question looks at those only. The k best so far are
-a heap whose root is the least of them.
+The values that the window holds are listed next to the counters, so that a question reads only those. The k best so
+far are a heap whose root is the least of them.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ def room_for(codes, counts, written, more):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_less(code, count, other_code, other_count):  # type: ignore[no-untyped-def]
-    """Does it occur less often? Among values that occur equally often, the smaller one comes first."""
+    """Whether it occurs less often. Among values that occur equally often, the smaller one comes first."""
     return count < other_count or (count == other_count and code > other_code)
 
 
 @compiled
 def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The most frequent of the values present, in order; returns how many."""
+    """The most frequent of the values present, in order; returns their number."""
     size = min(len(best_codes), len(present))
     for i in range(len(present)):
         code, count = present[i], held[present[i]]

@@ -58,7 +58,7 @@ def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:
     if pa.types.is_floating(kind):
         is_long = kind.bit_width == 64
         values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.float64 if is_long else np.float32)
-        values[values == 0] = 0  # no -0.0
+        values[values == 0] = 0  # turns -0.0 into 0.0
         values[np.isnan(values)] = np.nan
         return values.view(np.int64 if is_long else np.int32).astype(np.int64), is_long
     if pa.types.is_timestamp(kind):

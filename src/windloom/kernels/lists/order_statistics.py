@@ -6,8 +6,8 @@
 | queries | each its own                                                                       |
 | source  | QUANTILE from frequency counts (source E §2.3.4); the 64-way sums are ours         |
 
-A Fenwick tree would change log₂ counters per entry and read as many per window. Entries outnumber windows,
-so changes must be cheap: a counter has 64 below it, adjacent in memory, which a question reads one by one.
+A Fenwick tree would change log₂ counters per entry and read the same number per window. Entries outnumber windows, so
+changes must be cheap: a counter has 64 below it, adjacent in memory, which a question reads one by one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
 
 @compiled
 def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
-    """Adds entries to the sums, or subtracts them; returns by how much the total changes."""
+    """Adds entries to the sums, or subtracts them; returns the change of the total."""
     change = np.int64(0)
     for i in range(len(codes)):
         count = sign * counts[i]

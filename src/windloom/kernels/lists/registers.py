@@ -7,8 +7,8 @@
 | source  | HyperLogLog (Flajolet et al. 2007), estimated as Ertl does (2017); the counters are ours  |
 
 The value of a register over a window is its largest rank in the window's cells. A maximum cannot be undone, so for
-each register and rank the cells that have it are counted, and a bit per rank says whether any cell has it. How many
-registers have which value is all that the estimate needs; since all of these are integers, it cannot drift.
+each register and rank the cells that have it are counted, and a bit per rank shows whether any cell has it. The
+estimate needs only the number of registers with each value. All of these are integers, so it cannot drift.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _estimate(having):  # type: ignore[no-untyped-def]
     """Ertl's improved raw estimator: without tables, and without a switch between small and large numbers."""
     total = REGISTERS * _tau(1.0 - having[RANK_BITS + 1] / REGISTERS)
     highest = RANK_BITS
-    while total == 0.0 and highest > 0 and having[highest] == 0:  # adds nothing, and most ranks are this high
+    while total == 0.0 and highest > 0 and having[highest] == 0:  # skips high ranks that no register has
         highest -= 1
     for rank in range(highest, 0, -1):
         total = 0.5 * (total + having[rank])

@@ -6,8 +6,8 @@
 | queries | each its own; COUNT(DISTINCT x) all at once, see `last_seen`                  |
 | source  | running and interval synopses with frequency counts (source E §2.3.4, §6.1)   |
 
-Adding and subtracting whole numbers is exact, so a lane never drifts. Between rounds nothing is kept
-but the cells: a running synopsis of the whole stream would hold values that never occur again (source E).
+Adding and subtracting whole numbers is exact, so a lane never drifts. Between rounds, only the cells are kept: a
+running synopsis of the whole stream would hold values that never occur again (source E).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RunningCounts:
 
 
 def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
-    """What `recalculate` does where cells hold lists: it counts every window from nothing."""
+    """The `recalculate` of cells that hold lists: it counts every window from nothing."""
     if isinstance(out, Distinct):
         recount_distinct(cells, group_bounds, lanes, queries, out)
     else:

@@ -16,7 +16,7 @@ _SEED = np.uint64(42)
 
 
 def hash_integers(values: NDArray[np.int64], *, is_long: bool) -> NDArray[np.int64]:
-    """The hash of every value; `is_long` is true of bigints."""
+    """The hash of every value; `is_long` is true for bigints."""
     hashes = np.empty(len(values), np.int64)
     _hash(values, is_long, hashes)
     return hashes

@@ -11,9 +11,9 @@ rightwards. Two different positions are on the two sides of the middle of exactl
 differing bit, so a window is one left value combined with one right value. Nothing is ever subtracted, so huge values
 leave no trace in windows that do not hold them.
 
-While queries are few, each is cheaper in blocks of its own, as in the originals: borders one window apart, so that a
-window lies across at most one, with running values from each border leftwards and rightwards. Block after block, with
-the values rightwards kept one at a time, that is the loop of TwoStacks, whose flips fall on the borders: it is shared.
+While queries are few, each is cheaper in blocks of its own, as in the originals: borders are one window apart, so that
+a window lies across at most one, with running values from each border leftwards and rightwards. Block after block, with
+one rightward value kept at a time, that is the loop of TwoStacks, whose flips fall on the borders. So its code is used.
 """
 
 from __future__ import annotations

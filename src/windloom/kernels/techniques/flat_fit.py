@@ -64,7 +64,7 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # typ
                 depth += 1
                 place = pointers[place] & mask
             total = load(partials, place)
-            # Back over the jumps taken: each now reaches the end.
+            # Goes back over the jumps taken: each now reaches the end.
             while depth > 0:
                 depth -= 1
                 place = positions[depth]

@@ -7,7 +7,7 @@
 | source  | ours, for rounds in which many slices close at once         |
 
 Totals run across group borders: a difference inside one group cancels whatever came before. For integers that is
-exact even where the total itself wraps around 64 bits, because wrapping subtraction undoes wrapping addition.
+exact even if the total itself wraps around 64 bits, because wrapping subtraction undoes wrapping addition.
 Floats have totals with a certificate, see `prefix_ring_float`.
 """
 
@@ -89,7 +89,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
 
 @compiled
 def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
-    """Answers the first of `count` steady rows, collected nearby and stored past the caches; returns how many."""
+    """Answers the first of `count` steady rows, collected nearby and stored past the caches; returns their number."""
     done = np.int64(-(np.int64(out[0].ctypes.data) // out[0].itemsize + row) % (LINE // out[0].itemsize))
     for i in range(done):
         store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))

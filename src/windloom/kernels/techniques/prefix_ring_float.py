@@ -1,8 +1,8 @@
 """Prefix ring for floats: double-double totals, and for every difference a certificate that it is right.
 
-Each total has a bound of the error it has accumulated. A difference is used only if twice that bound, and what
-the subtraction itself adds, is below 2^-60 of the difference: then it is the exact sum, up to the rounding of the
-answer. Otherwise (a huge value has passed, an infinity or NaN, values that cancel) the lane is answered by TwoStacks,
+Each total has a bound on the error it has accumulated. A difference is used only if twice that bound, plus the error of
+the subtraction itself, is below 2^-60 of the difference: then it is the exact sum, up to the rounding of the answer.
+Otherwise (after a huge value, an infinity or NaN, or values that cancel) the lane is answered by TwoStacks,
 which never subtracts. Totals start again with each group, so that the values of one group do not affect others.
 """
 
@@ -58,7 +58,7 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, totals, e
 
 @compiled
 def _add_up(cells, begin, length, totals, errors, filled):  # type: ignore[no-untyped-def]
-    """Totals up to each cell, bounds of their errors, and where the last cell that is not 0 ended."""
+    """Totals up to each cell, bounds on their errors, and where the last cell that is not 0 ended."""
     total = AddFloat(0.0, 0.0)
     error = 0.0
     last = np.int64(0)

@@ -54,7 +54,7 @@ TECHNIQUES: dict[str, Technique] = {
 
 
 def permits(technique: Technique, family: Family) -> bool:
-    """Does the family have all properties of one of the technique's alternatives?"""
+    """Whether the family has all properties of one of the technique's alternatives."""
     return any(needs in family.has for needs in technique.needs)
 
 
@@ -74,7 +74,7 @@ def find_technique(name: str) -> Technique:
 
 
 def choose_technique(family: Family, forced: str = "auto") -> str:
-    """The technique for a family: its usual one, or the forced one; that is refused, with a reason, if it cannot be."""
+    """The technique for a family: its usual one, or the forced one, which is refused if it does not apply."""
     if forced == "auto":
         return family.usual
     technique = find_technique(forced)

@@ -1,8 +1,8 @@
 """SlickDeque (Inv): a running value for each distinct range, shared by the queries that have it.
 
-Queries of a tree whose windows cover the same cells (they differ in what else they ask) are answered from one running
-value; all others have one each. A distinct range costs exactly two operations per cell: combine the arriving one,
-remove the expiring one.
+Queries of a tree whose windows cover the same cells (they differ in other respects) are answered from one running
+value; all others have one each. A distinct range costs exactly two operations per cell: combine the arriving cell,
+remove the expiring cell.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  
 
 @compiled
 def _equal_windows(groups, bounds, lo, hi, query, twin):  # type: ignore[no-untyped-def]
-    """Do two queries cover the same cells, window for window? A row in the middle almost always decides."""
+    """Whether two queries cover the same cells, window for window. A row in the middle almost always decides."""
     first, last = bounds[query * groups], bounds[(query + 1) * groups]
     shift = bounds[twin * groups] - first
     if bounds[(twin + 1) * groups] - last != shift:

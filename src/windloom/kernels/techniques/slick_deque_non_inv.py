@@ -21,7 +21,7 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.operations import mark
 from windloom.kernels.families.algebra import combine, identity, like, load, same, store
 
-#: Cells that enter together where windows move on cell by cell.
+#: Cells that enter together if windows move on cell by cell.
 BATCH = 16
 
 
@@ -129,14 +129,14 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
 
 @compiled
 def _slide(cells, first, right, row, last_row, head, tail, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
-    """Answers rows whose windows each lie one cell further, a batch at a time; returns how many, and the deque's ends.
+    """Answers rows whose windows each lie one cell further, in batches; returns their number, and the deque's ends.
 
-    How many cells a new one drives out is random, and a mispredicted branch costs more than everything else.
-    So the batch enters as one: its best cell drives out others, once, and only those of its cells enter that nothing
-    later in the batch beats. If the batch holds the best of a window, the function stops, because prefixes would be
-    answers.
+    The number of cells that a new one drives out is random, and a mispredicted branch costs more than everything else.
+    So the batch enters as one: its best cell drives out others, once, and of its cells only those enter that no later
+    one in the batch beats. If the batch holds the best cell of a window, the function stops, because prefixes of the
+    batch would be answers.
     """
-    mask = np.uint64(len(positions) - 1)  # unsigned indices need no test for counting from the end
+    mask = np.uint64(len(positions) - 1)  # unsigned indices need no check for an index from the end
     done = np.int64(0)
     while row + done + BATCH <= last_row:
         begin, end = first + done, right + done
@@ -178,7 +178,7 @@ def _walk(  # type: ignore[no-untyped-def]
     cells, groups, group, group_bounds, bounds, lo, hi, queries,
     head_of, tail_of, after, row_of, positions, values, out, stamps,
 ):  # fmt: skip
-    """Answers edge by edge, at each the queries of its chain, which then join the chain where their next window ends.
+    """Answers edge by edge: at each edge the queries of its chain, which then join the chain of their next window.
 
     Only the tail of the deque changes, so it is a plain array, and a place in it stays valid from edge to edge.
     """

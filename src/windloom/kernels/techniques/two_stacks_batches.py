@@ -1,9 +1,9 @@
-"""Flips and slides of TwoStacks for selective operations: in vector code where the value so far wins.
+"""Flips and slides of TwoStacks for selective operations: in vector code while the value so far wins.
 
 A cell that the value so far beats changes nothing, and among random cells hardly one in a hundred is not beaten. So
 cells are tested in batches for a winner. As long as there is none, a flip fills places with the value it has, and a
 slide has one back for all rows. The front only falls: up to some row, which a search finds, its values are the answers,
-and from there on the back is. That takes at most as many operations as going cell by cell, and usually fewer.
+and from there on the back is the answer. That takes at most the operations of going cell by cell, and usually fewer.
 
 Rising cells (in a flip, falling ones) win in every batch; then batches are tried less and less often.
 """
@@ -20,7 +20,7 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.operations import mark
 from windloom.kernels.families.algebra import BATCH, beats_batch, combine, in_batches, load, same, store
 
-#: Batches pay from this many cells on: in short windows too many cells win.
+#: Batches pay off from this many cells on: in short windows, too many cells win.
 LONG = 256
 
 #: At most this many cells are taken one by one before a batch is tried again.
@@ -29,7 +29,7 @@ REST = 1024
 
 # Names for compiled code only, where other operations compile to nothing.
 def batches(cells: Any) -> bool:
-    """Can these cells be tested in batches?"""
+    """Whether these cells can be tested in batches."""
     raise NotImplementedError("compiled code only")
 
 
@@ -76,7 +76,7 @@ def _slide(cells, right, back, front, place, row, count, out, stamps):  # type: 
     overtaken = False  # by the back: the front gives no more answers
     while done < count:
         held = done
-        # After a winner, the last cell of a batch is tested first: where cells rise, that decides.
+        # After a winner, the last cell of a batch is tested first: if cells rise, that decides.
         doubt = True
         while held + BATCH <= count:
             if doubt and not same(combine(back, load(cells, right + held + BATCH - 1)), back):

@@ -20,7 +20,7 @@ from windloom.model import JoinKind
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """Sides that are joined to each other by INNER, the conditions among them, and what hangs on them."""
+    """Sides that are joined to each other by INNER, the conditions among them, and the clusters that hang on them."""
 
     members: list[int]
     conditions: list[Conjunct] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Cluster:
 
 @dataclass(slots=True, eq=False)
 class Hanging:
-    """A cluster that is joined to a side of another one by LEFT, SEMI or ANTI; `word` is where that is said."""
+    """A cluster that is joined to a side of another one by LEFT, SEMI or ANTI; `word` is the token of the join."""
 
     kind: JoinKind
     cluster: Cluster
@@ -53,7 +53,7 @@ class Hanging:
 
 
 class JoinShape:
-    """Reads FROM source by source, then WHERE. What cannot be NULL in a row that counts becomes INNER."""
+    """Reads FROM source by source, then WHERE. A LEFT join becomes INNER if rows without a match cannot count."""
 
     def __init__(self, names: JoinNames, statement: Statement) -> None:
         sources, sides = statement.clause.named, statement.clause.sides
@@ -86,7 +86,7 @@ class JoinShape:
         return found
 
     def _hang(self, hanging: Hanging) -> None:
-        """Hangs a cluster where its condition names sides."""
+        """Hangs a cluster on the sides that its condition names."""
         inner = set(hanging.members)
         named = {side for conjunct in hanging.on if conjunct.sides & inner for side in conjunct.sides - inner}
         owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
@@ -99,7 +99,7 @@ class JoinShape:
                 hint = "let it look at the stream whose rows are all kept, or make the join before it an INNER one"
                 raise self._statement.source.error(message, hanging.word, hint)
             if hanging.kind is JoinKind.SEMI:
-                # It drops rows whose columns are NULL, so that the LEFT join before it may as well be INNER.
+                # It drops rows whose columns are NULL, so the LEFT join before it is the same as an INNER one.
                 for above in self._path(owner):
                     self._merge(above)
                 owner = self.top
@@ -108,7 +108,7 @@ class JoinShape:
     # ---- WHERE --------------------------------------------------------------------------------------------------
 
     def look_for(self, exists: Exists) -> None:
-        """Adds `[NOT] EXISTS`, when everything else of WHERE has been added."""
+        """Adds `[NOT] EXISTS`, after everything else of WHERE has been added."""
         before, sides = self.names.visible, self._statement.clause.sides
         inner = [sides.index(source) for source in exists.sources]
         on: list[Conjunct] = []
@@ -123,7 +123,7 @@ class JoinShape:
         self._hang(Hanging(exists.kind, Cluster(inner), on, exists.word))
 
     def require(self, conjuncts: list[Conjunct]) -> None:
-        """Adds the conditions of WHERE, and finds out which LEFT joins are INNER or ANTI because of them."""
+        """Adds the conditions of WHERE, and finds the LEFT joins that are INNER or ANTI because of them."""
         self.top.conditions += conjuncts
         while self._simplify():
             pass
@@ -147,7 +147,7 @@ class JoinShape:
         return False
 
     def _path(self, cluster: Cluster) -> list[Hanging]:
-        """What leads from the top to a cluster."""
+        """The path from the top to a cluster."""
 
         def search(below: Cluster) -> list[Hanging] | None:
             if below is cluster:
@@ -168,7 +168,7 @@ class JoinShape:
         self.top.hanging += hanging.cluster.hanging
 
     def _is_anti(self, conjunct: Conjunct, hanging: Hanging) -> bool:
-        """`a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL` asks for the rows of a without a match."""
+        """Whether a condition makes a LEFT join ANTI: `a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL`."""
         node = inside(conjunct.node)
         if not (isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)):
             return False
@@ -205,7 +205,7 @@ class JoinShape:
 def read_condition(
     names: JoinNames, side: int, joined: Joined, statement: Statement
 ) -> tuple[list[Conjunct], JoinNames]:
-    """The condition with which a side is joined to the others that can be named, and the names behind it."""
+    """The condition with which a side is joined to the others that can be named, and the names valid after it."""
     source = statement.source
     if joined.on:
         node = parse_condition(fold_literals(joined.on, source), source)

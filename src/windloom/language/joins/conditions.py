@@ -1,4 +1,4 @@
-"""Conditions of joins, taken apart into conjuncts, each with the sides whose columns it reads."""
+"""Conditions of joins, divided into conjuncts, each with the sides whose columns it reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Conjunct:
     sides: frozenset[int]
 
     def rejects_nulls(self, side: int, names: JoinNames) -> bool:
-        """Whether it cannot hold where all columns of a side are NULL."""
+        """Whether it cannot hold if all columns of a side are NULL."""
         return on_null_row(self.term.tree, names.columns_of(side)) in (Value.NULL, Value.FALSE)
 
     @property
@@ -66,7 +66,7 @@ def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
             return visited
         label, _ = names.written(found[0])
         written = [part for part in visited.parts if isinstance(part, exp.Identifier)]
-        place = len(written) - len(found[1]) - 1  # of the column itself, which keeps its place in the text
+        place = len(written) - len(found[1]) - 1  # the index of the column itself, which keeps its place in the text
         parts = [exp.to_identifier(label, quoted=True), *(part.copy() for part in written[place:])]
         if len(parts) > len(_PARTS):
             return visited
@@ -83,7 +83,7 @@ def sides_of(term: Term, names: JoinNames) -> frozenset[int]:
 
 
 def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
-    """The conjunct as an equality between two sides; None if it is none."""
+    """The conjunct as an equality between two sides; None if it is not one."""
     node = conjunct.node
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
@@ -96,7 +96,7 @@ def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
 
 
 def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
-    """The sides that an expression reads whose names are known to be right."""
+    """The sides that an expression reads; its names have been checked before."""
     found = (names.find_node(column) for column in node.find_all(exp.Column))
     return frozenset(names.side_of(column[0]) for column in found if column is not None)
 
@@ -108,7 +108,7 @@ def inside(node: exp.Expr) -> exp.Expr:
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
+    """The parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
     pending = [node]
     while pending:
         operand = inside(pending.pop())

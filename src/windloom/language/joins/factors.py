@@ -1,4 +1,4 @@
-"""The factors of a polynomial: what each side sums or counts so that products of these add up to the whole."""
+"""The factors of a polynomial: each side sums or counts, and the products of these add up to the whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Factors:
     """Products of sums and counts of all sides, for one polynomial; `filters` are conditions by side.
 
     A pair of rows has a value only if no part of the *whole* polynomial is NULL, so every factor counts only tuples
-    for which all parts of its side are there.
+    for which no part of its side is NULL.
     """
 
     def __init__(
@@ -43,19 +43,19 @@ class Factors:
 
     @property
     def counted(self) -> Product:
-        """How many pairs have a value."""
+        """The product that counts the pairs that have a value."""
         return Product(1, tuple(self._count(side) for side in range(len(self._builders))))
 
     @property
     def products(self) -> tuple[Product, ...]:
-        """What adds up to the sum of the values of all pairs."""
+        """The products that add up to the sum of the values of all pairs."""
         return tuple(
             Product(monomial.sign, tuple(self._factor(side, monomial) for side in range(len(self._builders))))
             for monomial in self._polynomial.monomials
         )
 
     def _guards(self, side: int) -> dict[str, Term]:
-        """What must not be NULL in a tuple of the side, by its text."""
+        """The terms that must not be NULL in a tuple of the side, by their text."""
         leaves = self._polynomial.leaves(side)
         found = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
         return {term.sql: term for term in sorted(found, key=lambda term: term.sql)}
@@ -101,7 +101,7 @@ class Factors:
             return self._as_decimal(side, leaves, monomial)
         terms = [self._bind(side, leaf.node) for leaf in leaves]
         if len(terms) > 1 and all(leaf.kind.bits <= 32 for leaf in leaves):
-            terms[0] = cast_term(terms[0], _BIGINT)  # no product of two overflows then
+            terms[0] = cast_term(terms[0], _BIGINT)  # then no product of two of them overflows
         return _product(terms)
 
     def _as_double(self, side: int, leaf: Leaf, is_alone: bool) -> Term:
@@ -110,7 +110,7 @@ class Factors:
         return term if is_double else cast_term(term, _DOUBLE)
 
     def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
-        """Scales add up to that of the whole: the factor that bears the constants makes up for what is missing."""
+        """Scales add up to that of the whole: the factor that bears the constants makes up the difference."""
         kind: DataType | None = as_decimal(leaves[0].kind)
         for leaf in leaves[1:]:
             kind = None if kind is None else arithmetic_type("*", kind, as_decimal(leaf.kind))
@@ -134,7 +134,7 @@ class Factors:
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a number that make it NULL if they are: columns, and what is not plain arithmetic."""
+    """The parts of a number that make it NULL if they are: columns, and everything that is not plain arithmetic."""
     node = inside(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         yield from null_atoms(node.this)

@@ -45,7 +45,7 @@ class Folder:
         return tuple(found.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
-        """An expression of one side; if rows may have no match on it, it must be NULL in these."""
+        """An expression of one side; if rows may have no match there, the expression must be NULL for those rows."""
         term = self.builders[side].bind(node, place)
         if side in self.nullable and on_null_row(term.tree, self.builders[side].stream.columns) is not Value.NULL:
             name = self.names.labels[side]
@@ -91,7 +91,7 @@ class _Folding:
         return tuple(builder.count(self._filters.get(side, [])) for side, builder in enumerate(self._folder.builders))
 
     def _weights_but(self, *sides: int) -> tuple[int, ...]:
-        """The same; the entries of these sides are not used."""
+        """The same, except that the entries of these sides are not used."""
         builders = enumerate(self._folder.builders)
         return tuple(0 if side in sides else builder.count(self._filters.get(side, [])) for side, builder in builders)
 

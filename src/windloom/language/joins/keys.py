@@ -1,4 +1,4 @@
-"""Which expressions of sides must be equal: classes of keys, as the equalities of a join imply them."""
+"""Expressions of sides that must be equal: classes of keys, as the equalities of a join imply them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between sides: a tree for each cluster, by the keys that sides have in common, and what hangs on it."""
+"""Links between sides: a tree for each cluster, by the keys that sides have in common, and the clusters below it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class LinkPlan:
     parent: int
     child: int
     kind: JoinKind
-    keys: list[tuple[Term, Term, bool]] = field(default_factory=list)  # of the parent, of the child, null-safe
+    keys: list[tuple[Term, Term, bool]] = field(default_factory=list)  # (parent's, child's, is null-safe)
     residual: list[Conjunct] = field(default_factory=list)
 
 
 class Linker:
-    """Gives each condition to a side or to a link. Links come in an order in which parents are before children."""
+    """Gives each condition to a side or to a link. In the order of links, parents come before children."""
 
     def __init__(self, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> None:
         self._builders = builders
@@ -49,7 +49,7 @@ class Linker:
             self._hang(hanging, cluster, classes)
 
     def _sorted_out(self, cluster: Cluster) -> tuple[list[Equality], list[Conjunct]]:
-        """The equalities between two sides, and other conditions on two sides; those of one side are its own."""
+        """The equalities between two sides, and other conditions on two sides. A condition on one side goes to it."""
         equalities, residual = [], []
         for conjunct in cluster.conditions:
             if len(conjunct.sides) < 2:
@@ -62,7 +62,7 @@ class Linker:
         return equalities, residual
 
     def _require(self, conjunct: Conjunct, otherwise: int) -> None:
-        """Makes it a condition of its side, or of another one if it reads no column."""
+        """Makes it a condition of its side, or of the side `otherwise` if it reads no column."""
         if not conjunct.is_true:
             builder = self._builders[next(iter(conjunct.sides), otherwise)]
             builder.require(builder.bind(conjunct.node, "the condition of a join"))
@@ -99,7 +99,7 @@ class Linker:
         return keys, [conjunct for conjunct in residual if conjunct.sides == both]
 
     def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
-        """A condition that is no equality still tells which pairs count; then they may be found tuple by tuple."""
+        """The error for sides without a common key. If another condition links them, tuples may still be paired."""
         side_builder, other = self._builders[linked[0]], self._builders[left[0]]
         pairs = _expected_tuples(side_builder) * _expected_tuples(other)
         names = self._names.labels
@@ -163,7 +163,7 @@ class Linker:
         residual: list[Conjunct],
         of_parent: list[Conjunct],
     ) -> tuple[int, int]:
-        """The two sides that the condition links; there must be one of them in each cluster."""
+        """The two sides that the condition links; each of the two clusters must have one of them."""
         inner = frozenset(hanging.members)
         if not equalities:
             message = f"the {hanging.shown} has no key"
@@ -199,7 +199,7 @@ class Linker:
         link.keys.append((key, own.key(link.child), equality.null_safe))
 
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
-        """Conditions on the parent alone: where they do not hold, a row of the parent has no match."""
+        """Adds conditions on the parent alone: if they do not hold, a row of the parent has no match."""
         builder = self._builders[link.parent]
         conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
         if link.kind is JoinKind.SEMI:
@@ -224,7 +224,7 @@ class Linker:
 
 
 def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
-    """What is left when ears are removed, as Graham, Yu and Özsoyoğlu do: the sides that form circles."""
+    """The sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
     keys = {
         side: {*own, *(id(conjunct) for conjunct in residual if side in conjunct.sides)} for side, own in keys.items()
     }

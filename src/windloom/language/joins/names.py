@@ -1,4 +1,4 @@
-"""What names mean in a join: columns of several sources, qualified with the alias or the name of their stream."""
+"""The meaning of names in a join: columns of several sources, qualified with the alias or the name of their stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windloom.model.scalar import Read
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """All columns of a join, by their qualified names; `places` tells the side and the column that each means."""
+    """All columns of a join, by their qualified names; `places` holds the side and the column that each means."""
 
     stream: Stream
     places: Mapping[str, tuple[int, str]]
@@ -51,10 +51,10 @@ class JoinNames(Names):
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     visible: tuple[int, ...] = ()
     merged: Mapping[str, int] = field(default_factory=dict)
-    inner: tuple[int, ...] = ()  # of those that are visible, the sides that a name means first, inside EXISTS
+    inner: tuple[int, ...] = ()  # inside EXISTS, the visible sides in which a name is searched for first
 
     def seeing(self, visible: Iterable[int], inner: Iterable[int] = ()) -> JoinNames:
-        """The same names where only these sides can be named."""
+        """The same names, if only these sides can be named."""
         return replace(self, visible=tuple(visible), inner=tuple(inner))
 
     def merging(self, column: str, side: int) -> JoinNames:
@@ -66,7 +66,7 @@ class JoinNames(Names):
         return self.places[column][0]
 
     def is_relation(self, side: int) -> bool:
-        """Whether a side is a relation, and no stream."""
+        """Whether a side is a relation instead of a stream."""
         return self.sides[side].stream.is_relation
 
     def columns_of(self, side: int) -> frozenset[str]:
@@ -140,19 +140,19 @@ class JoinNames(Names):
         return near_columns(name, self._columns())
 
     def _columns(self) -> list[tuple[str, str]]:
-        """All columns that can be named, as they are called."""
+        """All columns that can be named, as (qualifier, name)."""
         visible = [self.sides[side] for side in self.visible]
         return [names.written(column) for names in visible for column in names.stream.columns]
 
 
 def ambiguous(name: str, owners: Sequence[str], node: exp.Expr, binder: Binder) -> QueryError:
-    """A name without a qualifier that several sources have."""
+    """The error for a name without a qualifier that several sources have."""
     hint = "write " + " or ".join(f"{owner}.{name}" for owner in owners)
     return binder.error(f"column '{name}' is ambiguous: {_listed(owners)} have it", node, hint)
 
 
 def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Binder) -> QueryError:
-    """A qualifier that no source is called by."""
+    """The error for a qualifier that names no source."""
     close = closest(name, list(labels))
     hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
     return binder.error(f"'{name}' is no source of this query", at, hint)

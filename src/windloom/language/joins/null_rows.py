@@ -1,4 +1,4 @@
-"""What an expression gives for a row without a match, whose columns of some sides are all NULL."""
+"""The value of an expression for a row without a match, in which all columns of some sides are NULL."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _and(values: list[Value]) -> Value:
         return Value.FALSE
     if all(value is Value.TRUE for value in values):
         return Value.TRUE
-    # With NULL, a conjunction is NULL or FALSE, which are alike to a condition; NULL stands for both.
+    # With NULL, a conjunction is NULL or FALSE. For a condition both mean the same, and NULL stands for both.
     return Value.NULL if Value.NULL in values else Value.UNKNOWN
 
 

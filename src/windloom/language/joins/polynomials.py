@@ -1,7 +1,7 @@
 """Expressions over several sides as sums of products of expressions over one side each.
 
-`a.x * b.y`, `a.x - b.y` and `(a.x + 1) * b.y * 2` are such sums; a division by another side is none. Where no tuple is
-NULL, SUM over pairs of rows is a sum of products of SUMs over rows, which is what a join is answered from.
+`a.x * b.y`, `a.x - b.y` and `(a.x + 1) * b.y * 2` are such sums; a division by another side is not. If no value is
+NULL, SUM over pairs of rows is a sum of products of SUMs over rows, and a join is answered from these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.language.statement import Statement
 from windloom.model import DataType, TypeKind
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-#: More products than this are hardly meant, and each costs a component of every side.
+#: More products than this are hardly intended, and each costs a component of every side.
 _MOST_PRODUCTS = 64
 _CAST = "CAST(… AS DOUBLE)"
 
@@ -129,7 +129,7 @@ class Decomposer:
         return kind
 
     def _cast(self, node: exp.Expr) -> Polynomial:
-        """A number as a double is nearly the same number, so the cast can be left to its parts."""
+        """A cast to double changes a number only slightly, so it can be applied to the parts instead."""
         target = cast_target(node)
         if target is None or target.name != "double":
             raise self._no_decomposition(node)

@@ -1,4 +1,4 @@
-"""Turns a SELECT over several sources into a `model.Join`: what is asked of each side, and how it is folded."""
+"""Turns a SELECT over several sources into a `model.Join`: the query for each side, and how the answers are folded."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class JoinReading:
     builders: list[SideBuilder]
 
     def taken_apart(self, groups: list[Group], answer: Answer) -> Join:
-        """The join that answers these groupings and aggregates, too."""
+        """The join with these groupings and aggregates."""
         linker = Linker(self.builders, self.names, self.statement)
         linker.link(self.shape.top, 0)
         folder = Folder(self.builders, self.shape.names, self.statement, self.shape.nullable_sides())
         grouped = [self._group(group, folder) for group in groups]
         folded = folder.fold(answer.aggregates)
         pending = [_PendingLink.of(link, self.builders, self.names, self.statement) for link in linker.links]
-        # From here on, every side knows all of its grouping columns, and so their positions.
+        # From here on, every side has all of its grouping columns, so their positions are known.
         return Join(
             tuple(builder.build() for builder in self.builders),
             tuple(pending_link.finished(self.builders, self.names, self.statement) for pending_link in pending),
@@ -66,7 +66,7 @@ class JoinReading:
 
 @dataclass(frozen=True, slots=True)
 class _PendingLink:
-    """A link whose keys and conditions go by the texts of grouping columns, which have no positions yet."""
+    """A link whose keys and conditions refer to grouping columns by their texts, which have no positions yet."""
 
     plan: LinkPlan
     keys: tuple[tuple[str, str, bool], ...]
@@ -90,7 +90,7 @@ class _PendingLink:
 
 
 def read_join(statement: Statement) -> JoinReading:
-    """Reads windows, conditions and what joins what."""
+    """Reads windows, conditions and the links between sides."""
     assert isinstance(statement.names, JoinNames)
     names = statement.names
     windows = _windows(statement, names)

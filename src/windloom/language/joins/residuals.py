@@ -1,4 +1,4 @@
-"""Conditions on pairs of rows that are no equalities: what they read of each side becomes a grouping column of it."""
+"""Conditions on pairs of rows other than equalities: the parts that read one side become grouping columns of it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _parts(node: exp.Expr, names: JoinNames) -> Iterator[tuple[exp.Expr, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _PairScope:
-    """Expressions on pairs of rows, in which parts of one side are called by placeholders."""
+    """Expressions on pairs of rows, in which parts that read one side are replaced by placeholders."""
 
     row: RowScope
     placeholders: Mapping[str, str]

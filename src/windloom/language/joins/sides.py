@@ -32,26 +32,26 @@ class SideBuilder:
         return self._statement.bind(node, RowScope(self._names, place))
 
     def require(self, condition: Term) -> None:
-        """Only tuples that satisfy this take part."""
+        """Lets only tuples that satisfy the condition take part."""
         self._conditions.append(condition)
 
     def group(self, term: Term) -> str:
-        """Groups by an expression, and tells its text."""
+        """Groups by an expression, and returns its text."""
         expression = term.row_expression()
         self._group_by.setdefault(expression.sql, expression)
         return expression.sql
 
     def keep(self, component: Component) -> int:
-        """Keeps a component, and tells its index."""
+        """Keeps a component, and returns its index."""
         return self._components.setdefault(component, len(self._components))
 
     def count(self, conditions: list[Term]) -> int:
-        """Keeps how many tuples satisfy all conditions."""
+        """Keeps the number of tuples that satisfy all conditions, and returns the index of that component."""
         where = all_of(conditions)
         return self.keep(Component(COUNT_STAR.kind, where=None if where is None else where.row_expression()))
 
     def position(self, sql: str) -> int:
-        """Where a grouping expression stands in the end."""
+        """The final position of a grouping expression."""
         return sorted(self._group_by).index(sql)
 
     def build(self) -> Side:

@@ -15,7 +15,7 @@ from windloom.model import Window, format_duration
 
 
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """The window of each source. One that says only its range takes slide and ends from the first that says more."""
+    """The window of each source. One that gives only a range takes slide and ends from the first that gives more."""
     for from_source in sources:
         _JOINED.check(from_source, source)
     leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
@@ -35,7 +35,7 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 @dataclass(frozen=True, slots=True)
 class TimeOnly:
-    """The errors for a source that has no window, or another window than one of time."""
+    """The errors for a source that has no window, or a window that is not of time."""
 
     missing: str  # how else it can be written
     of_rows: str

@@ -1,8 +1,8 @@
 """Non-retroactive relations in FROM: each is attached to the stream that its condition names, which it enriches.
 
-What is left is a query over streams, and over retroactive relations, whose conditions may name columns of the attached
-relations as if they were columns of their streams. An INNER join may be conditioned in ON or in WHERE: equalities with
-the stream become the condition of the join, and all else stays a condition on what comes of it.
+A query over streams and retroactive relations is left. Its conditions may name columns of the attached relations as if
+they were columns of their streams. The condition of an INNER join may be in ON or in WHERE: equalities with the stream
+become the condition of the join, and everything else stays a condition on the joined tuples.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def attach_relations(statement: Statement) -> Statement:
 
 
 def _is_attached(stream: Stream) -> bool:
-    """Whether tuples are joined with it as they come in."""
+    """Whether it is a relation that tuples are joined with as they come in."""
     return isinstance(stream, Relation) and not stream.is_retroactive
 
 
 @dataclass(slots=True)
 class _Base:
-    """A stream, and what it is enriched with so far; `members` are its own side and those of its relations."""
+    """A stream, and the relations that enrich it so far; `members` are its own side and those of its relations."""
 
     names: Names
     side: int
@@ -75,7 +75,7 @@ class _Base:
 
 
 class _Attaching:
-    """`_brought` are the conditions that each side of FROM came with, `_where` those of WHERE, `_used` what is done."""
+    """`_brought` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause
@@ -92,7 +92,7 @@ class _Attaching:
         self._used: list[Conjunct] = []
 
     def _read_from(self, names: JoinNames) -> JoinNames:
-        """Reads the conditions of FROM, source by source, each over those before it; the names behind all of them."""
+        """Reads the conditions of FROM, source by source, each over those before it. Returns the names after them."""
         visible: list[int] = []
         for source in self._clause.named:
             side = self._side(source)
@@ -131,7 +131,7 @@ class _Attaching:
         self._add(base, side, joined, on)
 
     def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
-        """LEFT, SEMI and ANTI: the whole condition is that of the join, and names one stream."""
+        """Attaches by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
         side = self._side(source)
         base = next((found for each in on if (found := self._compared(each, side)) is not None), None)
         if base is None:
@@ -149,7 +149,7 @@ class _Attaching:
         self._add(base, side, joined, on)
 
     def _look_into(self, exists: Exists) -> None:
-        """EXISTS asks what SEMI asks, and NOT EXISTS what ANTI asks."""
+        """Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI."""
         source = exists.sources[0]
         if len(exists.sources) > 1:
             hint = "write one EXISTS for the relation, and another one for the rest"
@@ -180,7 +180,7 @@ class _Attaching:
     # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _joined(self, source: FromSource) -> Joined:
-        """How a relation is joined. If it comes first, the source after it says that."""
+        """How a relation is joined. If it comes first, the source after it determines that."""
         if source.joined is not None and source.joined.is_right:
             raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
         if source.joined is not None:
@@ -194,7 +194,7 @@ class _Attaching:
         return following
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
-        """The conditions it was joined with; for the first source, those of the source that follows it."""
+        """The conditions that a source was joined with; for the first source, those of the source that follows it."""
         if source.joined is not None:
             return self._brought[self._side(source)]
         return self._brought[self._side(self._clause.named[1])]
@@ -207,7 +207,7 @@ class _Attaching:
         yield from (each for each in self._where if each not in self._used)
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The stream that a condition compares a relation with; None if that is none, or several."""
+        """The stream that a condition compares a relation with; None if there is none, or several."""
         others = conjunct.sides - {side}
         if side not in conjunct.sides or not others:
             return None
@@ -216,7 +216,7 @@ class _Attaching:
         )
 
     def _linked(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The same for an equality."""
+        """The stream that an equality compares a relation with; None if it is not an equality, or there is none."""
         return None if equality_of(conjunct, self._names) is None else self._compared(conjunct, side)
 
     # ---- what is refused ----------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class _Attaching:
         return self._error(f"the {shown} keeps the rows of relation '{source.name}', which have no windows", at, hint)
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
-        """Refuses to drop tuples of a stream that may have no match: rows without one would have to be dropped too."""
+        """Refuses to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
         own, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
         later = [each.joined for each in named[named.index(own) + 1 : until]]
@@ -244,7 +244,7 @@ class _Attaching:
             )
 
     def _check_window(self, base: _Base) -> None:
-        """Refuses windows of rows: they count tuples before they are joined, and what is joined counts otherwise."""
+        """Refuses windows of rows: they count the tuples of a stream before it is joined, not the joined ones."""
         own = self._sides[base.side]
         if own.bracket is not None and is_row_bracket(own.bracket):
             why = "windows of rows cannot be joined: they count the tuples of a stream, whether these match or not"
@@ -275,7 +275,7 @@ class _Attaching:
         return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
 
     def _check_moved(self, moved: Sequence[Conjunct]) -> None:
-        """What stands in the ON of an INNER JOIN may as well stand in WHERE, unless a RIGHT JOIN follows."""
+        """Conditions in the ON of an INNER JOIN can move to WHERE, but are refused if a RIGHT JOIN follows."""
         rights = [
             source.joined for source in self._clause.named if source.joined is not None and source.joined.is_right
         ]

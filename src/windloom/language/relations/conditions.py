@@ -18,10 +18,10 @@ _WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
 
 
 def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
-    """All of them together, over the columns of the enriched stream; `columns` are those of the relation.
+    """The conjunction of conditions, over the columns of the enriched stream; `columns` are those of the relation.
 
-    Conditions stand in an order of their own, and equalities have the relation on their right, so that queries which
-    ask for the same have the same text.
+    Conditions are in a fixed order, and equalities have the relation on their right, so that queries which ask for the
+    same have the same text.
     """
     terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
     found = all_of(sorted(terms, key=lambda term: term.sql))
@@ -43,7 +43,7 @@ def _columns(node: exp.Expr, names: Names) -> set[str]:
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
-    """Refuses an equality of types that are known and differ in more than their width, as joins of streams do."""
+    """Refuses an equality whose types are known and differ in more than their width, as for joins of streams."""
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return
     sides = [inside(node.this), inside(node.expression)]

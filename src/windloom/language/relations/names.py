@@ -1,4 +1,4 @@
-"""What names mean where a stream is enriched with relations: their columns are columns of the stream."""
+"""The meaning of names if a stream is enriched with relations: their columns are columns of the stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windloom.model.scalar import Read
 class Attached:
     """A relation that a stream is enriched with, as a query calls it: by its alias, or by its name.
 
-    `prefix` is what its columns are called by in the enriched stream.
+    `prefix` qualifies its columns in the enriched stream.
     """
 
     relation: Stream
@@ -34,7 +34,7 @@ class Attached:
         return name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
 
     def column(self, name: str) -> str:
-        """What a column of the relation is called in the enriched stream."""
+        """The name that a column of the relation has in the enriched stream."""
         return f"{self.prefix}.{name}"
 
     def find(self, name: str) -> str | None:
@@ -45,9 +45,9 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class EnrichedNames(Names):
-    """`stream` has the columns of all relations too; `base` is it without them.
+    """`stream` includes the columns of all relations; `base` is the stream without them.
 
-    Columns of `attached` relations can be named, and those of `hidden` ones, which are only looked into, cannot.
+    Columns of `attached` relations can be named. Those of `hidden` ones, which are only searched for a match, cannot.
     `merged` are columns of USING, which need no qualifier and are those of the stream.
     """
 

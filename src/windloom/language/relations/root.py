@@ -1,4 +1,4 @@
-"""Which stream of a join comes first: the one on which all others hang, and whose windows have the rows."""
+"""Chooses the stream of a join that comes first: all others hang on it, and rows are reported for its windows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from windloom.model import JoinKind
 def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | None:
     """The statement with another first side, if that is a relation; None if it is a stream.
 
-    A relation that is joined by INNER may as well come later. One that keeps its rows cannot: nothing says at which
-    ends its rows without a match would be reported.
+    A relation that is joined by INNER can come later. One that keeps its rows cannot: nothing determines the ends at
+    which its rows without a match would be reported.
     """
     names = statement.names
     assert isinstance(names, JoinNames)

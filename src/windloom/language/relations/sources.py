@@ -1,4 +1,4 @@
-"""Relations in FROM: they have no bracket, and stand beside a stream."""
+"""Relations in FROM: they have no bracket, and occur only together with a stream."""
 
 from __future__ import annotations
 

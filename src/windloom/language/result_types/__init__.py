@@ -1,7 +1,7 @@
 """The types of expressions by our own rules, so that making a plan seldom needs Spark.
 
-A rule is here only if it gives what Spark's analyzer gives in every session: with ANSI mode on and off, whether decimal
-operations may lose digits or not. For what no rule covers, Spark is asked.
+A rule is here only if it gives the same type as Spark's analyzer in every session: with ANSI mode on or off, and
+whether decimal operations may lose digits or not. Spark is asked for everything that no rule covers.
 """
 
 from windloom.language.result_types.expressions import expression_type

@@ -1,4 +1,4 @@
-"""Which types Spark converts implicitly into which, and which it can cast, where all sessions agree."""
+"""The implicit conversions and the casts between types that Spark allows in all sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN = NUMBERS | TIMES | STRING | {TypeKind.BOOLEAN, TypeKind.BINARY}
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE)  # the wider before the narrower
 _BOOLEAN, _BINARY = frozenset({TypeKind.BOOLEAN}), frozenset({TypeKind.BINARY})
 
-#: What a value of each kind can be cast to.
+#: The kinds that a value of each kind can be cast to.
 _CASTS: dict[TypeKind, frozenset[TypeKind]] = {
     **dict.fromkeys(NUMBERS, NUMBERS | STRING | _BOOLEAN | {TypeKind.TIMESTAMP}),
     TypeKind.BOOLEAN: NUMBERS | STRING | _BOOLEAN,
@@ -34,7 +34,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 
 def are_comparable(left: DataType, right: DataType) -> bool:
-    """Does Spark compare the two, whatever it converts them to?"""
+    """Whether Spark compares the two, whatever it converts them to."""
     type_kind, other = left.kind, right.kind
     if type_kind not in PLAIN | {TypeKind.NULL} or other not in PLAIN | {TypeKind.NULL}:
         return False
@@ -48,7 +48,7 @@ def are_comparable(left: DataType, right: DataType) -> bool:
 
 
 def are_alike(kinds: Iterable[DataType]) -> bool:
-    """Are all of one sort (numbers, times or the same type), so that many of them can be compared at once?"""
+    """Whether all are of one sort (numbers, times or the same type), so that many of them can be compared at once."""
     found = {kind.kind for kind in kinds} - {TypeKind.NULL}
     return found <= NUMBERS or found <= TIMES or (len(found) == 1 and found <= PLAIN)
 

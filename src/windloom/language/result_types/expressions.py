@@ -14,7 +14,7 @@ from windloom.model import DataType, Expression, Stream
 
 
 def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> DataType | None:
-    """The type of an expression over these columns; None if only Spark knows it, or whether it is valid.
+    """The type of an expression over these columns; None if only Spark knows it, or may refuse the expression.
 
     >>> columns = {"price": DataType.parse("decimal(10,2)"), "volume": DataType.parse("int")}
     >>> str(expression_type(Expression("coalesce(price * volume, 0)"), columns))
@@ -24,7 +24,7 @@ def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> 
 
 
 def type_by_names(expression: Expression, names: Names) -> DataType | None:
-    """The same where names mean what they mean in a query."""
+    """The type of an expression whose names have the meaning that they have in a query."""
     source = Source(f"SELECT {expression.sql}", "an expression")
     try:
         tree = parse_select(fold_literals(tokenize(source), source), source)

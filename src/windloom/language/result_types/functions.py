@@ -19,7 +19,7 @@ def _of(*kinds: TypeKind) -> _Takes:
 
 
 def _int(kind: DataType) -> bool:
-    """A BIGINT is not converted to INT everywhere."""
+    """Whether a type is converted to INT in all sessions: a BIGINT is not."""
     return kind.kind is TypeKind.INTEGER and kind.bits <= 32
 
 
@@ -30,7 +30,7 @@ _instant_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.STRING)
 
 
 def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | None = None) -> Rule:
-    """A rule for arguments of which the last `optional` may be left out, and which `repeated` ones may follow."""
+    """A rule for arguments of which the last `optional` may be left out; `repeated` ones may follow."""
     returned = DataType.parse(name)
 
     def rule(arguments: Sequence[DataType]) -> DataType | None:

@@ -14,7 +14,7 @@ _LEAST_QUOTIENT_SCALE = 6
 
 
 def decimal_type(precision: int, scale: int) -> DataType | None:
-    """A decimal type; None if it would have too many digits, because the session decides what is cut off then."""
+    """A decimal type; None if it would have too many digits, because then the session decides what is cut off."""
     if not 0 < precision <= _MOST_DIGITS:
         return None
     return DataType.parse(f"decimal({precision},{scale})")
@@ -46,7 +46,7 @@ def wider_integer(left: DataType, right: DataType) -> DataType:
 
 
 def wider_number(left: DataType, right: DataType) -> DataType | None:
-    """The type to which both are converted where one of them is chosen, as in CASE and COALESCE."""
+    """The type to which both are converted if one of them is chosen, as in CASE and COALESCE."""
     kinds = {left.kind, right.kind}
     if left == right:
         return left

@@ -34,7 +34,7 @@ _LITERAL_TIMES = {
     "DATE": (re.compile(r"DATE '(\d{4}-\d\d-\d\d)'"), DataType.parse("date")),
     "TIMESTAMP": (re.compile(r"TIMESTAMP '(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'"), DataType.parse("timestamp")),
 }
-#: Spark writes and reads these as they are; whether a cast to CHAR or VARCHAR is a string depends on the session.
+#: Types that Spark writes and reads unchanged; whether a cast to CHAR or VARCHAR is a string depends on the session.
 _CAST_TARGET = re.compile(
     r"tinyint|smallint|int|bigint|float|double|string|boolean|binary|date|timestamp|timestamp_ntz"
     r"|decimal(\(\d+(, ?\d+)?\))?",
@@ -43,7 +43,7 @@ _CAST_TARGET = re.compile(
 
 
 def type_of(node: exp.Expr, names: Names) -> DataType | None:
-    """The type of an expression on the tuples of a stream; None if it is unknown, or whether Spark accepts it."""
+    """The type of an expression on the tuples of a stream; None if it is unknown, or if Spark may refuse it."""
     rule = _RULES.get(type(node))
     return None if rule is None else rule(node, names)
 
@@ -75,7 +75,7 @@ def _column(node: exp.Expr, names: Names) -> DataType | None:
 def _literal(node: exp.Expr, names: Names) -> DataType | None:
     text = str(node.this)
     if isinstance(node, exp.Literal) and node.is_string:
-        # In double quotes, or with escapes, its meaning depends on the session.
+        # The meaning of a string in double quotes, or with escapes, depends on the session.
         return _STRING if text.startswith("'") and "\\" not in text else None
     pattern, kind = _LITERAL_TIMES.get(text.split(" ")[0], (None, None))
     if pattern is None or kind is None:
@@ -121,7 +121,7 @@ def _of_operator(operator: str, left: exp.Expr, right: exp.Expr, names: Names) -
 
 
 def digits_written(node: exp.Expr) -> DataType | None:
-    """Combined with a decimal, an integer literal has the digits it is written with, and not those of its type.
+    """The type of an integer literal combined with a decimal: it has the digits as written, not those of its type.
 
     Spark does not do this for TINYINT literals.
     """
@@ -169,7 +169,7 @@ def _can_compare(left: exp.Expr, right: exp.Expr, names: Names) -> bool:
 
 
 def _logical(node: exp.Expr, names: Names) -> DataType | None:
-    """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
+    """The type of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
     left: exp.Expr = node
     while isinstance(left, exp.And | exp.Or):
         if not _is_condition(left.expression, names):

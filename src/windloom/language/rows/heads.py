@@ -1,4 +1,4 @@
-"""What a query consists of before any SELECT is read: which rows it reports, and SELECTs between set operations."""
+"""The outline of a query before any SELECT is read: which rows it reports, and SELECTs between set operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.model.rows import Reports, SetKind
 
 _REPORTS = {"RSTREAM": Reports.STANDING, "ISTREAM": Reports.ENTERING, "DSTREAM": Reports.LEAVING}
 _OPERATORS = {TokenType.UNION: "UNION", TokenType.EXCEPT: "EXCEPT", TokenType.INTERSECT: "INTERSECT"}
-#: Tokens that are no name and can begin an item of the select list.
+#: Tokens that are not names and can begin an item of the select list.
 _BEGINNING = (
     TokenType.STAR,
     TokenType.L_PAREN,
@@ -38,9 +38,9 @@ _FOLLOWING = (
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT, without the words after it that say which rows it reports.
+    """One SELECT, without the words after it that determine which rows it reports.
 
-    `said` is the word that says so, and `distinct` the word DISTINCT, if they are there.
+    `said` is that word (ISTREAM, …) and `distinct` the word DISTINCT, if they are there.
     """
 
     tokens: Sequence[Token]
@@ -55,7 +55,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Two bodies of a set operation; `word` is where it is said."""
+    """Two bodies of a set operation; `word` is the word of the operation."""
 
     kind: SetKind
     word: Token
@@ -87,7 +87,7 @@ def _without_end(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _last(tokens: Sequence[Token], kinds: tuple[TokenType, ...]) -> int | None:
-    """The last such operator outside of brackets: operators of one rank are read from the left."""
+    """The place of the last of these operators outside of brackets: operators of one rank are read from the left."""
     depth, found = 0, None
     for place, token in enumerate(tokens):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
@@ -110,7 +110,7 @@ def _combined(tokens: Sequence[Token], place: int, source: Source) -> Combined:
 
 def _select(tokens: Sequence[Token], source: Source) -> Select:
     if not tokens or tokens[0].token_type is not TokenType.SELECT:
-        return Select(tokens)  # who reads it says what is wrong
+        return Select(tokens)  # its reader reports what is wrong
     rest, reports, said, distinct = list(tokens[1:]), None, None, None
     if len(rest) > 1 and is_word(rest[0], *_REPORTS) and _begins_item(rest[1]):
         said = rest.pop(0)
@@ -124,6 +124,6 @@ def _select(tokens: Sequence[Token], source: Source) -> Select:
 
 
 def _begins_item(token: Token) -> bool:
-    """Whether the word before is no column by itself: an item of the select list begins here."""
+    """Whether an item of the select list begins here, so that the word before is not a column."""
     kind = token.token_type
     return kind in _BEGINNING or (is_name(token) and kind not in _FOLLOWING)

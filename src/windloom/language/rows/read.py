@@ -76,7 +76,7 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
 
 
 def _refuse_relations(statement: Statement) -> None:
-    """Rows are made of tuples that are kept, and of relations only the newest version is."""
+    """Refuses relations: rows are made from kept tuples, but only the newest version of a relation is kept."""
     names = statement.names
     streams = [side.stream for side in names.sides] if isinstance(names, JoinNames) else [names.stream]
     for source, stream in zip(statement.clause.sides, streams, strict=True):
@@ -100,7 +100,7 @@ def _selects(written: Written) -> Iterator[Select]:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     source: Source
-    statements: Mapping[int, Statement]  # by id of what was written
+    statements: Mapping[int, Statement]  # by id of the `Select`
 
     def rows(self, written: Written) -> Rows:
         selects = list(_selects(written))

@@ -1,4 +1,4 @@
-"""Turns one SELECT into a `model.Selection`: its strands, what joins them, and the columns of its rows."""
+"""Turns one SELECT into a `model.Selection`: its strands, how they are joined, and the columns of its rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class SelectionReader:
         names = self.names
         assert isinstance(names, JoinNames)
         before = names.visible
-        # The source that a RIGHT join names last comes first, and carries what is said about the join.
+        # The source that a RIGHT join names last comes first, and carries the condition of the join.
         joined = source.joined or self._sources[0].joined
         assert joined is not None
         self.names = names.seeing([*before, place])
@@ -138,7 +138,7 @@ class SelectionReader:
         self._builders[0].conditions.append(term)
 
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
-        """Conditions on rows: on one strand they are its own, unless it may be absent from a row."""
+        """Adds conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
         optional = [
             place
             for place, attached in zip(self._made[1:], self._attached, strict=True)
@@ -153,7 +153,7 @@ class SelectionReader:
                 self._conditions.append(self._across_condition(conjunct))
 
     def _across(self, conjuncts: Iterable[Conjunct], own: frozenset[int]) -> tuple[Condition, ...]:
-        """Conditions of a LEFT, SEMI or ANTI join: those on its own strands alone leave tuples of these out."""
+        """Conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these strands."""
         found = []
         for conjunct in conjuncts:
             if conjunct.is_true:
@@ -178,7 +178,7 @@ class SelectionReader:
         return term.row_expression()
 
     def use(self, columns: Iterable[str]) -> None:
-        """Notes columns that the rows must have, by the names that terms have for them."""
+        """Notes columns that the rows must have, by their names in terms."""
         names = self._statement.names
         for column in columns:
             side, own = names.places[column] if isinstance(names, JoinNames) else (0, column)
@@ -208,7 +208,7 @@ class SelectionReader:
         return [(item.alias or term.name or term.sql, term, item.named)]
 
     def _all_columns(self, node: exp.Expr) -> list[tuple[str, Term, exp.Expr]]:
-        """What `*` or `o.*` stands for."""
+        """The columns that `*` or `o.*` stands for."""
         wanted = node.table if isinstance(node, exp.Column) else ""
         names = self.names
         if not isinstance(names, JoinNames):
@@ -250,7 +250,7 @@ class SelectionReader:
     # ---- all of it ----------------------------------------------------------------------------------------------
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
-        """The selection, when everything that uses columns has been read; strands that are looked at come last."""
+        """The selection, once everything that uses columns has been read; strands that are only searched come last."""
         looked = [place for looked in self._looked for place in looked.strands]
         order = [*self._made, *looked]
         place = {old: new for new, old in enumerate(order)}

@@ -1,4 +1,4 @@
-"""The windows of row queries: those of brackets, which end together, or those that WITHIN stands for."""
+"""The windows of row queries: those in brackets, which end together, or those that WITHIN stands for."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
-    """Whether pairs are sought by WITHIN alone, without windows."""
+    """Whether pairs are found by WITHIN alone, without windows."""
     return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
 
 
 def distance(source: FromSource) -> tuple[Token, ...]:
-    """The tokens of WITHIN; none if a source has none."""
+    """The tokens of a source's WITHIN; none if it has no WITHIN."""
     return () if source.joined is None else source.joined.within
 
 
 def distance_ticks(joined: Joined | None, source: Source) -> int | None:
-    """How far apart the tuples of a pair may lie; None if nothing is said."""
+    """How far apart the tuples of a pair may lie; None if there is no WITHIN."""
     tokens = () if joined is None else joined.within
     if not tokens:
         return None
@@ -63,7 +63,7 @@ def distance_ticks(joined: Joined | None, source: Source) -> int | None:
 
 
 def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """Windows that end at every tick; each is as long as its stream is looked at by any other."""
+    """Windows that end at every tick; each is as long as the largest distance that concerns its stream."""
     reach = [0] * len(sources)
     for place, from_source in enumerate(sources[1:], 1):
         ticks = distance_ticks(from_source.joined, source)
@@ -76,5 +76,5 @@ def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 
 def has_distances(statement: Statement) -> bool:
-    """Whether WITHIN stands anywhere."""
+    """Whether any source has a WITHIN."""
     return any(distance(source) for source in statement.clause.sources)

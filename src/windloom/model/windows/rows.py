@@ -17,7 +17,7 @@ class RowsWindow(Window):
     """Windows `[k·slide + offset, k·slide + offset + range)` of positions of tuples.
 
     Positions are counted separately for every value of `partition_by`, which has no order: `PARTITION BY a, b` counts
-    as `PARTITION BY b, a` does.
+    like `PARTITION BY b, a`.
 
     >>> RowsWindow(1000, 10).short
     '1000 rows / 10'

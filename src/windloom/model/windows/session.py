@@ -10,7 +10,7 @@ from windloom.model.figures import short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 
-#: The tick of the latest tuple of a session, which tells where it ends.
+#: The tick of the latest tuple of a session, which determines where it ends.
 LAST_TICK = Component("last_tick")
 
 
@@ -18,8 +18,8 @@ LAST_TICK = Component("last_tick")
 class SessionWindow(Window):
     """For each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
 
-    For slicings and costs a session is a stretch of the gap, its least length. Its cells are not cut at edges:
-    a cell is a session, or what has come of it so far.
+    For slicings and costs, a session is a stretch as long as the gap, its least length. Its cells are not cut at
+    edges: a cell is a session, or the part of it that has come so far.
 
     >>> SessionWindow(300_000_000).short, str(SessionWindow(300_000_000))
     ('session / 5 min', '[SESSION GAP 5 minutes]')
@@ -32,7 +32,7 @@ class SessionWindow(Window):
     plural = "session windows"
     keeps_slices = False
     is_sliced = False
-    rolls_up = False  # a pause of one group need not be one of all groups together
+    rolls_up = False  # a pause of one group need not be a pause of all groups together
 
     def __post_init__(self) -> None:
         self._check([("gap", self.gap_ticks)])

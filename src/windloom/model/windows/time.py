@@ -54,7 +54,7 @@ class TimeWindow(Window):
 
 
 def sliding_tuple_text(window: Window) -> str:
-    """In which windows a tuple lies, for windows that slide over time or positions."""
+    """A phrase that says which windows a tuple lies in, for windows that slide over time or positions."""
     if window.is_tumbling:
         return "lies in exactly one window"
     if window.slide_ticks > window.range_ticks:

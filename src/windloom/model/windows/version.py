@@ -11,8 +11,8 @@ from windloom.model.windows.window import MAX_TICKS, Window
 class VersionWindow(Window):
     """One window that holds every row of a relation, for each end at which a join asks for it.
 
-    The rows of a relation have no time. All of them count as if they were of tick 0, so that one slice holds them.
-    Nobody writes this window: a relation has none in the text of a query.
+    The rows of a relation have no time. All of them count as if they were at tick 0, so that one slice holds them.
+    Users do not write this window: in the text of a query, a relation has none.
 
     >>> str(VersionWindow()), VersionWindow().last_start(0)
     ('[VERSION]', 0)

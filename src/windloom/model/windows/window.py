@@ -1,4 +1,4 @@
-"""What every kind of window defines; no other code asks for the kind of a window."""
+"""The definitions that every kind of window makes; no other code asks for the kind of a window."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_TICKS = 2**58
 class Window(ABC):
     """The windows of a query. For slicings and costs they are `[k·slide + offset, k·slide + offset + range)`.
 
-    Windows of time and of rows are exactly those. A kind that has other windows says which
-    stretches of this form they are made of.
+    Windows of time and of rows are exactly those. A kind that has other windows defines the stretches of this form
+    that they are made of.
     """
 
     __slots__ = ()
@@ -78,17 +78,17 @@ class Window(ABC):
 
     @property
     def overlap(self) -> float:
-        """How many of the stretches hold one tuple, on average: range / slide."""
+        """The average number of these stretches that hold one tuple: range / slide."""
         return self.range_ticks / self.slide_ticks
 
     @property
     def windows_per_tuple(self) -> float | None:
-        """How many windows hold one tuple, on average; None: every one that ends after it."""
+        """The average number of windows that hold one tuple; None means every window that ends after it."""
         return self.overlap
 
     @property
     def extent_ticks(self) -> int | None:
-        """How far before its end a window may begin; None: it grows without end."""
+        """How far before its end a window may begin; None if it grows without bound."""
         return self.range_ticks
 
     def last_start(self, tick: int) -> int:
@@ -97,7 +97,7 @@ class Window(ABC):
 
     @property
     def end_ticks(self) -> int:
-        """Where windows end, modulo the slide: two kinds of windows end together if these and the slides are equal."""
+        """Where windows end, modulo the slide. Two windows end together if these values and the slides are equal."""
         return (self.offset_ticks + self.range_ticks) % self.slide_ticks
 
     @abstractmethod
@@ -114,22 +114,22 @@ class Window(ABC):
 
     @property
     def set_identity(self) -> tuple[str, ...]:
-        """What the kind adds to the identity of a set; windows that add the same are answered from the same cells."""
+        """The kind's part of the identity of a set; windows with equal parts are answered from the same cells."""
         return ()
 
     @property
     def set_text(self) -> str:
-        """The same as one would write it, `[SESSION GAP 5 minutes]`; nothing where it adds nothing."""
+        """The kind's part of the identity as a user would write it, `[SESSION GAP 5 minutes]`; empty if it has none."""
         return ""
 
     @property
     def counted_by(self) -> tuple[Expression, ...] | None:
-        """The keys by which tuples are counted if positions are sliced, perhaps none; None if slices are of time."""
+        """The keys (perhaps none) by which tuples are counted, if positions are sliced; None if slices are of time."""
         return None
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """What its sets keep in addition to COUNT(*) and what queries ask for."""
+        """The components that its sets keep besides COUNT(*) and those that queries ask for."""
         return ()
 
     @property
@@ -144,11 +144,11 @@ class Window(ABC):
 
     @property
     def wide_obstacle(self) -> str | None:
-        """Why no watermark tells which window is the last complete one of every group."""
+        """Why no watermark determines the last complete window of every group."""
         return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
-        """Why a query over such windows cannot report its rows that way."""
+        """Why a query over these windows cannot report its rows with this kind of emission."""
         return None
 
     def edge_type(self, stream: Stream) -> DataType:
@@ -169,7 +169,7 @@ class Window(ABC):
         return format_duration(ticks)
 
     def short_length(self, ticks: int) -> str:
-        """The same in few letters."""
+        """A length as a short label: `5 min`."""
         return short_duration(ticks)
 
     def edge_text(self, tick: int) -> str:
@@ -186,7 +186,7 @@ class Window(ABC):
 
     @property
     def short(self) -> str:
-        """A label of few letters: `1 h / 1 min`."""
+        """A short label: `1 h / 1 min`."""
         offset = f" + {self.short_length(self.offset_ticks)}" if self.offset_ticks else ""
         return self._short_lengths() + offset
 
@@ -200,22 +200,22 @@ class Window(ABC):
 
     @abstractmethod
     def intervals_text(self) -> str:
-        """Which intervals the windows are, as a phrase."""
+        """The intervals that the windows are, as a phrase."""
 
     @abstractmethod
     def tuple_text(self) -> str:
-        """In which windows a tuple lies, as a phrase without its subject."""
+        """The windows that a tuple lies in, as a phrase without its subject."""
 
     def slices_text(self, slices: str) -> str:
-        """How many slices a window has, as a phrase without its subject."""
+        """The number of slices of a window, as a phrase without its subject."""
         return f"spans {slices}"
 
     @property
     def cells_text(self) -> str:
-        """What the cells of its sets are, where they are not slices."""
+        """A description of the cells of its sets, if they are not slices."""
         return ""
 
     @property
     def passed_text(self) -> str:
-        """What the watermark must pass before a window is reported."""
+        """The point that the watermark must pass before a window is reported."""
         return "its end"

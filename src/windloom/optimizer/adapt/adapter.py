@@ -1,11 +1,11 @@
-"""Between two rounds: estimate, look up, and say with which choices the next round is to run.
+"""Between two rounds: estimates, looks up, and returns the choices with which the next round is to run.
 
-Of a round that is about to begin, a source may tell what it brings. Then the candidates of its region are weighed for
-just that, if another one is nearly as good as the best, and if that takes no longer than a round may wait.
+For a round that is about to begin, a source may announce what it brings. Then the candidates of its region are weighed
+for exactly that, if another one is nearly as good as the best, and if weighing takes no longer than a round may wait.
 
-All calls but tasks of the worker come from the thread of the rounds. What a task finds is put in place by one
-assignment, so that a round sees it or does not. Looking up takes no planning: where a chart has no plan yet for the
-region that the stream is in, the worker is asked for it, and the plan in force stays until it is there.
+All calls except tasks of the worker come from the thread of the rounds. What a task finds is put in place by one
+assignment, so that a round sees all of it or nothing. Looking up takes no planning: where a chart has no plan yet for
+the region that the stream is in, the worker is asked for it, and the plan in force stays until it is there.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from windloom.plan.physical import Plan
 
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2
-#: Rounds whose way through a chart is remembered.
+#: The number of rounds whose way through a chart is remembered.
 PATH = 100
-#: Between two rounds, what the next one needs is waited for: by this share of what rounds took, saved up to so many
-#: seconds.
+#: Between two rounds, the adapter may wait for what the next one needs: for this share of the time of rounds, saved up
+#: to at most this many seconds.
 PATIENCE, MOST_PATIENCE = 0.01, 0.25
 #: A closer look at what a round brings may take this share of what the last round took.
 LOOK = 0.03
@@ -58,13 +58,13 @@ class Adapter:
         adapted: Adapted | None = None,
         measured: Sequence[MeasuredRound] = (),
     ) -> None:
-        """`adapted` and `measured` (newest first) are of the rounds before this start."""
+        """`adapted` and `measured` (newest first) come from the rounds before this start."""
         self.memory, self.objective, self.options = memory, objective, options
         self._learned, self._worker = learned, worker
         adapted = adapted or Adapted()
         self.moves, self.switches, self.verdicts = adapted.moves, adapted.switches, adapted.verdicts
         self.correction, self.prices, self.stays = Correction(measured), Prices(), Stays()
-        self._chosen_by = self.correction  # what was known when the plan in force was chosen, or chosen again
+        self._chosen_by = self.correction  # as it was when the plan in force was last chosen
         self.measured: MeasuredRound | None = None  # the last round that was learned from
         self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
         self.followed: list[Followed] = []
@@ -77,17 +77,17 @@ class Adapter:
         self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._changed = False  # another plan has become best after the present round
-        self._again = False  # and it has compiled that before
+        self._again = False  # Spark has compiled for that switch before
         self._compiled: set[tuple[str, str, str]] = set()  # options of plans that have run since queries changed
         self._coming: RoundObserved | None = None  # what is known of the round that is about to begin, or runs
-        self._previewed: tuple[RoundObserved, RoundObserved | None] | None = None  # and what a closer look has shown
+        self._previewed: tuple[RoundObserved, RoundObserved | None] | None = None  # what a closer look has shown
         self._bests: dict[object, tuple[Candidate, ...]] = {}
         self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures, since the last round
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
     def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
-        """A round begins with a plan; `basins` are asked for if its queries are others than before."""
+        """A round begins with a plan; `basins` is called if the queries are not the same as before."""
         if version == self._version:
             return
         before, known = self._choices, self._plan
@@ -106,9 +106,9 @@ class Adapter:
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
     ) -> Choices | None:
-        """A round is over, and in the memory; returns what the next one is to choose, if that is not the same.
+        """A round is over, and in the memory; returns the choices of the next one, if they are not the same.
 
-        What a round takes that leaves answers to later ones, or gives those of earlier ones, is not learned from.
+        A round that leaves answers to later ones, or gives those of earlier ones, is not learned from.
         """
         assert self._plan is not None
         self._remembered = {}
@@ -121,17 +121,17 @@ class Adapter:
         self._judge(seen)
         self._rounds += 1
         foreseen, self._coming = self._coming is not None, None
-        # What is foreseen of the next round tells more than what is expected of it now.
+        # What will be foreseen of the next round is worth more than what is expected of it now.
         wanted = None if foreseen and all(followed.chart for followed in self.followed) else self._chosen()
         self.predicted = self._expect()
         return wanted
 
     def foresee(self, coming: RoundObserved, preview: Preview | None = None) -> Choices | None:
-        """The next round is about to begin, and so much is known of it; returns what it is to choose, if not the same.
+        """The next round is about to begin, and `coming` is known of it; returns its choices, if they are not the same.
 
-        What is not known is taken to be as the memory says. A source that tells of one round tells of the next one,
-        too: after a round that was foreseen, nothing is chosen before the next one is. `preview` tells more of the
-        round, if that may make a difference.
+        Whatever is not known is taken from the memory. A source that announces one round also announces the next one:
+        after a round that was foreseen, nothing is chosen until the next one is foreseen. `preview` is called for more
+        about the round if that may make a difference.
         """
         if not self.followed:
             return None
@@ -146,7 +146,7 @@ class Adapter:
         return wanted
 
     def _chosen(self) -> Choices | None:
-        """What the next round is to choose, if that is not what is in force."""
+        """The choices of the next round, if they are not those in force."""
         wanted, moved, self._changed, self._chosen_by = Choices(), False, False, self.correction
         for followed in self.followed:
             choices, has_moved = self._look_up(followed)
@@ -162,7 +162,7 @@ class Adapter:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why charts are no longer filled; the plan in force then stays."""
+        """The error because of which charts are no longer filled; the plan in force then stays."""
         return self._worker.failure
 
     @property
@@ -179,7 +179,7 @@ class Adapter:
     # ---- looking closer ---------------------------------------------------------------------------------------------
 
     def _is_undecided(self, followed: Followed) -> bool:
-        """May another plan be best than the one that is by what is expected?"""
+        """Whether a plan other than the one that is expected to be best may be best."""
         chart = followed.chart
         if chart is None:
             return False
@@ -212,7 +212,7 @@ class Adapter:
         return ranked(found[1], self.objective, self.correction)
 
     def _earn(self, guess: Choices, best: Sequence[Candidate]) -> None:
-        """What closer looks save, more of them may take: so they go on where they are worth it.
+        """Time that closer looks save may be spent on more of them, so they continue where they are worth it.
 
         Without them, the plan that was guessed to be best would have been chosen.
         """
@@ -228,8 +228,9 @@ class Adapter:
     def _if_affordable(self, key: Hashable, task: Callable[[], None], seconds: float = 0.0) -> None:
         """Has a task done before the next round, or not at all if that takes longer than the round may wait.
 
-        It takes as long as the last one of its kind, or about these `seconds`. What tells of one round only must be
-        little for that round: to save up for it would mean to do it now and then, which helps nobody.
+        It is taken to last as long as the last one of its kind, or else these `seconds`. A task that is about one round
+        only must be short compared with that round: saving up for it would mean to do it only now and then, which helps
+        nobody.
         """
         if self._worker.affords(key, min(self._patience, LOOK * self._usual), seconds):
             self._need(key, task)
@@ -254,9 +255,9 @@ class Adapter:
         return self._preferred(followed, chart, values, present), moved
 
     def _chart(self, followed: Followed) -> Chart | None:
-        """The chart of a basin, if there is one that holds: while all that is no dimension of it stays as it was."""
+        """The chart of a basin, if it has one that holds: while the figures that are not its dimensions stay."""
         if followed.chart is not None and followed.chart.is_stale(partial(self._expected, basin=followed.basin)):
-            # Nowhere: to be somewhere again is a move.
+            # The basin is nowhere in a chart: to be somewhere again is a move.
             followed.chart, followed.region, followed.values = None, (), None
         if followed.chart is None:
             self._need(("draw", followed.basin.name), partial(self._draw, followed))
@@ -265,7 +266,7 @@ class Adapter:
     def _need(self, key: Hashable, task: Callable[[], None]) -> None:
         """Has a task done before the next round, if it does not take long, or else beside it.
 
-        A round with a plan for something else may take several times as long as the one that is looked for.
+        A round with a plan for other data may take several times as long as with the plan that is looked for.
         """
         self._worker.submit(key, task, Urgency.NEEDED)
         begun = perf_counter()
@@ -273,7 +274,7 @@ class Adapter:
         self._patience = max(0.0, self._patience - (perf_counter() - begun))
 
     def _look_ahead(self, followed: Followed, chart: Chart, before: Sequence[float] | None, now: list[float]) -> None:
-        """Has the regions filled that the stream may come to next."""
+        """Has the worker fill the regions that the stream may come to next."""
         if before is None or len(before) != len(now):
             return
         for near in chart.ahead(before, now):
@@ -323,7 +324,7 @@ class Adapter:
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, followed: Followed) -> None:
-        """A chart, and the region where the stream is: a round that had to ask for that would be another one lost."""
+        """Draws a chart and fills the region where the stream is: asking for that later would cost another round."""
         estimates = with_figures(self._estimates(), followed.basin, self._foreseen(followed.basin))
         chart = draw_chart(followed.basin, estimates, self.objective, self.options, self._worker.pause)
         self._worker.pause()
@@ -344,7 +345,7 @@ class Adapter:
     # ---- what rounds take -------------------------------------------------------------------------------------------
 
     def _point(self, value: Callable[[Figure, Basin], float | None]) -> dict[Figure, float]:
-        """The figures that forecasts depend on: those of charts, and what comes of every stream."""
+        """The figures that forecasts depend on: those of charts, and those of every stream as a whole."""
         found: dict[Figure, float] = {}
         for followed in self.followed:
             figures = [] if followed.chart is None else followed.chart.figures
@@ -355,18 +356,18 @@ class Adapter:
         return found
 
     def _foreseen(self, basin: Basin) -> dict[Figure, float]:
-        """What is known of the streams of the next round: a chart without it would not hold in that round."""
+        """The figures of streams that are known of the next round: a chart without them would not hold in it."""
         coming = self._coming
         told = () if coming is None else ((figure, shown(figure, basin, coming)) for figure in stream_figures(basin))
         return {figure: value for figure, value in told if value is not None}
 
     def _expected(self, figure: Figure, basin: Basin) -> float | None:
-        """What is known of the next round, or else what is remembered of those before."""
+        """The value of a figure as it is known of the next round, or else as it is remembered of earlier ones."""
         foreseen = None if self._coming is None else shown(figure, basin, self._coming)
         if foreseen is not None:
             return foreseen
-        # Asked for several times between two rounds. A task that began before the last round ended writes into what
-        # was known then.
+        # Values are asked for several times between two rounds. A task that began before the last round ended writes
+        # into the values of that time.
         known, key = self._remembered, (basin.name, figure)
         if key not in known:
             known[key] = remembered(figure, basin, self.memory)
@@ -407,9 +408,9 @@ class Adapter:
                 followed.chart = rebased
 
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
-        """How a round compares with what the model says of it, now that it is known what came.
+        """Compares a round with what the model predicts for it, now that it is known what came.
 
-        Only rounds like others are learned from. The first one for which Spark compiles tells what that costs.
+        Only rounds like others are learned from. The first one for which Spark compiles shows what that costs.
         """
         compiles, self._compiles = self._compiles, False
         again, self._again = self._again, False
@@ -431,7 +432,7 @@ class Adapter:
     ) -> None:
         predicted = self._model_of(plan, seen)
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
-        if compiles:  # only tuples are taken in by other code: what answers take is no price
+        if compiles:  # only intake runs other code: what answers take is not part of the price
             excess = measured.stage("intake") - self.correction(predicted, choices).intake
             self.prices = self.prices.after(excess, recompiles=True, again=again)
             if not again:
@@ -439,7 +440,7 @@ class Adapter:
         self.correction, self.measured = self.correction.after(measured), measured
 
     def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:
-        """What the model says of a round: near the forecast from that, else anew."""
+        """What the model predicts for a round: taken from the forecast if that is near, otherwise predicted anew."""
         forecast, point = self.forecast, self._point(lambda figure, basin: shown(figure, basin, seen))
         if forecast is not None and forecast.plan is plan and forecast.is_near(point):
             return forecast.at(point)
@@ -452,7 +453,7 @@ class Adapter:
     # ---- afterwards -------------------------------------------------------------------------------------------------
 
     def _judge(self, seen: RoundObserved) -> None:
-        """Was the plan of the round the best one for what the round really was?"""
+        """Has the worker judge whether the plan of the round was the best one for what the round really was."""
         streams = [name for followed in self.followed for name in followed.basin.streams]
         if not all(seen.streams[name].tuples for name in streams) or any(
             followed.chart is None for followed in self.followed
@@ -462,7 +463,7 @@ class Adapter:
         self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
-        """By what was known of this machine when the plan was chosen: what is judged is how well data are foretold."""
+        """Uses what was known of this machine when the plan was chosen: only the prediction of data is judged."""
         is_hit, is_same, regret = True, True, 0.0
         for followed in self.followed:
             if followed.chart is None:
@@ -478,7 +479,7 @@ class Adapter:
         self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
 
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved, corrected: Correction) -> list[Candidate]:
-        """The candidates for what a round was, its own plan among them, best first; found once for rounds alike."""
+        """The candidates for what a round was, its own plan among them, best first; found once for all rounds alike."""
         basin, key = chart.basin, (id(chart), own, likeness(chart, seen))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())

@@ -1,7 +1,7 @@
 """Basins: the streams that joins connect, with the queries over them. Each is planned by itself, and has a chart.
 
-What is chosen for one basin changes nothing of the cost of another, so the plan of a loom is that of all its basins
-together. A stream that no join reads is a basin alone (the sel–λ chart of source B); the streams of joins are one
+What is chosen for one basin does not change the cost of another, so the plan of a loom consists of the plans of its
+basins. A stream that no join reads is a basin by itself (the sel–λ chart of source B); the streams of joins are one
 (its λ–λ chart).
 """
 
@@ -26,7 +26,7 @@ from windloom.plan.sides import with_sides
 
 @dataclass(frozen=True, eq=False)
 class Basin:
-    """`known` has all that plans are made with but estimates; `relations` are what its queries read besides streams."""
+    """`known` is what plans are made with, except estimates; `relations` are what its queries read besides streams."""
 
     streams: Mapping[str, Stream]
     queries: tuple[Query, ...]
@@ -61,12 +61,12 @@ class Basin:
         return {enriched_stream.name: enriched_stream for query in self.queries for enriched_stream in query.enriched}
 
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
-        """The best plan for what is estimated, or the plan of some choices."""
+        """The best plan for some estimates, or the plan with the `given` choices."""
         sources, known = {**self.streams, **self.relations}, self.known.with_estimates(estimates)
         return make_plan(sources, self.queries, self.types, self.options, known, given=given, imagined=True)
 
     def cost(self, plan: Plan, known: SetCosts | None = None) -> RoundCost:
-        """What a plan is predicted to take, with the statistics it carries."""
+        """The predicted cost of a plan, with the statistics it carries."""
         return round_cost(plan, self.known.in_force(), known)
 
     def own(self, choices: Choices) -> Choices:
@@ -79,7 +79,7 @@ class Basin:
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The names of what is in trees, and of what options are about."""
+        """The names of the queries in trees, and of everything that options are about."""
         several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
         return (
             frozenset(query.name for query in with_sides(self.queries)),
@@ -90,7 +90,7 @@ class Basin:
 def basins_of(
     streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: Known
 ) -> list[Basin]:
-    """In the order of the streams, among which are relations."""
+    """The basins in the order of the streams; `streams` includes relations."""
     queries = list(queries)
     parts: list[set[str]] = []
     for query in queries:

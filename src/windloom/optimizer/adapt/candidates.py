@@ -1,12 +1,12 @@
 """Candidates: the plans that compete at one point of the space of estimates, best first.
 
 The first is what the optimizer makes for that point. The others differ from it in one thing: options of switches whose
-cost is predicted, one tree per set instead of several, the usual techniques instead of others. What is better in
-the objective replaces it, until nothing is.
+cost is predicted, one tree per set instead of several, the usual techniques instead of others. A candidate that is
+better in the objective replaces it, until none is.
 
-Of options, those plans compete that differ from the best one in one option, and those that have one option everywhere.
-Utilities are relative to the least seconds and bytes of all candidates: if these were only the neighbours of a plan,
-which plan is best would depend on where the search began.
+As for options, the plans that compete are those that differ from the best one in one option, and those that have one
+option everywhere. Utilities are relative to the least seconds and bytes of all candidates: if only the neighbours of a
+plan were candidates, which plan is best would depend on where the search began.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def no_pause() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a plan chooses, and what the model predicts of it at some point.
+    """The choices of a plan, and the cost that the model predicts for it at some point.
 
-    `ends` are what it predicts of it elsewhere, for every dimension of a chart: where its part begins and ends.
+    `ends` are predicted costs elsewhere: for every dimension of a chart, where the part begins and where it ends.
     """
 
     choices: Choices
@@ -69,7 +69,7 @@ def candidates_at(
 ) -> tuple[Candidate, ...]:
     """The best plan for some estimates, and those that it was compared with, by utility.
 
-    `plans` gets the plan of each, and `known` what their sets cost: most have these in common.
+    `plans` receives the plan of each, and `known` the costs of their sets, most of which they have in common.
     """
     plan, plans, known = basin.plan(estimates), {} if plans is None else plans, known or SetCosts()
     pause()

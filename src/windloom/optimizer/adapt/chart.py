@@ -1,13 +1,13 @@
 """Charts: the space of estimates cut into regions, and the best plans of each, found once (source B, section 4.4).
 
 A chart has a few dimensions, figures that costs are sensitive to; all other figures stay as they were when it was
-drawn. Every dimension is cut into parts, so a region is a tuple of whole numbers: to find the one that estimates lie
-in takes a few divisions. The candidates of a region are those for its centroid, found when it is first needed (or
-ahead of time), and kept. What each costs is also predicted for the ends of the region's parts, and between them taken
-to change with powers of the figures: so the best one of them is looked up for the point itself, however coarse
-the chart. Other figures at which the best plan may change are *beside* the dimensions: as dimensions they would make
-too many regions. They count at the point all the same: what each candidate costs is predicted where such a figure is
-four times as large, and as small, as when the chart was drawn.
+drawn. Every dimension is cut into parts, so a region is a tuple of whole numbers: finding the one that estimates lie in
+takes a few divisions. The candidates of a region are those for its centroid, found when it is first needed (or ahead of
+time), and kept. The cost of each is also predicted at the ends of the region's parts, and between them it is taken to
+change with powers of the figures: so the best candidate is looked up for the point itself, however coarse the chart is.
+Other figures at which the best plan may change are *beside* the dimensions: as dimensions they would make too many
+regions. They count at the point all the same: the cost of each candidate is also predicted where such a figure is four
+times as large as when the chart was drawn, and where it is a quarter of that.
 
 Parts are *geometric* (each begins at a multiple of where the one before began) because figures vary by orders of
 magnitude and costs with their ratios, or *regular* (of equal length), as in source B. Values beyond the first and the
@@ -46,16 +46,16 @@ from windloom.plan.physical import Plan
 MOST_REGIONS = 10_000
 #: The ratio of the two ends of a geometric dimension: for amounts, and for shares of tuples.
 SPAN, SHARE_SPAN = 1e5, 1e3
-#: Regions are filled anew when costs there differ by more than this share from what they were, those of one plan
-#: against those of another; and when those of all plans do by more than that.
+#: Regions are filled anew when the cost of one plan there has changed against that of another by more than the first
+#: share, or any cost by more than the second.
 DRIFT, SHIFT = 0.05, 0.25
-#: A chart is drawn anew when a figure that is no dimension of it differs by this factor from what it was.
+#: A chart is drawn anew when a figure that is not one of its dimensions has changed by this factor.
 STALE = 4.0
 #: A neighbour is filled ahead of time when a point this far from the centre of a part moves on towards it.
 NEAR = 0.5
 PARTITIONS = ("geometric", "regular")
 
-#: The part of every dimension.
+#: The number of the part of every dimension.
 Region = tuple[int, ...]
 
 
@@ -121,7 +121,7 @@ class Axis:
         return floor(self.parts * place + 1e-9)
 
     def place(self, value: float, part: int | None = None) -> float:
-        """Where in its part, or nearest to it in another, a value lies: from −1 at the beginning to 1 at the end.
+        """Where a value lies in its part, or nearest to it in a given one: from −1 at the beginning to 1 at the end.
 
         >>> [round(Axis(1, 10_000, 4).place(value), 6) for value in (1, 10**0.5, 9.999, 2_000)]
         [-1.0, 0.0, 0.999913, -0.39794]
@@ -141,13 +141,13 @@ class Axis:
         return self.low + (self.high - self.low) * part / self.parts
 
     def centre(self, part: int) -> float:
-        """The middle of a part; for what lies before the first part of a regular axis, the end of it."""
+        """The middle of a part; for the stretch before the first part of a regular axis, its end."""
         middle = self.edge(part + 0.5)
         return middle if middle > 0 else self.edge(part + 1) or self.edge(1)
 
 
 def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
-    """An axis in the middle of whose middle part the value lies; a share is at most 1."""
+    """An axis with the value in the middle of its middle part; a share is at most 1."""
     middle = options.parts // 2 + 0.5
     if options.partition == "regular":
         width = value / middle
@@ -167,7 +167,7 @@ def _possible(figure: Figure, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """`sensitivity` says why the figure is one: by how much costs change with it (see `sensitivity.py`)."""
+    """`sensitivity` says why the figure is a dimension: by how much costs change with it (see `sensitivity.py`)."""
 
     figure: Figure
     axis: Axis
@@ -177,7 +177,7 @@ class Dimension:
 
 @dataclass(eq=False)
 class Chart:
-    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions.
+    """`base` are the estimates that it was drawn with; regions differ from these in the figures of its dimensions.
 
     `exponents` say, by stage and figure, how the seconds of the best plan change near there. `others` are figures
     beside the dimensions.
@@ -199,7 +199,7 @@ class Chart:
 
     @property
     def beside(self) -> tuple[Dimension, ...]:
-        """The figures beside the dimensions: each has one part, around what it was when the chart was drawn."""
+        """The figures beside the dimensions: each has one part, around its value when the chart was drawn."""
         return tuple(Dimension(figure, self._around(figure)) for figure in self.others)
 
     def _around(self, figure: Figure) -> Axis:
@@ -208,7 +208,7 @@ class Chart:
         return Axis(value / factor, value * factor, 1)
 
     def region(self, values: Sequence[float]) -> Region:
-        """The region that bounds a point, whose values are those of dimensions, and of others: O(1)."""
+        """The region that a point lies in, whose values are those of the dimensions, then of others: O(1)."""
         return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=False))
 
     def centroid(self, region: Region) -> dict[Figure, float]:
@@ -238,7 +238,7 @@ class Chart:
         return found
 
     def add(self, region: Region, choices: Choices, pause: Pause = no_pause) -> Candidate:
-        """A plan as another candidate of a region that has been filled: what it would cost there."""
+        """Adds a plan as another candidate of a region that has been filled, with its cost there."""
         found = next((candidate for candidate in self.regions[region] if candidate.choices == choices), None)
         if found is None:
             plan, known = self.basin.plan(self.estimates_at(self.centroid(region)), choices), SetCosts()
@@ -249,7 +249,7 @@ class Chart:
     def _ends(
         self, region: Region, plan: Plan, known: SetCosts, pause: Pause
     ) -> tuple[tuple[RoundCost, RoundCost], ...]:
-        """What a plan costs where a part of the region begins and ends, dimension by dimension; then those beside."""
+        """The cost of a plan where the region's part begins and ends, by dimension; then for the figures beside."""
         centre, beside, found = self.centroid(region), self.beside, []
         for dimension, part in zip((*self.dimensions, *beside), (*region, *(0 for _ in beside)), strict=True):
             pair = []
@@ -262,9 +262,9 @@ class Chart:
         return tuple(found)
 
     def has_drifted(self, region: Region, estimates: Estimates, pause: Pause = no_pause) -> bool:
-        """Are costs in this region other ones, by what is estimated now besides the chart's figures?
+        """Whether costs in this region have changed, because estimates other than the chart's figures have.
 
-        What makes all plans dearer alike makes none of them better than another.
+        A change that makes all plans dearer alike makes none of them better than another.
         """
         here, known = with_figures(estimates, self.basin, self.centroid(region)), SetCosts()
         changes: tuple[list[float], list[float]] = ([], [])
@@ -280,11 +280,11 @@ class Chart:
 
     @cached_property
     def held(self) -> Mapping[Figure, float]:
-        """The figures that are no dimensions, as they were when the chart was drawn."""
+        """The figures that are not dimensions, as they were when the chart was drawn."""
         return values_of((each for each in figures_of(self.basin) if each not in self.figures), self.basin, self.base)
 
     def is_stale(self, now: Callable[[Figure], float | None]) -> bool:
-        """Does a figure that is no dimension, and that is known, differ from what the chart was drawn with?"""
+        """Whether a known figure that is not a dimension differs from the one that the chart was drawn with."""
         pairs = ((now(figure), before) for figure, before in self.held.items())
         return any(value is not None and abs(log(value / before)) > log(STALE) for value, before in pairs)
 
@@ -295,7 +295,7 @@ class Chart:
     def best(
         self, region: Region, corrected: Corrected = as_predicted, values: Sequence[float] | None = None
     ) -> list[Candidate]:
-        """The candidates of a filled region by what is predicted now: of its centroid, or of a point in it."""
+        """The candidates of a filled region, best first: as predicted now for its centroid, or for a point in it."""
         found = self.regions[region]
         if values is None:
             return ranked(found, self.objective, corrected, found[0].choices)
@@ -308,7 +308,7 @@ class Chart:
         return self._prediction * len(self.regions[region])
 
     def weigh(self, region: Region, estimates: Estimates, pause: Pause = no_pause) -> tuple[Candidate, ...]:
-        """The candidates of a filled region with what the model says of each for some estimates, not for a point.
+        """The candidates of a filled region with the cost that the model predicts for some estimates, not for a point.
 
         That takes a prediction per candidate. In return, everything that is estimated counts, whether a chart has it as
         a figure or not.
@@ -326,7 +326,7 @@ class Chart:
         return tuple(weighed)
 
     def ahead(self, before: Sequence[float], values: Sequence[float]) -> Iterable[Region]:
-        """The neighbours that a point moves towards, and is near already."""
+        """The neighbours that a point moves towards and is already near."""
         region = self.region(values)
         for place, dimension in enumerate(self.dimensions):
             where, move = dimension.axis.place(values[place]), values[place] - before[place]

@@ -1,19 +1,20 @@
 """What rounds take, learned from rounds: the model's seconds times a factor, plus a constant, for each stage.
 
-Constants are measured on a quiet machine, with warm caches, technique by technique. What a loom takes differs by what
-its data are like, what else the machine does, and what formulas leave out (Spark's scheduling, Python between kernels,
-sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds. Rounds that are
-alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so that short rounds
-explain constants and long ones factors. Rounds weigh less the older they are.
+Constants are measured on a quiet machine, with warm caches, technique by technique. What a loom takes differs from
+that, because of its data, of what else the machine does, and of what formulas leave out (Spark's scheduling, Python
+between kernels, sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds.
+Rounds that are alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so
+that short rounds explain constants and long ones factors. Rounds weigh less the older they are.
 
-Each way of taking tuples in has a line of its own, fitted to the last rounds that went that way. A way
-that was not tried has none, and that of another way is not its own: carried over as it is, a constant that belongs to
-Spark's aggregation would be added to what kernels take, and hide how much faster they are. Half of a constant is taken
-to be the machine's, which all ways share, and half the way's, which then scales with the prediction. The older
-the rounds that went some way are, the less its own line counts against that.
+Each way of taking tuples in has a line of its own, fitted to the last rounds that went that way. A way that was not
+tried has no line, and the line of another way does not fit it: carried over unchanged, a constant that belongs to
+Spark's aggregation would be added to what kernels take, and hide how much faster they are. So half of a constant is
+taken to belong to the machine, which all ways share, and half to the way; the latter then scales with the prediction.
+The older the rounds that went some way are, the less its own line counts against that.
 
-`rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model takes windows as
-full; while a stream is younger than its longest window, less is kept, and the step takes less by as much.
+`rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model assumes that
+windows are full; while a stream is younger than its longest window, less is kept, and the step takes proportionally
+less.
 
 Nothing here changes what a prediction is made from: it is made before the round, with estimates from earlier rounds.
 """
@@ -30,19 +31,20 @@ from windloom.plan.memory import ROUNDS
 
 #: The stages of a round as the loop measures them, by the stage of the model that predicts them.
 MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
-#: Not part of what a round takes by itself: it waits for somebody else.
+#: Not part of what a round takes by itself: it waits for something else.
 _WAITING = "waiting"
-#: How fast older rounds count less. What rounds take is noisier than what they bring, so more of them are averaged.
+#: How fast the weight of older rounds decreases. What rounds take is noisier than what they bring, so more of them are
+#: averaged.
 DECAY = 0.25
-#: How strange constants (in seconds) and factors are: the fit leaves 0 and 1 by as little as rounds allow.
+#: How unusual constants (in seconds) and factors are: the fit departs from 0 and 1 by as little as rounds allow.
 _CONSTANT, _FACTOR = 0.2, 1.0
-#: How much that counts against one round.
+#: The weight of that, compared with one round.
 _PRIOR = 0.01
-#: How much what is known of other ways counts against one round that went a way itself.
+#: The weight of what is known from other ways, compared with one round that went this way.
 _ELSEWHERE = 0.05
-#: The share of a constant that is taken to be the machine's, where a way was not tried.
+#: The share of a constant that is taken to belong to the machine, for a way that was not tried.
 _SHARED = 0.5
-#: The ways of taking tuples in whose rounds are remembered: those that were tried last.
+#: The number of ways of taking tuples in whose rounds are remembered: those that were tried last.
 _MOST_WAYS = 4
 
 #: How tuples are taken in, by stream.
@@ -58,7 +60,7 @@ class Line:
         return self.constant + self.factor * seconds
 
     def elsewhere(self, seconds: float) -> Line:
-        """What to expect where only part of the constant holds: the same as here if `seconds` are predicted.
+        """The line to expect where only part of the constant holds; it gives the same if `seconds` are predicted.
 
         >>> Line(0.2, 2.0).elsewhere(0.1), Line(0.2, 2.0).elsewhere(0.1)(0.1)
         (Line(constant=0.1, factor=3.0), 0.4)
@@ -67,7 +69,7 @@ class Line:
         return Line(self.constant - own, self.factor + own / max(seconds, 1e-9))
 
     def towards(self, other: Line, share: float) -> Line:
-        """Part of the way to another line."""
+        """The line at `share` of the way to another line."""
         return Line(
             self.constant + share * (other.constant - self.constant), self.factor + share * (other.factor - self.factor)
         )
@@ -80,7 +82,7 @@ class MeasuredRound:
     predicted: RoundCost
     seconds: Mapping[str, float]
     intake: Ways
-    state_bytes: float = 0.0  # that were kept after it
+    state_bytes: float = 0.0  # kept after it
 
     def stage(self, name: str) -> float:
         return sum(self.seconds.get(measured, 0.0) for measured in MEASURED[name])
@@ -91,11 +93,11 @@ class MeasuredRound:
 
     @property
     def fullness(self) -> float:
-        """What was kept, as a share (or multiple) of what the model says is kept once windows are full."""
+        """The bytes that were kept, as a share (or multiple) of what the model predicts once windows are full."""
         return self.state_bytes / self.predicted.held if self.state_bytes > 0 and self.predicted.held > 0 else 1.0
 
     def modelled(self, name: str) -> float:
-        """What the model says of a stage: `intake` has Spark's jobs too."""
+        """The seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
         seconds = self.predicted.stages[name]
         return seconds + self.predicted.rest if name == "intake" else seconds * (self.fullness if name == "step" else 1)
 
@@ -131,17 +133,17 @@ class Correction:
         self.fullness = held[0].fullness if held else 1.0
 
     def after(self, measured: MeasuredRound) -> Correction:
-        """With one more round."""
+        """The correction after one more round."""
         rounds = (measured, *(older for _, older in self._rounds))
         return Correction(rounds, (0, *(age + 1 for age, _ in self._rounds)))
 
     @property
     def rounds(self) -> int:
-        """The rounds that stages are fitted to."""
+        """The number of rounds that stages are fitted to."""
         return sum(age < ROUNDS for age, _ in self._rounds)
 
     def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
-        """What a round is expected to take if the model predicts `cost` of a plan with these choices."""
+        """What a round is expected to take if the model predicts `cost` for a plan with these choices."""
         if not self._rounds:
             return cost
         intake = self.intakes.get(intake_of(choices), self.untried)
@@ -173,7 +175,7 @@ def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int,
 
 
 def _fitted(stage: str, rounds: Iterable[tuple[MeasuredRound, float]]) -> Line:
-    """The line with the least squared relative error of rounds with weights, and not far from none."""
+    """The line with the least squared relative error over weighted rounds, near no correction."""
     # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
     a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
     x, y = 0.0, _PRIOR / _FACTOR**2

@@ -67,7 +67,7 @@ class Figure:
 def figures_of(basin: Basin) -> list[Figure]:
     """The figures that the plans of a basin depend on, and that may change.
 
-    Of many groupings, or predicates, those that most sets have.
+    If there are many groupings, or predicates, those that most sets have.
     """
     groupings: Counter[Figure] = Counter()
     predicates: Counter[Figure] = Counter()
@@ -81,16 +81,16 @@ def figures_of(basin: Basin) -> list[Figure]:
 
 
 def stream_figures(basin: Basin) -> list[Figure]:
-    """What comes of each of its streams, and in rounds of which length.
+    """The rate of each of its streams, and the length of a round.
 
-    A round is one of all streams, so its length is one figure, that of the first stream.
+    A round takes in all streams, so its length is one figure, that of the first stream.
     """
     first = next(iter(basin.streams))
     return [*(Figure(Kind.RATE, name) for name in basin.streams), Figure(Kind.ROUND, first)]
 
 
 def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
-    """What the figure is taken to be: observed, or else given, or else assumed."""
+    """The value that a figure is taken to have: observed, or else given, or else assumed."""
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
         case Kind.RATE:
@@ -128,7 +128,7 @@ def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
 
 
 def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
-    """What one round has shown by itself; None if it has not."""
+    """The value that one round has shown by itself; None if it has shown none."""
     stream = seen.streams.get(figure.stream)
     if stream is None or not stream.tuples:
         return None
@@ -154,7 +154,7 @@ def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
 def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, float]) -> Estimates:
     """Estimates in which some figures have other values, and all else is as it was.
 
-    Groups of a grouping grow or shrink alike behind all predicates.
+    The groups of a grouping grow or shrink by the same factor for all predicates.
     """
     now = values_of(wanted, basin, estimates)
     streams, sets = dict(estimates.streams), dict(estimates.sets)
@@ -169,7 +169,7 @@ def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, flo
 
 
 def _others_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
-    """The streams that move with a figure: those that are joined of the tuples that it is about, and all in a round."""
+    """The streams that move with a figure: those made of its stream by enriching; for the length of a round, all."""
     if figure.kind not in (Kind.RATE, Kind.ROUND):
         return []
     alike = [
@@ -188,7 +188,7 @@ def _rate(seen: StreamEstimate | None, given: float | None) -> float:
 
 
 def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
-    """The sets whose statistics depend on a figure that is not of the whole stream."""
+    """The sets whose statistics depend on a figure that is not about the whole stream."""
     match figure.kind:
         case Kind.GROUPS:
             return basin.having.get((figure.stream, figure.about), ())

@@ -1,4 +1,4 @@
-"""What an adapter follows: a basin and where it is in its chart; and what it has counted of that."""
+"""What an adapter follows: a basin and where it is in its chart; and what it has counted along the way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windloom.optimizer.adapt.figures import shown
 from windloom.plan.choices import Choices
 from windloom.plan.observed import RoundObserved
 
-#: Tells more of a round that is about to begin, None if nothing more is known.
+#: Returns more about a round that is about to begin; None if nothing more is known.
 Preview = Callable[[], RoundObserved | None]
 
 
@@ -41,7 +41,7 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """Counted so far: how often streams moved to another region, how often plans were switched, and how well."""
+    """Counts so far: how often streams moved to another region, how often plans were switched, and how well."""
 
     moves: int = 0
     switches: int = 0
@@ -55,17 +55,17 @@ class Followed:
     basin: Basin
     chart: Chart | None = None
     region: Region | None = None
-    values: Sequence[float] | None = None  # the point at which it was looked up last
-    best: Choices | None = None  # what was best where it is, whether it was worth a switch or not
+    values: Sequence[float] | None = None  # the point that was looked up last
+    best: Choices | None = None  # the best choices where it is, worth a switch or not
     weighed: tuple[RoundObserved, tuple[Candidate, ...]] | None = None  # the candidates for a round that was foreseen
-    guess: Choices | None = None  # what would be best in that round without a closer look
+    guess: Choices | None = None  # the best choices in that round without a closer look
 
 
 def likeness(chart: Chart, seen: RoundObserved) -> tuple[int | None, ...]:
     """Equal for rounds that are taken as alike.
 
-    Their figures (those that the chart has dimensions of, and how many cells they make of tuples) are within about five
-    percent.
+    Their figures (those of the chart's dimensions, and how many cells they make per tuple) lie within about five
+    percent of a common value.
     """
     values = [shown(figure, chart.basin, seen) for figure in chart.figures]
     own = [seen.sets[identity] for identity in chart.basin.identities if identity in seen.sets]

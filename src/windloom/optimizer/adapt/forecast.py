@@ -15,8 +15,9 @@ from windloom.optimizer.adapt.figures import Figure
 from windloom.optimizer.adapt.round_cost import RoundCost
 from windloom.plan.physical import Plan
 
-#: A forecast holds while no figure has moved by more than this factor, and for so many rounds. One that was made early
-#: was made with little: it holds for as many rounds as had passed, and at least for two.
+#: A forecast holds while no figure has moved by more than the first factor, and for at most the second number of
+#: rounds. One that was made early rests on few rounds: it holds for as many rounds as had passed, and for at least the
+#: third number.
 FAR, OLD, EARLY = 1.25, 32, 2
 #: Beyond this factor nothing is extrapolated.
 _FARTHEST = 8.0
@@ -30,7 +31,7 @@ class Forecast:
     cost: RoundCost
     point: Mapping[Figure, float]
     exponents: Mapping[str, Mapping[Figure, float]]
-    round: int = 0  # it was made after
+    round: int = 0  # after which it was made
 
     def at(self, values: Mapping[Figure, float]) -> RoundCost:
         """
@@ -51,12 +52,12 @@ class Forecast:
         return replace(self.cost, **moved)
 
     def holds(self, plan: Plan, values: Mapping[Figure, float], round: int) -> bool:
-        """Need it not be made anew yet?"""
+        """Whether it need not be made anew yet."""
         is_old = round - self.round >= min(OLD, max(EARLY, self.round))
         return self.plan is plan and not is_old and self.is_near(values)
 
     def is_near(self, values: Mapping[Figure, float]) -> bool:
-        """Lie all values that it depends on where it was made, or not far from there?"""
+        """Whether all values that it depends on are where it was made, or not far from there."""
         moved = [abs(log(values[figure] / value)) for figure, value in self.point.items() if figure in values]
         return bool(moved) and max(moved) <= log(FAR)
 

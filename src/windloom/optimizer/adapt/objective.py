@@ -1,9 +1,9 @@
 """What plans are chosen for: little time, little memory, or a mean of both (source B, section 3.2).
 
 The utility of source B is `w_r / C_r + w_m · C_m`: C_r is an output rate, C_m memory, and less is better. The two have
-no common unit, so its weights depend on units. Here C_r is how fast a plan is, as a share of the fastest candidate, and
-C_m its bytes as a multiple of those of the smallest candidate: both are 1 at best, and weights say what a share of
-time is worth in shares of memory.
+no common unit, so its weights depend on units. Here C_r is the speed of a plan as a share of that of the fastest
+candidate, and C_m its bytes as a multiple of those of the smallest candidate: both are 1 at best, and weights say what
+a share of time is worth in shares of memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Objective:
 
     @classmethod
     def of(cls, given: str | Mapping[str, float] | Objective) -> Objective:
-        """From what a user gives: "latency", "memory", or weights of both by name."""
+        """The objective that a user gives: "latency", "memory", or weights of both by name."""
         if isinstance(given, Objective):
             return given
         if isinstance(given, str):
@@ -74,7 +74,7 @@ class Objective:
         return f"latency {self.latency:g}, memory {self.memory:g}"
 
     def terms(self, cost: RoundCost, least: Least) -> tuple[float, float]:
-        """What time and memory add to the utility of a candidate."""
+        """The terms that time and memory add to the utility of a candidate."""
         rate, memory = least.seconds / max(cost.seconds, 1e-12), cost.nbytes / least.nbytes
         return utility(rate, 0.0, self.latency, 0.0), utility(1.0, memory, 0.0, self.memory)
 

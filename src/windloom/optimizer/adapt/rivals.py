@@ -1,4 +1,4 @@
-"""Whether it is clear which candidate is best, or a closer look may show another one, and what that has saved."""
+"""Whether it is clear which candidate is best, or a closer look may show another one, and what such a look saves."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NEAR = 0.25
 
 
 def has_rival(found: Sequence[Candidate], objective: Objective, corrected: Corrected) -> bool:
-    """Is there a candidate with other options than the first one, best by what is expected, that is nearly as good?
+    """Whether a candidate with other options is nearly as good as the first one, which is expected to be best.
 
-    Plans that only differ in trees and techniques differ by microseconds: no look is worth that.
+    Plans that differ only in trees and techniques differ by microseconds, which no look is worth.
     """
     costs = [corrected(candidate.cost, candidate.choices) for candidate in found]
     least = Least.of(costs)

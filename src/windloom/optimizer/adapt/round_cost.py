@@ -1,4 +1,4 @@
-"""What a plan is predicted to take per round: seconds of each stage, and bytes of memory."""
+"""The predicted cost of a plan per round: seconds of each stage, and bytes of memory."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class RoundCost:
 
     @property
     def stages(self) -> Mapping[str, float]:
-        """The seconds that depend on what comes, by stage."""
+        """The seconds that depend on the tuples, by stage."""
         return {"intake": self.intake, "step": self.step, "answers": self.answers}
 
     def between(self, ends: Sequence[tuple[RoundCost, float]]) -> RoundCost:
-        """Part of the way to each of these costs, in powers: 0 is here, and 1 is there.
+        """The cost at part of the way to each of these costs, in powers: 0 is here, and 1 is there.
 
         >>> RoundCost(1.0, held=2.0).between([(RoundCost(4.0, held=8.0), 0.5), (RoundCost(9.0), 0.5)])
         RoundCost(intake=6.0, step=0.0, answers=0.0, rest=0.0, held=4.0, taken=0.0)
@@ -86,7 +86,7 @@ class SetCost:
 class SetCosts:
     """The costs of sets that were predicted before.
 
-    Where a plan is predicted again and again, and each time some figure is another, most of its sets are as they were.
+    When a plan is predicted again and again with one figure changed, most of its sets stay as they were.
     """
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ class SetCosts:
         return found
 
     def _named(self, trees: tuple[Tree, ...]) -> object:
-        """What trees of one set differ in: plans of the same queries have many in common."""
+        """A key for what trees of one set differ in; plans of the same queries have many trees in common."""
         found = self._trees.get(id(trees))
-        if found is None:  # trees are held as well, so that no others get their id
+        if found is None:  # the trees are kept too, so that no other object gets their id
             names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
             found = self._trees[id(trees)] = trees, names
         return found[1]
@@ -113,7 +113,7 @@ class SetCosts:
 def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:
     """The cost that the calibrated model predicts from the statistics that the plan carries.
 
-    `known` are costs of sets that were predicted with the same constants, and remembers those that are predicted now.
+    `known` has costs of sets that were predicted with the same constants, and remembers those that are predicted now.
     """
     known = SetCosts() if known is None else known
     idle = idle_sides(plan)

@@ -1,13 +1,13 @@
 """Which figures become dimensions of a chart: those that the cost of plans is most sensitive to.
 
 A figure is multiplied and divided by four. Two things count: by how much the predicted cost of the best plan changes,
-and by how much it changes in proportion to those of its rivals, because only then another plan may become best. Both
-are exponents: 1 means that costs change as much as the figure does. What costs are is the objective's to say: seconds
-(without those of Spark's job, which every round takes) and bytes count by their weights.
+and by how much it changes in proportion to those of its rivals, because only then may another plan become best. Both
+are exponents: 1 means that costs change as much as the figure does. The objective defines cost: seconds (without those
+of Spark's job, which every round takes) and bytes count by their weights.
 
 A rival is the best candidate that has another option of some switch. The runner-up itself is often the same plan with
-another technique, whose cost changes with every figure as that of the best plan does: it tells of no figure at which
-the best plan becomes another one.
+another technique, whose cost changes with every figure as that of the best plan does: it shows no figure at which the
+best plan becomes another one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from windloom.plan.physical import Plan
 
 #: The factor by which figures are changed.
 FACTOR = 4.0
-#: The figures whose effect against rivals is looked at: those that the cost of the best plan depends on most.
+#: The number of figures whose effect against rivals is examined: those that the cost of the best plan depends on most.
 COMPARED = 10
-#: At most so many rivals, and so many figures beside the dimensions.
+#: The most rivals, and the most figures beside the dimensions.
 RIVALS, BESIDE = 3, 8
-#: A figure that costs depend on less than this is no dimension, unless there is no other.
+#: A figure that costs depend on less than this is not a dimension, unless there is no other.
 LEAST_SENSITIVITY = 0.02
 
 
@@ -41,7 +41,7 @@ LEAST_SENSITIVITY = 0.02
 class Sensitivity:
     """`cost` and `ratio` are exponents: of the best plan's cost in the objective, and of its ratio to a rival's.
 
-    `seconds` and `nbytes` are those of the best plan's seconds and bytes.
+    `seconds` and `nbytes` are the exponents of the best plan's seconds and bytes.
     """
 
     figure: Figure
@@ -50,7 +50,7 @@ class Sensitivity:
     ratio: float
     seconds: float
     nbytes: float
-    stages: Mapping[str, float]  # of the best plan, by stage
+    stages: Mapping[str, float]  # exponents of the best plan's seconds, by stage
     is_of_memory: bool = False  # memory counts in the objective
 
     @property
@@ -84,7 +84,7 @@ def sensitivities(
         cost, seconds, nbytes = objective_of(exponents), exponents.pop("seconds"), exponents.pop("bytes")
         each.append(Sensitivity(figure, value, cost, 0.0, seconds, nbytes, exponents, objective.memory > 0))
     each.sort(key=_order)
-    for place, mine in enumerate(each[:COMPARED] if others else ()):  # compared where it may matter
+    for place, mine in enumerate(each[:COMPARED] if others else ()):  # compared only where it may matter
         pause()
         theirs = (objective_of(_exponents(basin, estimates, other, mine.figure, mine.value, known)) for other in others)
         each[place] = replace(mine, ratio=max((mine.cost - cost for cost in theirs), key=abs))

@@ -1,20 +1,20 @@
 """What can be switched between two rounds, besides trees and techniques: a new switch is one class and one line here.
 
 A switch has options for each stream, or join, that it is about. Whatever its option, a plan gives the same rows from
-the same state, so no switch loses anything; what differs is time and memory. `Choices` has the options of a plan, and
-the stage of `make_plan` that decides asks them first.
+the same state, so no switch loses anything; only time and memory differ. `Choices` has the options of a plan, and the
+stage of `make_plan` that decides consults them first.
 
 | switch | about | options | another option costs |
 |---|---|---|---|
-| trees, techniques | a set | partitions of its queries; what permits the family | planning; trees cut no slice anew |
+| trees, techniques | a set | partitions of its queries; what the family permits | planning; trees cut no slice anew |
 | intake | a stream | woven, native | Spark compiles other code, once |
 | log | a woven stream | smaller, tuples, cells | nothing |
 | fold | a join | the techniques of folds | nothing |
 | order | a join | the orders of its links | nothing |
 | row order | a row query | the orders of its strands | Spark compiles another job |
 
-Charts try the options of those switches one by one whose best option the optimizer does not find by itself. Folds and
-orders it chooses by the same predicted cost as charts compare.
+If the optimizer does not find the best option of a switch by itself, charts try its options one by one. Folds and
+orders are chosen by the optimizer itself, by the same predicted cost that charts compare.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def choices_of(plan: Plan) -> Choices:
 
 
 def recompiling(before: Choices, after: Choices) -> bool:
-    """Must Spark compile new code when a round with one plan follows a round with the other?"""
+    """Whether Spark must compile new code when a round with the second plan follows a round with the first."""
     changed = {switch for switch, _, _ in set(before.options) ^ set(after.options)}
     return any(SWITCHES[name].recompiles for name in changed)
 
 
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
-    """What Spark compiles code for: each option is of a job of its own, whatever the other options of a plan are."""
+    """What Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
 
 

@@ -1,10 +1,10 @@
 """When a switch pays: what it saves until the stream moves on must exceed what it costs.
 
-Source B takes a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
-round with it takes longer; Spark keeps what it has compiled, so to go back to a plan that has run takes less. All three
-are measured, switch by switch. For how long another plan will stay the best
-one follows from how long others have. And a plan that is only a little better is not worth having: where two plans cost
-about the same, figures that go up and down would make plans go back and forth.
+Source B treats a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
+round with it takes longer; Spark keeps what it has compiled, so going back to a plan that has run takes less. All three
+are measured, switch by switch. How long another plan will stay the best one is estimated from how long others have. And
+a plan that is only a little better is not worth having: where two plans cost about the same, figures that go up and
+down would make plans go back and forth.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
 
-#: A plan must be better by this share to replace another: if Spark compiles code that it has not yet, and if not.
+#: A plan must be better by this share to replace another: if Spark compiles code that it has not compiled before, and
+#: if not.
 CLEARLY, SLIGHTLY = 0.03, 0.01
 #: Plans whose utilities differ by no more than this share tie.
 TIE = 0.001
-#: Rounds that a stay is expected to last before any has ended, and as how many stays that counts.
+#: Rounds that a stay is expected to last before any has ended, and how many stays this expectation counts as.
 USUAL_STAY, STAYS = 8.0, 2.0
 #: No stay is expected to last longer.
 LONGEST_STAY = 64.0
@@ -39,7 +40,7 @@ class Stays:
 
     @property
     def expected(self) -> float:
-        """In rounds.
+        """The expected length of a stay in rounds.
 
         >>> Stays().expected, Stays(100, 49).expected
         (8.0, 2.2745098039215685)
@@ -65,7 +66,7 @@ class Prices:
         return self.again if again else self.recompiling
 
     def after(self, seconds: float, *, recompiles: bool, again: bool = False) -> Prices:
-        """With one more switch, which counts as much as all before."""
+        """The prices after one more switch, which counts as much as all before it together."""
         seconds = max(0.0, seconds)
         if not recompiles:
             return replace(self, plain=(self.plain + seconds) / 2)
@@ -86,10 +87,11 @@ def pays(
     least: Least | None = None,
     weighed: bool = False,
 ) -> bool:
-    """Is another plan worth what a switch costs, if it runs for `stay` rounds?
+    """Whether another plan is worth what a switch costs, if it runs for `stay` rounds.
 
-    `again` says that Spark has compiled for it before; `least` is of all candidates, by which the other is best. If
-    both were `weighed` for what the round will bring, no figure goes up and down that a margin would have to be for.
+    `again` says that Spark has compiled for it before; `least` is that of all candidates, relative to which the other
+    is best. If both were `weighed` for what the round will bring, no margin is needed against figures that go up and
+    down.
     """
     least = least or Least.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)

@@ -29,7 +29,7 @@ _SHOWN = 3
 
 
 def described(choices: Choices) -> str:
-    """What is particular about a plan, in a few words."""
+    """What distinguishes a plan, in a few words."""
     parts = [f"{stream} {way}" for stream, way in choices.options_of("intake").items()]
     if choices.trees:
         parts.append("1 tree" if len(choices.trees) == 1 else f"{len(choices.trees)} trees")
@@ -72,7 +72,7 @@ def chart_view(
     corrected: Corrected = as_predicted,
     drawn: bool = True,
 ) -> ChartView:
-    """A chart with the point that the next round is expected at; without `drawn`, only that point's region."""
+    """A chart with the point at which the next round is expected; without `drawn`, only the region of that point."""
     letters, region = _Letters(), chart.region(values)
     if present is not None:
         letters.of(present)
@@ -124,9 +124,9 @@ def _candidates(
 def _reduced(
     chart: Chart, region: Region, present: Choices | None, shown: Sequence[int]
 ) -> Iterator[tuple[tuple[int, int], Choices]]:
-    """The plan of each region of two dimensions (or one); where a plan that is shown elsewhere is as good, that one.
+    """The plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
 
-    Plans that differ by less than a switch is made for are one to the reader.
+    Plans whose difference is too small for a switch count as one for the reader.
     """
     basin, kept = chart.basin, dict[Choices, Plan]()
     for choices in dict.fromkeys([present, chart.regions[region][0].choices]):
@@ -157,7 +157,7 @@ def _reduced(
 
 
 def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, ...]]:
-    """Where the round after each of these, oldest first, was expected."""
+    """The points at which the rounds after these, oldest first, were expected."""
     memory, points = Memory(), []
     for seen in rounds:
         memory.add(seen)

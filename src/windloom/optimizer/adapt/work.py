@@ -1,12 +1,12 @@
 """Where charts are filled: in a thread beside the rounds, or at once.
 
 A thread that plans competes with the Python code of rounds. So it pauses between steps, for longer than it works. A
-round may wait for a task, by a small share of what it took itself; meanwhile there are no pauses.
+round may wait for a task, for a small share of the time that rounds took; meanwhile there are no pauses.
 
-What rounds took is learned at once, which takes next to nothing. A task that is needed comes before one that reports
-afterwards, and that before one that is done ahead of time. What is needed may take seconds when a stream begins. Beyond
-that, all tasks are done only while they have taken a small share of the time of rounds, so that they never weigh
-on them: where rounds are short and queries many, a stream follows its data more slowly.
+What rounds took is learned at once, which takes next to nothing. A task that is needed comes before one that looks
+back, and that before one that is done ahead of time. Needed tasks may take seconds when a stream begins. Beyond that,
+tasks are done only while they have taken a small share of the time of rounds, so that they never burden them: where
+rounds are short and queries many, a stream follows its data more slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEEDED_SHARE, OPTIONAL_SHARE = 0.01, 0.005
 AT_ONCE, SAVED = 4.0, 1.0
 #: After a step, the thread pauses for this many times as long as the step took, and at most for this many seconds.
 PAUSE, LONGEST_PAUSE = 3.0, 0.5
-#: No more of one urgency wait; the oldest are forgotten.
+#: At most this many tasks of one urgency wait; the oldest are forgotten.
 MOST_WAITING = 64
 
 
@@ -37,28 +37,28 @@ class Urgency(IntEnum):
 
 
 class Worker(Protocol):
-    """`failure` is why it has stopped, if it has."""
+    """`failure` is the error that has stopped it, if any."""
 
     failure: BaseException | None
 
     def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
-        """Have a task done once; while one waits, or is being done, under the same key, none is added."""
+        """Has a task done once; while a task with the same key waits or is being done, no other is added."""
         ...
 
     def passed(self, seconds: float) -> None:
-        """Rounds have taken so much more time."""
+        """Notes that rounds have taken `seconds` more."""
         ...
 
     def earned(self, seconds: float) -> None:
-        """Needed tasks have saved rounds so much time."""
+        """Notes that needed tasks have saved rounds `seconds`."""
         ...
 
     def wait(self, key: Hashable, seconds: float) -> None:
-        """Let a task be done that was submitted, if that takes no longer than this."""
+        """Waits until a submitted task is done, if that takes no longer than `seconds`."""
         ...
 
     def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
-        """Would a task be done within so many seconds, judged by the last one of its kind, or else as estimated?"""
+        """Whether a task would be done within `seconds`, judged by the last one of its kind, or else as `estimated`."""
         ...
 
     def pause(self) -> None:
@@ -69,7 +69,7 @@ class Worker(Protocol):
 
 
 class AtOnce:
-    """Does every task as soon as it is given; for tests, and where nothing waits for it."""
+    """Does every task as soon as it is submitted; for tests, and where nothing waits for it."""
 
     failure: BaseException | None = None
 
@@ -91,25 +91,25 @@ class AtOnce:
 
 
 class Beside:
-    """Does tasks in a thread of its own, which lives as long as there are any; after one that fails, none is done."""
+    """Does tasks in a thread of its own, which lives as long as there are any; after one has failed, none is done."""
 
     def __init__(self, at_once: float = AT_ONCE) -> None:
         """`at_once` are the seconds that needed tasks may take before rounds have taken any time."""
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)  # tasks are done, or no more of them are
-        self._hurried = threading.Event()  # while a round waits
+        self._changed = threading.Condition(self._lock)  # a task is done, or no more will be
+        self._hurried = threading.Event()  # set while a round waits
         self._took: dict[Hashable, float] = {}  # seconds of the processor that the last task of each kind took
         self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {urgency: OrderedDict() for urgency in Urgency}
         # Seconds that needed tasks, and optional ones, may still take.
         self._at_once, self._needed, self._optional = at_once, at_once, 0.0
         self._is_running = self._is_closed = False
         self._present: Hashable = None  # the key of the task that is being done
-        self._began = 0.0  # by the clock of the thread, when its present step began
+        self._began = 0.0  # when its present step began, by the clock of the thread
         self.failure: BaseException | None = None
 
     def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
         with self._lock:
-            if key == self._present:  # a round asks again for what it needs until it is there
+            if key == self._present:  # a round asks for what it needs again and again until it is there
                 return
             waiting = self._waiting[urgency]
             waiting.setdefault(key, task)
@@ -129,7 +129,7 @@ class Beside:
             self._wake()
 
     def wait(self, key: Hashable, seconds: float) -> None:
-        """Of a kind of task that took longer the last time, nothing is waited for."""
+        """Does not wait if the last task of the same kind took longer than `seconds`."""
         with self._changed:
             if self._took.get(_kind(key), 0.0) > seconds:
                 return
@@ -138,13 +138,13 @@ class Beside:
             self._hurried.clear()
 
     def affords(self, key: Hashable, seconds: float, estimated: float = 0.0) -> bool:
-        """Also only while needed tasks may take any more time, none of them waits, and no task is being done."""
+        """Also requires that needed tasks may take more time, none of them waits, and no task is being done."""
         with self._lock:
             is_free = self._present is None and not self._waiting[Urgency.NEEDED] and not self._is_closed
             return is_free and self._needed > 0 and seconds > 0 and self._took.get(_kind(key), estimated) <= seconds
 
     def close(self) -> None:
-        """Nothing more is begun."""
+        """Begins no more tasks."""
         with self._lock:
             self._is_closed = True
             for waiting in self._waiting.values():
@@ -164,7 +164,7 @@ class Beside:
             threading.Thread(target=self._run, name="windloom-charts", daemon=True).start()
 
     def _first(self) -> Urgency | None:
-        """How urgent the next task is that may be done now."""
+        """The urgency of the next task that may be done now."""
         left = {Urgency.LEARNING: 1.0, Urgency.NEEDED: self._needed}
         return next(
             (urgency for urgency, tasks in self._waiting.items() if tasks and left.get(urgency, self._optional) > 0),
@@ -189,7 +189,7 @@ class Beside:
             self._changed.notify_all()
             if urgency is None:
                 return None
-            # The newest one is about where the stream is now.
+            # The newest task is about where the stream is now.
             self._present, task = self._waiting[urgency].popitem(last=True)
             return task, urgency
 
@@ -199,7 +199,7 @@ class Beside:
             begun = self._began = time.thread_time()
             try:
                 task()
-            except BaseException as error:  # a thread has no caller: whoever gives tasks is told of it
+            except BaseException as error:  # a thread has no caller: whoever submits tasks finds it in `failure`
                 with self._changed:
                     self.failure, self._is_running, self._is_closed = error, False, True
                     self._changed.notify_all()
@@ -209,5 +209,5 @@ class Beside:
 
 
 def _kind(key: Hashable) -> Hashable:
-    """What a task does, and for which basin."""
+    """The kind of a task: what it does, and for which basin."""
     return key[:2] if isinstance(key, tuple) else key

@@ -167,7 +167,7 @@ def keeping_cost(
 ) -> float:
     """Seconds per second to merge what rounds take in with the cells that earlier ones have left.
 
-    Of a list, each tuple is taken to have added a value and a count, which are moved with their cell.
+    Each tuple is taken to have added a value and a count to a list, which are moved with their cell.
     """
     kept = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
     listed = (

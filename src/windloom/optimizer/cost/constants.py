@@ -20,7 +20,7 @@ FORMAT = "windloom-costs/3"
 #: The environment variable that holds the path of the constants to use.
 VARIABLE = "WINDLOOM_COSTS"
 
-#: What every plan does, whatever its techniques, in nanoseconds.
+#: The costs of what every plan does, whatever its techniques, in nanoseconds.
 RUNTIME = (
     "job",  # one Spark job, before it has done anything
     "shuffle",  # added where the job aggregates
@@ -66,7 +66,7 @@ class Constants:
     techniques: Mapping[str, Mapping[str, Mapping[str, float]]]
     machine: str = ""
     source: str = "shipped"
-    deviation: Mapping[str, float] = field(default_factory=dict)  # of each fit, mean
+    deviation: Mapping[str, float] = field(default_factory=dict)  # the mean deviation of each fit
 
     def seconds(self, name: str) -> float:
         found = self.runtime.get(name)

@@ -121,7 +121,7 @@ class Load:
         )
 
     def absorb(self, tree: int, other: int) -> None:
-        """Make `tree` the merger of the two."""
+        """Makes `tree` the merger of the two."""
         self.overlap[tree] += self.overlap[other]
         self.answers_per_second[tree] += self.answers_per_second[other]
         self.longest_seconds[tree] = max(self.longest_seconds[tree], self.longest_seconds[other])

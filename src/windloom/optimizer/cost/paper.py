@@ -35,7 +35,7 @@ class PaperCost:
 
 
 def paper_costs(plan: Plan) -> PaperCosts:
-    """What the papers would say of a plan, which may have been chosen by another cost."""
+    """The papers' costs of a plan, which may have been chosen by another cost."""
     slicing = find_slicing(plan.slicing)
     trees = {
         (partial_set.number, tree.number): _tree(partial_set, tree, slicing)

@@ -85,7 +85,7 @@ class Work:
     """Work per second of event time, over all groups: arrays with one entry per tree."""
 
     queries: Floats
-    cells: Floats  # read; in a stream every round reads those that earlier ones have left
+    cells: Floats  # cells read; in a stream, every round also reads those that earlier ones have left
     rows: Floats  # answers
     covered: Floats  # cells covered, Σ over answers
     doublings: Floats  # log2 of the cells covered, at least 1, Σ over answers
@@ -176,7 +176,7 @@ def _sorting(work: Work) -> Terms:
 def _beyond_cache(group_rows: Floats) -> Floats:
     """The number of doublings of a group's rows beyond those that stay in the processor's cache during jumps.
 
-    A block holds no more than a million rows, so it ends there.
+    A block holds no more than a million rows, so the number stops growing there.
     """
     return np.clip(np.log2(np.maximum(group_rows, 1.0) / CACHED_ROWS), 0.0, np.log2(BLOCK_ROWS / CACHED_ROWS))
 

@@ -50,8 +50,8 @@ def choose_scans(
 ) -> tuple[Scan, ...]:
     """The scans that feed all sets that can have tuples, and all stores.
 
-    `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
-    choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
+    `early` says for some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
+    choices, which replace the choice: by stream, and by the text of sets that are not taken in like their stream.
     `files` has, by stream, the columns that the driver can read itself.
     """
     found: list[Scan] = []
@@ -113,7 +113,7 @@ def _check_kept(stream: Stream, way: str) -> None:
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The choice for every stream, and for sets that are not taken in as their stream is, by their text: a record."""
+    """A record of the choice for every stream and, by their text, for sets that are not taken in like their stream."""
     found = {}
     for scan in reversed(plan.scans):
         if isinstance(scan, WovenScan) and scan.counted_by is None:

@@ -24,7 +24,8 @@ from windloom.slicing.identify import PaneSlice
 
 #: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
-#: Where the driver reads files, a value is placed between the constants of all predicates in the time of so many.
+#: Where the driver reads files, placing a value between the constants of all predicates takes as long as evaluating
+#: this many predicates.
 PREDICATES_PER_COLUMN = 2
 #: Seconds to read a column of a tuple from a Parquet file without Spark, and to project it.
 FILE_COLUMN_SECONDS = 8e-9
@@ -61,7 +62,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
 
 
 def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> Scanning:
-    """The cost of a scan for all sets that it feeds together, of which there is one at least."""
+    """The cost of a scan for all sets that it feeds together, of which there is at least one."""
     constants, rate = constants.scaled(sets[0].statistics.pace), scanned_rate(sets)
     if isinstance(scan, NativeScan):
         return native_cost(constants, scan, sets, rate)

@@ -13,12 +13,12 @@ from windloom.plan.scans import Projected, WovenScan
 
 #: Times whose ticks do not depend on settings of the session.
 _TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.INTEGER)
-#: What files may hold of a column that is read.
+#: The types that a column may have in files to be read.
 _KINDS = (*_TIMES, TypeKind.FLOAT, TypeKind.DECIMAL, TypeKind.BOOLEAN, TypeKind.STRING, TypeKind.DATE)
 
 
 def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
-    """The projection of a scan with all types, or what of it only Spark knows."""
+    """The projection of a scan with all types, or, as text, what only Spark knows of it."""
     if scan.counted_by is not None or scan.kept is not None or stream.is_relation:
         return "positions of tuples, kept tuples and relations"
     if stream.columns[stream.time].kind not in _TIMES:

@@ -29,7 +29,7 @@ class Signed:
 
 
 def is_fed(partial_set: PartialSet) -> bool:
-    """Can any tuple be part of the set?"""
+    """Whether any tuple can be part of the set."""
     return partial_set.predicate is None or not partial_set.predicate.is_never
 
 

@@ -24,14 +24,14 @@ _NUMBERED_COLUMNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Seconds, per second of event time, in which the values of sets are made; and which are rolled up."""
+    """Seconds per second of event time to make the values of sets, and which sets are rolled up."""
 
     seconds: float
     rolled_up: RolledUp | None
 
 
 def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """How many different signatures tuples have: as observed, or as many as their predicates allow."""
+    """The number of different signatures of tuples: as observed, or else as many as their predicates allow."""
     signature = scan.signature
     if not signature.predicates:
         return 1.0
@@ -46,7 +46,7 @@ def _most(predicates: tuple[Predicate, ...]) -> float:
 
 
 def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], kept: float) -> Updates:
-    """What it takes to fold tuples, of which `kept` per second are read, into the values of all sets."""
+    """The cost of folding tuples, of which `kept` per second are read, into the values of all sets."""
     update = constants.seconds("woven_update")
     by_groups: dict[tuple[Expression, ...], list[PartialSet]] = {}
     seconds, rolled, signatures = 0.0, 0, 1.0
@@ -84,7 +84,7 @@ def _edge_rate(edges: frozenset[EdgeSet]) -> float:
 
 
 def _from_cells(alike: Sequence[PartialSet], signatures: float, kept: float) -> float:
-    """Columns that tuples are folded into once, and then cells by signature into those of each set."""
+    """The folds into columns: of tuples into cells by signature, once, and of these cells into those of each set."""
     finest = max((partial_set.statistics for partial_set in alike), key=lambda statistics: statistics.groups)
     divided = replace(finest, events_per_second=kept, groups=finest.groups * signatures, regularity=0.0)
     cells = float(divided.taken_per_second(np.array([_edge_rate(frozenset(own.edges for own in alike))]))[0])

@@ -26,7 +26,8 @@ from windloom.weave.tuples import TICK
 class Keeping:
     """What a scan keeps of its tuples, and the strands that read it: name of the query, window, predicate.
 
-    `time` is the column, if any, that says the same as the tick of a tuple: it need not come over from Spark again.
+    `time` is the column, if any, that has the same value as the tick of a tuple: it need not come over from Spark
+    again.
     """
 
     store: Store
@@ -35,7 +36,7 @@ class Keeping:
 
     @property
     def predicates(self) -> tuple[Predicate | None, ...]:
-        """Everything that tuples are kept for, or told apart by."""
+        """All predicates for which tuples are kept, or by which they are told apart."""
         kept = (None,) if self.store.predicates is None else self.store.predicates
         return (*kept, *(predicate for _, _, predicate in self.strands))
 
@@ -132,7 +133,7 @@ class _Columns:
         self._made_by: list[PlannedComponent | None] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
-        """The place of the column, of which the card of `part` may project something else."""
+        """The place of the column; the card of `part` may project something else from the expression."""
         sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
         place = self._places.setdefault(sql, len(self._places))
         if place == len(self._readers):
@@ -183,7 +184,7 @@ def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tu
 
 
 def _has_many_cells(partial_set: PartialSet) -> bool:
-    """Was it observed that rolling up its cells is no less work than weaving tuples?"""
+    """Whether rolling up its cells was observed to be no less work than weaving tuples."""
     statistics = partial_set.statistics
     if statistics.origins.groups.source != "observed":
         return False

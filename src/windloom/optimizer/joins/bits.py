@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from windloom.errors import WindloomError
 from windloom.plan.physical import PlannedJoin
 
-#: What `joins` may say; bits follow EAP, one for each side in the order of FROM.
+#: The values that `joins` may have; bits follow EAP, one for each side in the order of FROM.
 JOIN_PLANS = ("auto", "LAP", "EAP", "EAP10", "EAP01", "EAP11")
 _BITS = re.compile(r"EAP([01]+)")
 

@@ -52,7 +52,7 @@ def seconds_of(constants: Constants, amounts: Amounts) -> float:
 
 
 def row_amounts(folded_join: FoldedJoin) -> Amounts:
-    """What it takes to match what the sides of a join answer, and to add it up."""
+    """The work of matching the rows that the sides of a join answer, and of adding them up."""
     matches = folded_join.matches * folded_join.ends_per_second
     rows = max(1.0, sum(size.rows for size in folded_join.sizes))
     stretch = min(folded_join.sets[0].statistics.round_length, SIDE_ROWS / rows / folded_join.ends_per_second)
@@ -66,7 +66,7 @@ def row_values(join: Join) -> int:
 
 
 def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
-    """What it takes to fold joins of one pairing by one matrix; None if that would be too large."""
+    """The work of folding joins of one pairing by one matrix; None if the matrix would be too large."""
     folded_join = joins[0]
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
     statistics = [each.statistics for each in folded_join.sets]
@@ -77,8 +77,8 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     if groups * slices[0] * slices[1] > MOST_ENTRIES:
         return None
     keys = max(1.0, *(size.keys.get(0, 1.0) for size in folded_join.sizes))
-    # Two cells meet if a window holds both: those of new slices with a band of the others, and where a matrix begins,
-    # all that its first window holds.
+    # Two cells meet if a window holds both: cells of new slices meet a band of the others, and where a matrix begins,
+    # all cells in its first window meet.
     stretch = _stretch(statistics[0], groups, slices, edges)
     band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
     pairs = cells[0] * cells[1] / keys * band
@@ -105,7 +105,7 @@ class MatrixValues(NamedTuple):
 
 
 def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float, float]) -> MatrixValues:
-    """What cannot be subtracted is combined slice by slice, at every one of so many ends once for all joins."""
+    """Values that cannot be subtracted are combined slice by slice, at each of `ends` ends once for all joins."""
     looked_up = sum(row_values(each.join) for each in joins)
     whole = {value for each in joins for is_whole, value in _values_of(each) if is_whole}
     others = {value for each in joins for is_whole, value in _values_of(each) if not is_whole}
@@ -129,7 +129,7 @@ def _values(folded: Folded) -> int:
 
 
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
-    """The values that a matrix holds for a join, equal if those of several joins are; is each a sum of integers?"""
+    """The values that a matrix holds for a join, equal if joins share them, and whether each is a sum of integers."""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
     found: list[tuple[bool, object]] = []

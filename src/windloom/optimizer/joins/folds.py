@@ -102,7 +102,7 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
 
 
 def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
-    """What it takes to answer a side at every end."""
+    """Seconds per second of event time to answer a side at every end."""
     partial_set = sets[place.set]
     tree = partial_set.trees[place.tree]
     member = next(planned for planned in tree.queries if planned.name == place.name)
@@ -110,7 +110,7 @@ def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Consta
 
 
 def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:
-    """What folding each join takes, by name; joins that share a matrix have equal parts of it."""
+    """Seconds per second of event time to fold each join, by name; joins that share a matrix have equal parts of it."""
     found: dict[str, float] = {}
     for together in pairings(joins).values():
         sharing = [join for join in together if join.fold == SliceMatrix.name]

@@ -1,8 +1,8 @@
 """The order in which joins are worked through, by source E's cost (§5.3): sizes multiply, common values divide.
 
 A pipeline starts with rows of one input and looks up the others, one after the other. Each look-up multiplies the rows
-by those that match: `n·m / max(v, w)` of n rows with v values and m rows with w values, of which `min(v, w)` remain.
-What is put early should therefore shrink the rows, or let them grow little. `probe_cost` is the cost of source E, whose
+by those that match: `n·m / max(v, w)` of n rows with v values and m rows with w values, of which `min(v, w)` remain. So
+inputs that shrink the rows, or let them grow little, should come early. `probe_cost` is the cost of source E, whose
 inputs are windows of tuples; `elimination_order` is ours, whose inputs are the rows of sides at the end of a window.
 """
 
@@ -16,7 +16,7 @@ from windloom.model.join import Join, JoinKind
 
 #: Up to this many inputs all orders are compared; beyond, those that the heuristic of source E considers.
 MOST_COMPARED = 6
-#: How many inputs the heuristic moves independently of each other; every one multiplies the orders it compares.
+#: The most inputs that the heuristic moves independently of each other; each multiplies the orders it compares.
 _MOST_MOVED = 2
 
 #: An order of inputs, by number.
@@ -31,7 +31,7 @@ class Size:
     values: float
 
     def joined(self, other: Size) -> Size:
-        """The pairs that match, if the fewer values are among the more (source E, φ)."""
+        """The pairs that match, if the values of the side that has fewer are among those of the other (source E, φ)."""
         values = max(self.values, other.values)
         rows = self.rows * other.rows / values if values else 0.0
         return Size(rows, min(self.values, other.values))
@@ -101,7 +101,7 @@ def probe_order(windows: Sequence[JoinedWindow]) -> Order:
 
 
 def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
-    """Always the input next that gives the fewest pairs with those before it (source E, initial heuristic)."""
+    """Always takes next the input that gives the fewest pairs with those before it (source E, initial heuristic)."""
     sizes = [joined_window.size for joined_window in windows]
     if len(sizes) < 2:
         return tuple(range(len(sizes)))
@@ -120,7 +120,7 @@ def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class SideSize:
-    """What a side has at the end of a window: its groups, and how many values they have in what matters.
+    """The size of a side at the end of a window: its groups, and how many values these have in the columns that matter.
 
     `keys` are the values of the keys of its links, by number of the link; `groups` those of the grouping columns that
     the query reports of it, 1 if it reports none. `matching` is the share of the parent's rows that have a match, by
@@ -137,7 +137,8 @@ class SideSize:
 class Elimination:
     """The links of a join in the order in which children are folded into parents.
 
-    `rows` are touched in all, at every end; `matches` are the pairs of rows that meet, before they are added up.
+    `rows` counts the rows that are touched in all, at every end; `matches` the pairs of rows that meet, before they are
+    added up.
     """
 
     order: Order
@@ -146,7 +147,7 @@ class Elimination:
 
 
 def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
-    """The order that touches the fewest rows, those of all orders in which a child is complete before it is folded.
+    """The order that touches the fewest rows, among all orders in which a child is complete before it is folded.
 
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
@@ -165,7 +166,7 @@ class _Folded:
 
 
 def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimination:
-    """What a given order touches, in which every child is complete before it is folded."""
+    """The elimination in a given order, in which every child is complete before it is folded."""
     folded = {side: _Folded(size) for side, size in enumerate(sizes)}
     for number in order:
         link = join.links[number]
@@ -193,7 +194,7 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
 
 
 def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
-    """The child is read, every row of the parent looks up its key, and every row that comes of it is written."""
+    """The child is read, every row of the parent looks up its key, and every resulting row is written."""
     link, own, other = join.links[number], parent.size, child.size
     keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
@@ -226,7 +227,7 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
 def _per_key(join: Join, number: int, child: SideSize) -> float:
     """The rows of a child for one key, after it has been added up: one for each of the groups that are reported.
 
-    A residual is tested on every row of the child, so then none are added up.
+    A residual is tested on every row of the child, so with a residual no rows are added up.
     """
     values = child.keys.get(number, child.rows)
     per_key = child.rows / values if values else 0.0

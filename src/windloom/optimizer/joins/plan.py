@@ -27,7 +27,7 @@ def plan_join(
     given: Choices | None = None,
     observed: Sequence[LinkEstimate] = (),
 ) -> PlannedJoin:
-    """`given` replaces the choice of the order; `observed` is known of its links. `with_folds` chooses techniques."""
+    """`given` replaces the choice of the order; `observed` describes its links. `with_folds` chooses techniques."""
     assert query.join is not None
     places = tuple(_place(side, sets) for side in sides_of(query))
     statistics = [

@@ -1,4 +1,4 @@
-"""How many rows the sides of a join have at the end of a window, as far as rates and groups tell."""
+"""How many rows the sides of a join have at the end of a window, as far as rates and groups show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from windloom.plan.statistics import Statistics
 def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[LinkEstimate] = ()) -> list[SideSize]:
     """`statistics` are those of the sets that answer the sides, `observed` is what rounds have shown of links.
 
-    Statistics tell how many groups a side has, not how many values each of its columns: where no round has shown it,
-    all columns are taken to have the same number.
+    Statistics give the number of groups of a side, but not the number of values of each of its columns: where no round
+    has shown it, all columns are taken to have the same number.
     """
     return [_size(join, side, statistic, observed) for side, statistic in enumerate(statistics)]
 

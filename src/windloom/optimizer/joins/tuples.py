@@ -21,13 +21,13 @@ from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenScan, WovenSet
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.keyed import MOST_VALUES
 
-#: The tuples of one feed: of which scan, in order of which column, with which bit.
+#: The tuples of one feed: their scan, the column that they are in order of, and their bit.
 _Order = tuple[int, int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What the joins of a family read of a side; columns go by position."""
+    """What the joins of a family read of a side; columns are given by position."""
 
     order: _Order
     set: int

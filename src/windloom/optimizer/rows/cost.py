@@ -1,4 +1,4 @@
-"""What the Spark job of a row query is predicted to take: by the rows that its joins read and make."""
+"""The predicted cost of the Spark job of a row query, by the rows that its joins read and make."""
 
 from __future__ import annotations
 

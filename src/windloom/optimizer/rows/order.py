@@ -1,6 +1,6 @@
 """The order in which the strands of a row query are joined, by the pairs that orders are expected to make.
 
-A round joins what is new of each strand with what is there of the others, in one global order, as source E does
+A round joins the new tuples of each strand with the present ones of the others, in one global order, as source E does
 (§5.3). A hash join touches the rows it reads and the rows it makes; without a key it touches every pair.
 """
 
@@ -19,7 +19,7 @@ from windloom.plan.rows import StrandRate
 RESIDUAL_SHARE = 1 / 3
 
 
-#: The switch of these orders, and what stands between those of several selections.
+#: The name of the switch for these orders, and the separator between those of several selections.
 ROW_ORDER, _BETWEEN = "row order", " / "
 
 
@@ -41,7 +41,7 @@ def read_orders(text: str) -> list[Order]:
 
 
 def possible_orders(selection: Selection) -> Iterator[Order]:
-    """All orders that give the rows of a selection: one, where a LEFT join is among the strands."""
+    """All orders that give the rows of a selection: only one if a LEFT join is among the strands."""
     every = range(selection.joined)
     is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
     yield from permutations(every) if is_free else [tuple(every)]
@@ -57,7 +57,7 @@ def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size
 
 
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
-    """The cheapest global order; where a LEFT join is among the strands, that in which they are written."""
+    """The cheapest global order; if a LEFT join is among the strands, the order in which they are written."""
     every = tuple(range(selection.joined))
     if selection.joined < 3 or any(attached.kind is not JoinKind.INNER for attached in selection.attached):
         return every
@@ -128,7 +128,7 @@ def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Orde
 
 
 def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
-    """Always the strand next that makes the fewest rows with those before it (source E, initial heuristic)."""
+    """Always takes next the strand that makes the fewest rows with those before it (source E, initial heuristic)."""
     order, left = [0], set(range(1, len(sizes)))
     found = sizes[0]
     while left:

@@ -1,7 +1,7 @@
 """Exhaustive: the cheapest of all partitions, for few windows.
 
-The best plan of a set of bundles is a tree for the first of them with the best plan of the rest: all subsets of
-all subsets, 3^n trees, instead of all partitions.
+The best plan of a set of bundles consists of a tree with the first of them and the best plan of the rest. So the search
+goes through all subsets of all subsets, 3^n trees, instead of all partitions.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class WindowColumns:
         """The load of each tree; trees are given as places of windows.
 
         `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
-        agree in it.
+        agree on it.
         """
         members = np.concatenate([np.asarray(tree, np.int64) for tree in trees])
         tree = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])

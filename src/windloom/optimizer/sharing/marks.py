@@ -1,9 +1,9 @@
 """Edge counting on marks: weighted positions that stand for edges, listed for every bundle.
 
-Where the composite slide is short, the marks are all of its edges, and counts are exact: the bit set of the Weave
-Share paper, kept sparse. Where it is too long to enumerate, edges are drawn from every bundle, as many from a rare one
-as from a frequent one, and weighted by how often they could have been drawn; all candidates are judged on the same
-marks. The lists are probed against one bit set, that of the tree in question.
+Where the composite slide is short, the marks are all of its edges, and counts are exact: the bit set of the Weave Share
+paper, kept sparse. Where it is too long to enumerate, edges are drawn from every bundle, as many from a rare bundle as
+from a frequent one, and weighted by how often they could have been drawn; all candidates are judged on the same marks.
+The lists are probed against one bit set, that of the tree in question.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class SharingProblem:
         objects = dict(zip(map(id, self.windows), self.windows, strict=True))
         found = sorted(set(objects.values()))
         place = {window: i for i, window in enumerate(found)}
-        # By object: many queries may share one, and to hash a million windows takes longer than the search.
+        # Looked up by object: many queries may share a window, and hashing a million windows takes longer than the
+        # search.
         place_of = {key: place[window] for key, window in objects.items()}
         places = map(place_of.__getitem__, map(id, self.windows))
         return tuple(found), np.fromiter(places, np.int64, len(self.windows))
@@ -83,11 +84,11 @@ class SharingProblem:
         return tuple((place,) for place in range(len(self.distinct[0])))
 
     def _adds_up(self, bundles: list[list[int]]) -> bool:
-        """Do windows together cost what they cost apart at the same edges, less one charge for each tree saved?"""
+        """Whether windows together cost what they cost apart at the same edges, less one charge for each tree saved."""
         several = [bundle for bundle in bundles if len(bundle) > 1]
         if not several:
             return True
-        several.append([place for bundle in bundles for place in bundle])  # nor anything across bundles
+        several.append([place for bundle in bundles for place in bundle])  # and across bundles
         rates = np.array([self.edge_sets[bundle[0]].edges_per_second for bundle in several])
         lengths = np.array([len(bundle) for bundle in several])
         exact = self.columns.counts_ranges(int(lengths.sum()))

@@ -11,12 +11,12 @@ from windloom.plan.expressions.operators import BOOLEAN, arithmetic, case, compa
 
 #: Higher powers of 10 are not exact as floating-point numbers, and the result would be rounded twice.
 _MOST_ROUNDED = 22
-#: Spark rounds a decimal of more digits when it changes the sign.
+#: Spark rounds a decimal with more digits than this when it changes the sign.
 _MOST_NEGATED = 34
 
 
 def _same(name: str, operands: Sequence[Node]) -> Node:
-    """A function of one number that has its type."""
+    """A function of one number whose result has the type of that number."""
     takes(f"{name}()", operands, 1)
     numeric(f"{name}()", operands)
     if name != "positive" and operands[0].kind.precision > _MOST_NEGATED:

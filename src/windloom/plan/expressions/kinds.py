@@ -23,7 +23,7 @@ def decimal(precision: int, scale: int) -> DataType:
 
 
 def as_decimal(node: Node) -> DataType:
-    """The decimal type of an operand combined with a decimal; a literal has just its own digits."""
+    """The decimal type of an operand combined with a decimal; a literal has only its own digits."""
     if node.kind.kind is TypeKind.INTEGER and node.is_constant:
         return decimal(len(str(abs(node.value))), 0)
     return _decimal_for(node.kind)

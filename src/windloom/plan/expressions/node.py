@@ -11,7 +11,7 @@ from windloom.model.types import DataType, TypeKind
 
 
 class NotKnownError(Exception):
-    """Only Spark knows the result of an expression; the text describes which part of it."""
+    """Only Spark knows the result of an expression; the text describes the part concerned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Operators: converts their operands to the types with which Spark computes, and tells the type of their result."""
+"""Operators: converts their operands to the types with which Spark computes, and gives the type of their result."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def in_list(op: str, operands: Sequence[Node]) -> Node:
     kind = comparable([node.kind for node in operands])
     value, *listed = (converted(node, kind) for node in operands)
     if kind.kind is TypeKind.FLOAT and not all(node.is_constant and node.value for node in listed):
-        # Spark's hash table distinguishes 0.0 from -0.0, its comparison does not, and the list determines which it
-        # uses.
+        # Spark's hash table distinguishes 0.0 from -0.0, its comparison does not, and the length of the list determines
+        # which of the two it uses.
         raise NotKnownError("IN of floating-point numbers that may be zero or NaN")
     if len(listed) > _LISTED and not all(node.is_constant for node in listed):
         raise NotKnownError(f"IN a list of more than {_LISTED} expressions")

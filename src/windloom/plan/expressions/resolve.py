@@ -45,7 +45,7 @@ def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 
 
 def _cast(node: Node, kind: DataType) -> Node:
-    """Casts between numbers only; for decimals, only where Spark does not convert through a floating-point number."""
+    """Casts between numbers only; for decimals, only if Spark does not convert through a floating-point number."""
     own = node.kind
     if own == kind:
         return unchanged(node)
@@ -84,7 +84,7 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
 
 
 def knows_outputs(query: Query, groups: Sequence[DataType], aggregates: Sequence[DataType]) -> bool:
-    """Are all expressions over groupings and aggregates of these types known, so that Spark accepts them?"""
+    """Whether all expressions over groupings and aggregates of these types are known, so that Spark accepts them."""
     columns = {f"__g{i}": kind for i, kind in enumerate(groups)}
     columns |= {f"__a{i}": kind for i, kind in enumerate(aggregates)}
     try:

@@ -1,9 +1,9 @@
 """EMIT CHANGES: rows that are new or different since the window before, and groups that have vanished.
 
-Of every query and group, the rows of consecutive windows are compared. A row after a window without one is an insert, a
-row that differs from the one before is an update, and the first window without a row after one with a row is a delete.
-A window that HAVING leaves out has no row. What was reported last and has not vanished is *standing*: it is kept for
-the next round.
+For every query and group, the rows of consecutive windows are compared. A row after a window without one is an insert,
+a row that differs from the one before is an update, and the first window without a row after one with a row is a
+delete. A window that HAVING leaves out has no row. A row that was reported last and has not vanished is *standing*: it
+is kept for the next round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.model.emission import CHANGE
 from windloom.rounds.emission.same import same_rows
 from windloom.rounds.emission.series import LEADING, Pace, Series, with_earlier
 
-# No array: the first one that Arrow makes imports pandas, which takes longer than a plan.
+# Not an Arrow array: making the first one imports pandas, which takes longer than a plan.
 _KINDS = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
 
@@ -27,9 +27,9 @@ _INSERT, _UPDATE, _DELETE = range(3)
 def changes(
     standing: pa.Table | None, rows: pa.Table, groups: int, paces: Mapping[str, Pace]
 ) -> tuple[pa.Table, pa.Table]:
-    """(what changes, what stands after it); the first has a further column, `change`.
+    """(the changes, the rows that stand after them); the first table has a further column, `change`.
 
-    The columns of all tables are `query`, `window_start`, `window_end`, so many grouping columns, and the others.
+    The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others.
     Changes come in the order of windows, so that they can be applied one after another.
     """
     known = 0 if standing is None else standing.num_rows

@@ -1,10 +1,10 @@
-"""EMIT EARLY: provisional rows of open windows, each until another one, or the final one, replaces it.
+"""EMIT EARLY: provisional rows of open windows; each holds until another one, or the final one, replaces it.
 
-A report gives the rows of all open windows, as they are by the tuples that have come. Of these only rows are told that
-are new, or differ from what was told of the same window and group before. What was told and is no row any more is
-withdrawn: HAVING may leave it out now, or the landmark of its window has moved. When a window is closed, its rows are
-final: all of them are told, and what was told provisionally and is not among them is withdrawn. What was told of open
-windows is *standing*: it is kept for the next round.
+A report is about the rows of all open windows, computed from the tuples so far. It gives only rows that are new, or
+that differ from the row last reported for the same window and group. A reported row that no longer exists is withdrawn:
+HAVING may leave it out now, or the landmark of its window has moved. When a window is closed, its rows are final: all
+of them are reported, and provisional rows that are not among them are withdrawn. Rows reported of open windows are
+*standing*: they are kept for the next round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windloom.rounds.emission.same import same_rows
 from windloom.rounds.emission.series import LEADING, with_earlier
 from windloom.rounds.groups import number_groups
 
-# No array: the first one that Arrow makes imports pandas, which takes longer than a plan.
+# Not an Arrow array: making the first one imports pandas, which takes longer than a plan.
 _REPORTS = ("withdrawn", "early", "final")
 _WITHDRAWN, _EARLY, _FINAL = range(3)
 
@@ -30,11 +30,11 @@ _WITHDRAWN, _EARLY, _FINAL = range(3)
 def early_rows(
     standing: pa.Table | None, rows: pa.Table, groups: int, turns: Mapping[str, EarlyTurn]
 ) -> tuple[pa.Table, pa.Table]:
-    """(what is told, what stands after it); the first has two further columns, `report` and `as_of`.
+    """(the reported rows, the rows that stand after them); the first has two further columns, `report` and `as_of`.
 
-    The columns of all tables are `query`, `window_start`, `window_end`, so many grouping columns, and the others. What
-    is the last word about a row has no `as_of`. Rows come in the order of windows, what is withdrawn before all else
-    of its window.
+    The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others. Rows
+    of closed windows have no `as_of`: nothing replaces them. Rows come in the order of windows; within a window,
+    withdrawn rows come first.
     """
     known = 0 if standing is None else standing.num_rows
     every = with_earlier(standing, rows)
@@ -91,7 +91,7 @@ def _are_same(every: pa.Table, groups: int, earlier: NDArray[np.int64], later: N
 
 
 def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Table:
-    """Their windows and keys, and NULL for everything else."""
+    """The withdrawn rows: their windows and keys, and NULL for everything else."""
     rows = every.take(pa.array(gone))
     arrays = [rows.column(place) for place in range(LEADING + groups)]
     arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
@@ -99,7 +99,7 @@ def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Tabl
 
 
 def all_final(rows: pa.Table) -> pa.Table:
-    """The rows of windows that are all closed, as they are told."""
+    """The rows of windows that are all closed, as they are reported."""
     reports = pa.repeat(pa.scalar(_REPORTS[_FINAL], pa.string()), rows.num_rows)
     instants = pa.nulls(rows.num_rows, rows.schema.field("window_end").type)
     return rows.append_column(REPORT, reports).append_column(AS_OF, instants)

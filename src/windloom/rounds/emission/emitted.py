@@ -18,7 +18,7 @@ from windloom.rounds.carry import is_same
 class Emitted:
     """`standing` are rows that were reported last and have not vanished, by name of their table (EMIT CHANGES).
 
-    Of EMIT EARLY they are the provisional rows of open windows.
+    With EMIT EARLY, they are the provisional rows of open windows.
 
     `known` are groups, each with the last window that was reported, by the types of their grouping columns (EMIT
     EMPTY). The first column of all tables is `query`.
@@ -28,12 +28,12 @@ class Emitted:
     known: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def carried(self, old: Plan, new: Plan) -> Emitted:
-        """What is left of it when another plan runs: queries that are new, or replaced, have reported nothing."""
+        """What remains when another plan runs: queries that are new, or replaced, have reported nothing."""
         if not self.standing and not self.known:
             return self
         before = {planned.name: planned.query for planned in old.queries}
         kept = {planned.name for planned in new.queries if _is_same(before.get(planned.name), planned.query)}
-        # Provisional rows that a new query of the name does not report are withdrawn by it, in its first round.
+        # A new query of the same name withdraws, in its first round, provisional rows that it does not report itself.
         early = {planned.name for planned in new.queries if planned.query.emission.kind is Emits.EARLY}
         early = {name for name in early if name in before and before[name].emission.kind is Emits.EARLY}
         return replace(
@@ -53,7 +53,7 @@ def of_queries(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def united(tables: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Tables by key, those of one key as one; without keys that have no rows."""
+    """The tables of each key as one table; keys without rows are left out."""
     found: dict[str, list[pa.Table]] = {}
     for key, table in tables:
         if table.num_rows:

@@ -23,7 +23,7 @@ _COUNTS = ("count", "approx_count_distinct")
 
 
 def group_rows(block: Block, shape: Shape) -> pa.Table:
-    """Which groups have a row in which windows: `query`, `window_start`, `window_end` and the grouping columns."""
+    """The windows in which each group has a row: `query`, `window_start`, `window_end` and the grouping columns."""
     counts = np.diff(block.bounds)
     queries = pa.array(block.queries, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
     arrays = [queries, *(as_array(block.table.column(place)) for place in range(2 + len(shape.groups)))]
@@ -52,7 +52,7 @@ def missing_rows(known: pa.Table | None, rows: pa.Table, paces: Mapping[str, Pac
 
 
 def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, held: Series) -> pa.Table:
-    """Rows of a table, with their windows moved by so many ticks."""
+    """Rows of a table, with their windows moved by `ticks`."""
     table = every.take(pa.array(rows))
     for place, edges in ((1, held.starts), (2, held.ends)):
         moved = pa.array(edges[rows] + ticks).cast(every.schema.field(place).type)
@@ -79,7 +79,7 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
 
 
 def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:
-    """What an aggregate is over no rows, `count` times."""
+    """The value of an aggregate over no rows, `count` times."""
     aggregate = planned.query.aggregates[planned.columns[column]]
     if aggregate.function in _COUNTS:
         return pa.repeat(pa.scalar(0, kind), count)

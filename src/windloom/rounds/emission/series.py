@@ -23,7 +23,7 @@ LEADING = 3
 class Pace:
     """How the windows of a query follow each other, and the tick up to which all of them are reported.
 
-    No window is reported that begins after the last tuple of the streams. `grows`: they begin together, at a landmark.
+    No window is reported that begins after the last tuple of the streams. `grows`: all windows begin at a landmark.
     """
 
     slide_ticks: int
@@ -36,7 +36,7 @@ def paces_of(asked: Iterable[Planned], state: State) -> dict[str, Pace]:
     found = {}
     for planned in asked:
         window, inputs = planned.query.window, planned.query.inputs
-        # When a stream has ended every window is closed, also those that begin after its last tuple.
+        # When a stream has ended, every window is closed, even those that begin after its last tuple.
         latest = max((state.seen[input_] for input_ in inputs if input_ in state.seen), default=TICK_MIN)
         until = min(state.answered_by(planned.query), window.last_start(latest) + window.range_ticks)
         found[planned.name] = Pace(window.slide_ticks, until, window.extent_ticks is None)
@@ -48,8 +48,8 @@ class Series:
     """Rows of a table by query and group. `order` are rows, series after series, each in the order of window ends.
 
     By row: `series` is the number of its series, `starts` and `ends` the edges of its window, `slide`, `until` and
-    `grows` the pace of its query. By place in `order`: `follows` tells that the row is of the window after that of the
-    row before it.
+    `grows` the pace of its query. By place in `order`: `follows` says whether the row's window comes right after that
+    of the row before it.
     """
 
     order: NDArray[np.int64]
@@ -67,7 +67,8 @@ class Series:
         keys = [queries, *(as_array(rows.column(LEADING + i)) for i in range(groups))]
         starts, ends = (as_array(rows.column(place)).cast(pa.int64()).to_numpy() for place in (1, 2))
         if rows.num_columns == LEADING + groups:
-            # Rows without values may be in a window several times: the first goes on with the first, and so on.
+            # Rows without values may be in a window several times: the first continues the first of the window before,
+            # and so on.
             keys.append(pa.array(_occurrences([*keys, pa.array(ends)], rows.num_rows)))
         series, _ = number_groups(keys, rows.num_rows)
         order = np.lexsort((ends, series))
@@ -92,7 +93,7 @@ class Series:
 
 
 def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:
-    """How many rows before each one have the same keys."""
+    """For each row, the number of rows before it that have the same keys."""
     numbers, _ = number_groups(keys, rows)
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]

@@ -92,7 +92,7 @@ def _narrowed(active: Active, asked: Value, rows: Rows) -> pa.Array:
 
 
 def may_refuse(node: Node) -> bool:
-    """Can it fail in Spark for some values of its operands?"""
+    """Whether the node can fail in Spark for some values of its operands."""
     is_exact = node.kind.kind in (TypeKind.INTEGER, TypeKind.DECIMAL)
     return node.op in ("/", "%") or (node.op in _REFUSING and is_exact) or any(map(may_refuse, node.operands))
 

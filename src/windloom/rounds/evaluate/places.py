@@ -1,9 +1,9 @@
-"""Many predicates at once: tuples are placed between the constants of all of them, and a table tells what holds there.
+"""Many predicates at once: tuples are placed between the constants of all of them, and a table shows what holds there.
 
-Predicates that only compare a value with constants cannot tell two values apart that lie between the same
-constants. So each predicate is evaluated on one example of every place, and tuples are looked up. A value is placed
-among the constants of its bucket, or by a binary search where constants are unevenly spaced, however many predicates
-compare it.
+A predicate that only compares a value with constants cannot tell apart two values that lie between the same constants.
+So each predicate is evaluated on one example of every place, and tuples are looked up. However many predicates compare
+a value, it is placed once: among the constants of its bucket, or by a binary search where constants are unevenly
+spaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_ENTRIES = 1 << 14
 TUPLES_PER_ENTRY = 1
 #: Placing a value takes about as long as evaluating this many predicates.
 PREDICATES_PER_SUBJECT = 2
-#: Constants that need more buckets than this, for none to hold two of them, are searched.
+#: If it takes more buckets than this for none to hold two constants, the constants are searched instead.
 MOST_BUCKETS = 1 << 12
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
@@ -41,7 +41,7 @@ _LOGIC = ("and", "or", "not")
 
 @dataclass
 class Subject:
-    """What is compared with constants, and these in ascending order."""
+    """An expression that is compared with constants, and these constants in ascending order."""
 
     node: Node
     constants: list[Any] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Subject:
         return 2 * len(self.constants) + 3
 
     def examples(self) -> pa.Array:
-        """A value of each place. Where a place holds no value, no tuple is looked up, and any one will do."""
+        """A value of each place. If no value can be in a place, no tuple is looked up there, and any value will do."""
         kind = arrow_type(self.node.kind)
         if not self.constants:
             return pa.array([0, 0, None], kind)
@@ -76,7 +76,7 @@ class Subject:
         if column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
         numbers = numbers.astype(kind, copy=False)
-        numbers.flags.writeable = False  # as Arrow's own memory is: kernels are compiled for one of the two
+        numbers.flags.writeable = False  # like Arrow's own memory, so that kernels are compiled only once
         found = self._buckets
         if found is not None:
             _place_in_bucket(numbers, valid, *found, len(self.constants), codes)
@@ -137,7 +137,7 @@ class DistinctWords:
 
 
 def take_codes(entries: Codes, table: NDArray[Any]) -> NDArray[Any]:
-    """What a table has for the entry of every tuple."""
+    """The value that a table has for the entry of every tuple."""
     found = np.empty(len(entries), table.dtype)
     _take(entries, table, found)
     return found
@@ -145,7 +145,7 @@ def take_codes(entries: Codes, table: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(slots=True)
 class Cluster:
-    """Predicates, by bit, that may share a table: so many combinations of places are few."""
+    """Predicates, by bit, that may share a table, because the combinations of their places are few."""
 
     subjects: dict[Node, Subject]
     bits: list[int]
@@ -185,7 +185,7 @@ def examples(cluster: Cluster) -> Rows:
 
 
 def over_examples(node: Node, cluster: Cluster) -> Node:
-    """The same predicate of the columns of `examples`."""
+    """The same predicate over the columns of `examples`."""
     names = {subject: str(number) for number, subject in enumerate(cluster.subjects)}
     if node in names:
         return Node("read", node.kind, value=names[node])
@@ -193,7 +193,7 @@ def over_examples(node: Node, cluster: Cluster) -> Node:
 
 
 def _compared(node: Node) -> dict[Node, set[Any]] | None:
-    """What a predicate compares with which constants, if it does nothing else."""
+    """The subjects that a predicate compares, with the constants of each; None if it does anything else."""
     if node.op in _LOGIC:
         found: dict[Node, set[Any]] = {}
         for operand in node.operands:
@@ -221,7 +221,7 @@ def _subjects(compared: Iterable[dict[Node, set[Any]]]) -> dict[Node, Subject]:
     for each in compared:
         for node, own in each.items():
             kind = arrow_type(node.kind)
-            # As the type has them; -0.0 is 0.0.
+            # As values of the type; -0.0 becomes 0.0.
             constants.setdefault(node, set()).update(pa.scalar(value, kind).as_py() + 0 for value in own)
     return {node: Subject(node, sorted(own)) for node, own in constants.items()}
 
@@ -240,11 +240,11 @@ def _next(value: Any, kind: pa.DataType, *, up: bool) -> Any:
 
 
 def buckets(constants: NDArray[Any]) -> tuple[float, float, NDArray[Any], Codes] | None:
-    """Buckets of equal width that hold at most one constant each; None if they would have to be too many.
+    """Buckets of equal width that hold at most one constant each; None if too many would be needed.
 
     A value is in bucket `(value - low) · scale`, cut off at both ends. Rounding keeps the order of values, so constants
-    of other buckets are on the same side of all values of a bucket. Returned are `low`, `scale` and, for each bucket,
-    the constant that is in it or follows it (or else the last one) and the place just below that constant.
+    of other buckets are on the same side of all values of a bucket. Returns `low`, `scale` and, for each bucket, the
+    constant that is in it or follows it (or else the last one) and the place just below that constant.
     """
     if not len(constants):
         return None

@@ -51,7 +51,7 @@ def _projected(local: LocalProjection, signature: Signature, table: pa.Table, ti
 def _signature(predicates: tuple[Node, ...], signature: Signature, rows: Rows) -> tuple[list[pa.Array], Mask | None]:
     """The words of the signature of every tuple; and, if others are left out, which tuples have a bit of a set.
 
-    If one table has all predicates, the words are numbers of its distinct words, in all parts of a stream.
+    If one table has all predicates, the words are encoded by its distinct words, the same in all parts of a stream.
     """
     coded = _coded(predicates, signature.words)
     if coded is None or not coded[0].pays(rows.table.num_rows):
@@ -68,7 +68,7 @@ def _signature(predicates: tuple[Node, ...], signature: Signature, rows: Rows) -
 
 
 def _wanted(signature: Signature, words: Sequence[NDArray[np.int64]]) -> Mask | None:
-    """Which signatures have a bit of a set; None if tuples are not left out."""
+    """Which signatures have a bit of a set; None if no tuples are left out."""
     if not signature.only_signed:
         return None
     wanted = np.zeros(len(words[0]), np.bool_)

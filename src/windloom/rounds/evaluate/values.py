@@ -40,7 +40,7 @@ def masked(operands: list[Value], active: Active) -> list[Value]:
 
 
 def any_of(flags: Value) -> bool:
-    """Is one of them true? NULL is not."""
+    """Whether one of the flags is true; NULL is not."""
     return bool(flags.as_py()) if is_scalar(flags) else bool(pc.any(flags).as_py())
 
 
@@ -50,7 +50,7 @@ def refuse(flags: Value, reason: str) -> None:
 
 
 def with_numpy(function: Any, *operands: Value) -> Value:
-    """Apply a NumPy function to plain numbers; a row with a NULL gives NULL."""
+    """Applies a NumPy function to plain numbers; a row with a NULL gives NULL."""
     lengths = [len(operand) for operand in operands if not is_scalar(operand)]
     arrays = [
         pa.repeat(operand, lengths[0] if lengths else 1) if is_scalar(operand) else operand for operand in operands

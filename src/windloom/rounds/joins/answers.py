@@ -31,7 +31,7 @@ from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark
 from windloom.weave.keyed import Keyed
 
-#: The rows of all sides together that a stretch of ends aims at.
+#: The number of rows, of all sides together, that a stretch of ends aims at.
 SIDE_ROWS = 1 << 21
 #: The most ends of one stretch.
 MOST_ENDS = 1 << 12
@@ -66,7 +66,7 @@ def join_folds(
     landmarks: Mapping[str, Landmark],
     divided: Collection[int],
 ) -> dict[int, Cells]:
-    """What a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
+    """The cells that a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
     found: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
@@ -115,7 +115,8 @@ class _Families:
                 yield from family.folded(self.threads)
                 return
             except TooManyGroupsError:
-                # More groups than the plan expected: sides are folded window by window, with the same rows.
+                # There are more groups than the plan expected: sides are folded window by window, which gives the same
+                # rows.
                 for own in self.together([replace(join, fold=Pairwise.name) for join in joins]):
                     yield from self.folded(own)
                 return
@@ -138,7 +139,7 @@ class _Families:
 def family_rows(
     plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
 ) -> list[tuple[FoldTypes, list[SideRows], int]]:
-    """What the sides of a join answer, for every stretch of ends, with their number: what a row fold is given."""
+    """The input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it has."""
     family = _Family(plan, HeldTrees(plan, cells), [join], interval, {})
     return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
 
@@ -185,13 +186,13 @@ class _Family:
         return known[key]
 
     def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:
-        """The ends to answer at, without long stretches in which the first side, on which all hang, has no tuple."""
+        """The ends to answer at, but no long stretches without a tuple of the first side, to which all are linked."""
         first, (after, until) = self.joins[0].join.sides[0].window, self.interval
         starts = np.unique(trees[0].cells.starts)
         if not len(starts):
             return
         slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
-        # With a landmark window on any side, nothing is reported behind the last tuple of all streams.
+        # With a landmark window on any side, nothing is reported after the last tuple of all streams.
         until = min(
             [
                 until,
@@ -209,7 +210,8 @@ class _Family:
         most = self._ends_at_once(trees, max(1, (until - max(after, int(starts[0]))) // slide + 1))
         while after < until:
             if landmark is None:
-                # The first cell that some window which ends later covers: no window ends before it.
+                # The first cell that a window which ends after `after` may cover: no such window ends before that cell
+                # begins.
                 place = int(np.searchsorted(starts, after - first.range_ticks + 1))
                 if place == len(starts):
                     return
@@ -222,7 +224,7 @@ class _Family:
             after = end + (count - 1) * slide
 
     def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
-        """How many ends give the sides about `SIDE_ROWS` rows, if cells are spread evenly over `every` end."""
+        """The number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every` ends."""
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
             found = len(tree.cells) * (side.window.overlap + 1) / every

@@ -40,9 +40,10 @@ from windloom.rounds.joins.terms import Factors, Term, Terms
 from windloom.rounds.joins.tuple_matrix import TupleMatrix
 from windloom.rounds.keyed import KeyedSides
 
-#: Entries of a matrix that is made at a time, for one value: it stays near the caches.
+#: Entries, for one value, of the matrix that is made at a time: it stays near the caches.
 MATRIX_ENTRIES = 1 << 18
-#: A matrix with more entries for one window is made only if it has fewer than rows would have to be matched instead.
+#: A matrix with more entries than this for one end is made only if it has fewer entries than there would be rows to
+#: match instead.
 SPARSE_ENTRIES = 1 << 16
 #: Entries near the diagonal whose sums are made at a time: every walk along the cells touches all groups.
 BAND_ENTRIES = 1 << 20
@@ -50,13 +51,13 @@ BAND_ENTRIES = 1 << 20
 HELD_VALUES = 1 << 22
 
 Ints = NDArray[np.int64]
-#: How many pairs of tuples there are; a window without any has no row.
+#: The number of pairs of tuples; a window without any has no row.
 _PAIRS = Factors(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))
 
 
 class AnyMatrix(Protocol):
-    """A matrix that is made of cells, or of tuples; what it has prepared is its own."""
+    """A matrix that is made from cells, or from tuples; only the matrix itself reads what `wanting` has prepared."""
 
     ticks: list[Ints]
     fixed: int
@@ -79,7 +80,7 @@ class AnyMatrix(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A join whose components go by numbers that all joins of the matrix have in common."""
+    """A join whose components have the numbers that all joins of the matrix use."""
 
     join: PlannedJoin
     folded: tuple[Folded, ...]
@@ -126,7 +127,7 @@ class MatrixFamily:
     def folded(self, threads: int = 1) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         """The rows of every join and where their windows end, some windows at a time.
 
-        Raises `TooManyGroupsError` before the first.
+        Raises `TooManyGroupsError` before it gives the first rows.
         """
         matrix = self._matrix()
         asked, owner = self._asked(matrix)
@@ -266,7 +267,7 @@ class _Portion(NamedTuple):
 
 
 def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
-    """Behind the last of the portions from `begin` on whose sums are made together: as many as a band has room for."""
+    """The end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
     first, end = portions[begin].first, begin + 1
     while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:
         end += 1
@@ -276,13 +277,14 @@ def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
 def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
     """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
-    A matrix has few entries then, but that of a single end may need more. Slices move forward from one to the next.
+    The matrix of a portion has few entries, unless a single end needs more. Slices move forward from portion to
+    portion.
     """
     count = len(asked.ends)
     first = [np.minimum.accumulate(asked.lo[side][::-1])[::-1] for side in (0, 1)]
     last = [np.maximum.accumulate(asked.hi[side]) for side in (0, 1)]
     is_new = np.concatenate([[True], asked.ends[1:] != asked.ends[:-1]])
-    stops = np.append(np.flatnonzero(is_new)[1:], count)  # behind the windows of each end
+    stops = np.append(np.flatnonzero(is_new)[1:], count)  # one past the windows of each end
     begin = place = 0
     while begin < count:
         rows, columns = (last[side][stops[place:] - 1] - first[side][begin] for side in (0, 1))

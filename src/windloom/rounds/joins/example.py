@@ -36,7 +36,7 @@ _KEPT = (
 
 
 def fold_examples() -> None:
-    """Folds everything that can be asked, by every technique."""
+    """Folds everything that can be asked for, by every technique."""
     components = (
         PlannedComponent(COUNT_STAR, None),
         *(PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse(name)) for kind, name in _KEPT),

@@ -121,7 +121,7 @@ def _is_count(planned: PlannedComponent) -> bool:
 
 
 def _is_float(planned: PlannedComponent) -> bool:
-    """Is it a sum of floats? A count is a whole number, whatever it counts."""
+    """Whether the component is a sum of floats. A count is a whole number, whatever it counts."""
     argument = planned.argument_type
     return argument is not None and argument.kind is TypeKind.FLOAT and not _is_count(planned)
 

@@ -154,7 +154,7 @@ def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np
 def _kept_of_child(
     child: Relation, kept: Sequence[Place], kind: JoinKind
 ) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array], int]:
-    """The same for a child, and the number of what remains of rows that have no match."""
+    """The same for a child, and the number for rows without a match."""
     if kind not in _PAIRING:
         return (np.zeros(child.groups, np.int64), 1), {}, 0
     if kind is JoinKind.INNER or not any(place in child.columns for place in kept):

@@ -59,12 +59,12 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
 
 
 def is_settled(fold: TermFold) -> bool:
-    """Is it known already, whatever matches there are?"""
+    """Whether the result is known already, whatever matches there are."""
     return isinstance(fold, _AnyKnown) and fold.out is None
 
 
 class _WholeProducts:
-    """Products of integers, added up in 128 bits; in 64 for as long as these are sure to be enough."""
+    """Products of integers, added up in 128 bits; in 64 as long as these certainly suffice."""
 
     def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
         self.parent, self.child, self.rows = parent, child, rows
@@ -197,7 +197,7 @@ def _list_fold(term: Value, family: Family, parent: Partner, child: Partner, row
 
 
 class _CarriedExtreme:
-    """Extrema that are known already, where the other side counts at all."""
+    """Extrema that one side has already, wherever the other side counts at all."""
 
     def __init__(self, term: Extreme, owner: Partner, other: Partner, rows: int) -> None:
         self.owner, self.other = owner, other
@@ -232,7 +232,7 @@ def numbers_of(parts: Parts, partner: Partner) -> Number:
 
 
 def known_of(parts: Parts, partner: Partner) -> Flags:
-    """Whether they have values; empty if all do."""
+    """Whether these parts have values; empty if all do."""
     held = partner.held(Known(restricted(parts, partner.sides)))
     assert held is None or isinstance(held, np.ndarray)
     return _ALL_KNOWN if held is None else held

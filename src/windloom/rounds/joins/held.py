@@ -35,7 +35,7 @@ class HeldValue:
 
 @dataclass(frozen=True, slots=True)
 class HeldExtreme:
-    """Keys of extrema as those of MIN and MAX, where there are any, and where there is none that fits its type."""
+    """Keys of extrema, as MIN and MAX have them; whether there is an extreme, and whether it does not fit its type."""
 
     keys: MaxInt
     dictionary: pa.Array | None
@@ -43,7 +43,7 @@ class HeldExtreme:
     refused: Flags | None
 
 
-#: Flags are None if all are true; so are those of `HeldExtreme`, except that nothing is refused then.
+#: Flags are None if all are true; so is `known` of a `HeldExtreme`, but its `refused` is None if nothing is refused.
 Held = Number | HeldValue | HeldExtreme | ListedRows | Flags | None
 
 
@@ -91,7 +91,7 @@ def flags_or_none(flags: Flags) -> Flags | None:
 
 
 def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
-    """One row of a term for a row that is not matched: NULL, which COUNT(*) counts and nothing else does."""
+    """One row of a term for a row without a match: NULL, which only COUNT(*) counts."""
     match term:
         case Factors(of=parts):
             count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in parts))
@@ -117,7 +117,7 @@ def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
 
 
 def appended(held: Held, row: Held, rows: int) -> Held:
-    """What is held, and one more row; `rows` is how many there are."""
+    """What is held, with one more row; `rows` is the number of rows before."""
     match held, row:
         case HeldValue(), HeldValue():
             return HeldValue(_appended(held.columns, row.columns), held.dictionary)
@@ -142,5 +142,5 @@ def _appended(columns: Columns, row: Columns) -> Columns:
 
 
 def _own(column: NDArray[Any]) -> NDArray[Any]:
-    """In memory that kernels were compiled for: contiguous, and not read-only."""
+    """The column in memory that kernels were compiled for: contiguous, and not read-only."""
     return np.require(column, requirements=["C", "W"])

@@ -15,7 +15,7 @@ from windloom.plan.physical import Plan, PlannedJoin
 from windloom.rounds.cells import Cells
 from windloom.rounds.keyed import KeyedSides
 
-#: Sides with more groups are sampled: of their keys one in two, in four, …
+#: Of sides with more groups than this, only a sample of the keys is counted: one in two, one in four, …
 MOST_GROUPS = 1 << 15
 _BUCKETS = (1 << 16) - 1
 
@@ -69,7 +69,7 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
 def with_relations(
     plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
 ) -> dict[tuple[int, int], LinkRound]:
-    """What all shards have counted together. Each has all of a relation, which is `whole` where it counts once."""
+    """What all shards have counted together. Every shard has all of a relation, so its counts come from `whole`."""
     found = dict(added)
     for (place, number), link in added.items():
         join = plan.joins[place].join
@@ -89,7 +89,7 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
 
 
 def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> _Counted:
-    """The same of distinct keys, with the groups that each has."""
+    """The same for distinct keys, with the number of groups of each."""
     wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
     return spark_hash([keys], len(keys))[wanted], groups[wanted]
 
@@ -103,22 +103,22 @@ def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -
 
 
 def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
-    """What is counted of two sides, given the hashes of their keys and how many groups each key has."""
+    """The counts of two sides, given the hashes of their keys and how many groups each key has."""
     if max(len(parent[0]), len(child[0])) > MOST_GROUPS:
         return linked(np.repeat(*parent), np.repeat(*child))
     return _counted(_by_hash(parent), _by_hash(child), 1)
 
 
 def _by_hash(counted: _Counted) -> _Counted:
-    """Keys may have equal hashes."""
+    """Adds up the groups of keys that have equal hashes."""
     hashes, place = np.unique(counted[0], return_inverse=True)
     return hashes, np.bincount(place, counted[1], len(hashes)).astype(np.int64)
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
-    """What is counted of two sides, given the hashes of the keys of their groups.
+    """The counts of two sides, given the hashes of the keys of their groups.
 
-    The keys of most groups are counted exactly, and of the others a sample: a few keys often have most groups.
+    The keys with the most groups are counted exactly, the others by a sample: a few keys often have most groups.
     """
     factor = 1
     while max(len(parent), len(child)) > factor * MOST_GROUPS:
@@ -137,11 +137,11 @@ def _distinct(hashes: NDArray[np.int64]) -> _Counted:
 
 
 def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The buckets of hashes that most groups are in."""
+    """The buckets of hashes that have the most groups."""
     groups = np.bincount(hashes & _BUCKETS, minlength=_BUCKETS + 1)
     wanted = 2 * MOST_COUNTED
-    # Most buckets have equally many groups: an order of places instead of numbers takes ten times as long then, and so
-    # does a partition.
+    # Most buckets have equally many groups. Then sorting places instead of numbers takes ten times as long, and so does
+    # a partition.
     least = np.sort(groups)[-wanted]
     above = np.flatnonzero(groups > least)
     return np.concatenate([above, np.flatnonzero(groups == least)[: wanted - len(above)]])

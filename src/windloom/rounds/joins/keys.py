@@ -39,9 +39,9 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def number_kept(columns: Sequence[pa.Array], groups: int, *, is_distinct: bool) -> tuple[Ints, list[pa.Array], int]:
-    """A number for what is kept of every group, what is kept by number, and how many there are.
+    """A number for the values that are kept of every group, these values by number, and how many numbers there are.
 
-    With `is_distinct` it is known that no two groups keep the same.
+    `is_distinct` says that no two groups keep the same values.
     """
     if is_distinct:
         return np.arange(groups, dtype=np.int64), list(columns), groups

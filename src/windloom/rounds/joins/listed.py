@@ -1,4 +1,4 @@
-"""Lists of values of one side, added up over all matches: what holistic aggregates of a join are asked of."""
+"""Lists of values of one side, added up over all matches: holistic aggregates of a join are answered from them."""
 
 from __future__ import annotations
 

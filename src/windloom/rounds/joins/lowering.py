@@ -34,7 +34,7 @@ class Lowering:
         self._landmark = min((landmark.start for landmark in own if landmark.is_known), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
-        """The rows as they are answered; `end` is where the window of each ends."""
+        """The rows as a block of answers; `end` is where the window of each ends."""
         self.refuse_first(folded, end)
         instant, refuse = arrow_type(self._shape.time), self._refusing(folded, end)
         arrays = [pa.array(self._starts(end)).view(instant), pa.array(end).view(instant)]
@@ -62,7 +62,7 @@ class Lowering:
         return refuse
 
     def _starts(self, end: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where windows begin, with the earliest of all sides."""
+        """The starts of windows: for each, the earliest one of all sides."""
         sliding = [side.window.extent_ticks or 0 for side in self._join.join.sides]
         start = end - max(sliding)
         return start if self._landmark is None else np.minimum(start, self._landmark)

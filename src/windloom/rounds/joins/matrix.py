@@ -44,7 +44,7 @@ from windloom.rounds.joins.rows import FoldTypes
 from windloom.rounds.joins.terms import Term, Terms
 from windloom.rounds.joins.whole_terms import WholeSums, WholeTerms
 
-#: A matrix for one end of windows with more entries is not made.
+#: A matrix that would have more entries than this for one end of windows is not made.
 MOST_ENTRIES = 1 << 23
 Ints = NDArray[np.int64]
 Pair = tuple[Ints, Ints]
@@ -174,7 +174,7 @@ class Matrix:
     def sums(
         self, wanted: Wanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums of integers over the slices `first : last` of both sides. What is asked for must move forward in time.
+        """Sums of integers over the slices `first : last` of both sides. Successive calls must move forward in time.
 
         If there is a pool of threads, they divide the pairs of groups.
         """
@@ -186,7 +186,7 @@ class Matrix:
     def values(
         self, wanted: Wanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
-        """Every term over the slices `first : last` of both sides. What is asked for must move forward in time.
+        """Every term over the slices `first : last` of both sides. Successive calls must move forward in time.
 
         `sums` have been made of these slices and others. If there is a pool of threads, they divide the other terms.
         """
@@ -337,7 +337,7 @@ class Window:
 
 
 def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> Held:
-    """What several matrices hold of a term, group by group, for all their windows together; `counts` are theirs."""
+    """A term as several matrices hold it, group by group, for all windows; `counts` has the windows of each."""
     if len(parts) == 1 or all(piece is None for piece in parts):
         return parts[0]
     if any(isinstance(piece, Wide) for piece in parts):

@@ -20,7 +20,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """`rows` gives its rows in stretches; those from `last` on are one row that is taken for a whole stretch."""
+    """`rows` gives its rows in stretches; a row numbered `last` or above is taken for a whole stretch."""
 
     sides: frozenset[int]
     last: int
@@ -29,7 +29,7 @@ class Partner:
     _made: dict[Hashable, Any] = field(default_factory=dict)
 
     def once(self, what: Hashable, make: Callable[[], Made]) -> Made:
-        """What is made of its values for kernels; folds may come to a partner several times."""
+        """What `make` makes of its values for kernels, made only once: folds may use a partner several times."""
         if what not in self._made:
             self._made[what] = make()
         found: Made = self._made[what]

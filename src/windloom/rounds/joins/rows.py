@@ -1,4 +1,4 @@
-"""What a fold is given, the rows of each side, and what it makes of them."""
+"""The input of a fold, which is the rows of each side, and what the fold makes of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from windloom.aggregates.planned import PlannedComponent
 from windloom.model.join import Link
 from windloom.model.types import DataType
 
-#: Tells for which pairs of rows a residual condition holds. It is given the grouping columns `__p{i}` of the parent and
-#: `__c{i}` of the child that the condition reads, by name.
+#: Returns for which pairs of rows a residual condition holds. It is given the grouping columns `__p{i}` of the parent
+#: and `__c{i}` of the child that the condition reads, by name.
 Residual = Callable[[Link, dict[str, pa.Array]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """A list component over rows: the list of row i is those of cells `lo[i] : hi[i]` together."""
+    """A list component over rows: the list of row i consists of the lists of cells `lo[i] : hi[i]`."""
 
     listed: Listed
     lo: NDArray[np.int32]

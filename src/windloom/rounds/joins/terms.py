@@ -67,7 +67,7 @@ def joined(*parts: tuple[int, int]) -> Parts:
 
 
 def sides_of(term: Term) -> frozenset[int]:
-    """The sides that it is about."""
+    """The sides that a term is about."""
     match term:
         case Factors(of=parts) | Known(of=parts):
             found = {side for side, _ in parts}
@@ -95,7 +95,7 @@ class Terms:
         return tuple(dict.fromkeys(found))
 
     def of(self, number: int, folded: Folded) -> tuple[Term, ...]:
-        """What component `number` of the join needs."""
+        """The terms that component `number` of the join needs."""
         match folded:
             case Carried():
                 return self.carried(folded)
@@ -106,7 +106,7 @@ class Terms:
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: Carried) -> tuple[Term, ...]:
-        """Its values, and whether there is one; lists need only the values, because an empty list tells by itself."""
+        """Its values, and whether there is one; lists need only the values, because an empty list shows it."""
         part, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
         every = joined(part, *weights)
@@ -128,7 +128,7 @@ class Terms:
         return tuple(part for part in self._parts(components) if part[0] not in without)
 
     def is_float(self, parts: Parts) -> bool:
-        """Is one of them a sum of floats, so that their product is a float?"""
+        """Whether one of the parts is a sum of floats, so that their product is a float."""
         return any(self.types.sides[side][component].family is ADD_FLOAT for side, component in parts)
 
     def needed_of(self, term: Term, sides: frozenset[int]) -> tuple[Term, ...]:
@@ -158,10 +158,10 @@ def _needed_of_extreme(term: Extreme, sides: frozenset[int]) -> tuple[Term, ...]
 
 
 def is_number(planned: PlannedComponent) -> bool:
-    """Is it a sum or a count, which a product can hold?"""
+    """Whether the component is a sum or a count, which a product can hold."""
     return planned.family in (ADD_INT, ADD_FLOAT)
 
 
 def counts_all(planned: PlannedComponent) -> bool:
-    """Does it count every tuple? It is then above 0 in every row, and counts the row of NULLs of a LEFT join."""
+    """Whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT join."""
     return planned.component == COUNT_STAR

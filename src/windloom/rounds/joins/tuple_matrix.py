@@ -26,7 +26,7 @@ from windloom.rounds.joins.terms import Factors, Known, Term, Terms
 from windloom.rounds.joins.whole_terms import LIMIT, MOST_DIVIDED, NARROW, WholeSums
 from windloom.rounds.keyed import KeyedSides
 
-#: Pairs of tuples and slices that each thread walks, at least.
+#: Each thread walks at least this many pairs of tuples and slices.
 _LEAST_WALKED = 1 << 16
 #: Parts that the keys are divided into for each thread, so that none waits for another for long.
 _PARTS_PER_THREAD = 4
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 
 class TupleMatrix:
-    """What two sides have in common; it is used as `Matrix` is.
+    """What two sides have in common; used like a `Matrix`.
 
     `planned` is one of the joins, `components` what all of them need of each side; `ranges` are the longest windows.
     Raises TooManyGroupsError if cells have to be made after all.
@@ -94,7 +94,7 @@ class TupleMatrix:
         return TupleWanted(terms, self._places, self.fixed, self._fits)
 
     def _fits(self, columns: tuple[int, int]) -> bool:
-        """Whether sums of products of two columns certainly have 64 bits, and those of a slice and key 32."""
+        """Whether sums of products of two columns surely fit into 64 bits, and those of a slice and key into 32."""
         sizes = [keyed.sizes[column - 1] if column else 1 for keyed, column in zip(self._keyed, columns, strict=True)]
         moving = 1 - self.fixed
         return max(1.0, self._meeting) * sizes[0] * sizes[1] < LIMIT and self._most[moving] * sizes[moving] < NARROW
@@ -107,7 +107,7 @@ class TupleMatrix:
     def sums(
         self, wanted: TupleWanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums over the slices `first : last` of both sides. What is asked for must move forward in time."""
+        """Sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
         band = self._band(first, last)
         sides = [self._side(side, first[side], last[side]) for side in (0, 1)]
         both, pairs = (sides[self.fixed], sides[1 - self.fixed]), (self._pairs[self.fixed], self._pairs[1 - self.fixed])
@@ -156,10 +156,10 @@ class TupleMatrix:
 
 
 class TupleWanted:
-    """Terms to fold from tuples, four in a walk. All of them are sums, or say that there is a value, which is so.
+    """Terms to fold from tuples, four in a walk. Each is a sum, or says that there is a value, which always holds.
 
-    `of_components` has the column of records for every component of both sides. Raises TooManyGroupsError if a sum may
-    not fit: cells are folded then.
+    `of_components` has the column of records for every component of both sides. Raises TooManyGroupsError if a term is
+    of another kind, or if a sum may not fit: cells are folded then.
     """
 
     def __init__(
@@ -182,6 +182,6 @@ class TupleWanted:
         self.lots: list[tuple[LaneColumns, LaneColumns]] = []
         for first in range(0, len(order), LANES):
             own = order[first : first + LANES]
-            own += own[:1] * (LANES - len(own))  # a lane that is left does the first
+            own += own[:1] * (LANES - len(own))  # a lane that is left over repeats the first
             fixed_columns, moving_columns = (tuple(each[side] for each in own) for side in (fixed, 1 - fixed))
             self.lots.append((fixed_columns, moving_columns))

@@ -1,4 +1,4 @@
-"""Terms of a slice matrix that are sums of products of integers in 64 bits: folded together, whatever joins ask."""
+"""Terms of a slice matrix that are sums of products of integers in 64 bits: folded together, for all joins."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from windloom.kernels.folds.slice_matrix import CellSide
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.terms import Factors, Term, Terms, restricted
 
-#: Pairs of groups of which each thread gets at least so many.
+#: Each thread gets at least this many pairs of groups.
 PAIRS_PER_THREAD = 1 << 12
 #: A band with more entries is made by one thread: each would need as much memory.
 MOST_DIVIDED = 1 << 20
 #: An entry of the matrix stays below this.
 LIMIT = 1 << 62
-#: And below this, it has 32 bits.
+#: An entry below this fits into 32 bits.
 NARROW = 1 << 31
 
 Pairs = tuple[Positions, Positions]
@@ -34,7 +34,7 @@ class WholeTerms:
     """Sums among `terms` that certainly fit into 64 bits; equal ones, such as counts without NULLs, are made once.
 
     An entry adds up at most one pair of cells for each of `matches` pairs of groups, because a group has one cell in a
-    slice. Sums are made `LANES` at a time; `fixed` is the side of which a cell is taken at a time.
+    slice. Sums are made `LANES` at a time; `fixed` is the side whose cells are taken one at a time.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class WholeSums:
 
 
 def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Lanes, bool]]:
-    """The columns of each walk, and whether 32 bits are enough for all of them; a lane that is left does the first."""
+    """The columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the first."""
     for first in range(0, len(sums), LANES):
         own = sums[first : first + LANES]
         own += own[:1] * (LANES - len(own))

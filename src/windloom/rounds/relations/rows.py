@@ -36,7 +36,7 @@ def relation_rows(held: TreeCells, planned: Member, side: Side, ends: Ends) -> S
 
 
 def with_matches_only(plan: Plan, joins: Sequence[PlannedJoin], trees: Sequence[TreeCells]) -> list[TreeCells]:
-    """The trees of sides that all these joins have, relations without rows whose keys no row of the parent has.
+    """The trees of the sides that all these joins have; relations lose rows whose keys no row of the parent has.
 
     A relation may have many more rows than match within the windows at hand, and each costs a row per end.
     """
@@ -63,7 +63,7 @@ def _matching(plan: Plan, join: PlannedJoin, link: Link, parent: TreeCells, chil
         [pair.null_safe for pair in link.keys],
         (parent.cells.groups, child.cells.groups),
     )
-    is_there = np.zeros(keys + 1, np.bool_)  # the last one is of keys that match nothing: -1
+    is_there = np.zeros(keys + 1, np.bool_)  # the last entry is for keys that match nothing: -1
     is_there[codes] = True
     is_there[-1] = False
     return is_there[own]

@@ -46,7 +46,7 @@ class Coverage:
         return cls(store.columns, store.wheres, since)
 
     def holds(self, columns: Iterable[str], where: str | None) -> bool:
-        """Whether it is about all tuples that a condition wants (None: all tuples), with these columns."""
+        """Whether it covers all tuples that a condition wants (None: all tuples), with these columns."""
         if not set(columns) <= set(self.columns):
             return False
         return self.wheres is None or (where is not None and where in self.wheres)
@@ -94,7 +94,7 @@ class KeptTuples:
         return self._known_from(tuple(file for file in self.files if file.name not in lost), gone)
 
     def _known_from(self, files: tuple[TupleFile, ...], gone: Sequence[int]) -> KeptTuples:
-        """Some files, if all tuples up to the last tick of those that are gone are no longer certain to be there."""
+        """These files: tuples up to the last tick of the files that are `gone` are no longer certain to be there."""
         if not gone:
             return self
         least = max(gone) + 1
@@ -125,7 +125,7 @@ def files_of(kept: Kept) -> set[str]:
 
 
 def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, KeptTuples]:
-    """What is kept in terms of another plan: what it goes on to keep stays known, and what is new begins now."""
+    """The kept tuples in terms of another plan: what it continues to keep stays known, and what is new begins now."""
     found = {}
     for store in new.stores:
         before = kept.get(store.stream, KeptTuples())
@@ -167,7 +167,7 @@ def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> d
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """How far behind tuples of each stream are needed after a round; a stream that is not there keeps none."""
+    """The tick from which tuples of each stream are needed after a round; a stream without an entry keeps none."""
 
     ticks: Mapping[str, int] = field(default_factory=dict)
 
@@ -193,7 +193,7 @@ def needs_after(
 
 
 def _needed(strand: Strand, closed: int) -> int:
-    """The first tick that a window which is not closed, or the last one that is, may hold."""
+    """The first tick that may lie in a window that is open, or in the last one that is closed."""
     if closed in (TICK_MIN, TICK_MAX):
         return closed
     return last_end_upto(strand.window, closed) - strand.window.range_ticks

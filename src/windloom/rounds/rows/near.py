@@ -1,7 +1,8 @@
 """Interval joins of two streams by plain keys, made here: tuples are sorted by key and time, and looked up.
 
-What a round joins is small against what Spark takes to plan, compile and shuffle it. New tuples of one stream look up
-all of the other, and kept ones of the first the new ones of the second: no pair is made that was reported before.
+Joining what a round brings is little work compared with what Spark takes to plan, compile and shuffle it. New tuples of
+the first stream look up all tuples of the second, and kept tuples of the first look up new tuples of the second: no
+pair is made that was reported before.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NearTuples:
 
 
 def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
-    """Whether all keys, each with all times, have a place among 64 bits; else Spark makes the pairs."""
+    """Whether all keys, each with all times, fit into 64 bits; otherwise Spark makes the pairs."""
     ticks = np.concatenate([near_tuples.ticks for near_tuples in sides])
     if not len(ticks):
         return True
@@ -92,7 +93,7 @@ def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -
 
 
 def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
-    """Tuples that no reported pair can have."""
+    """Which tuples cannot be part of a pair that was reported before."""
     if not span.follows:
         return np.ones(len(near_tuples.ticks), np.bool_)
     assert span.first is not None
@@ -102,7 +103,7 @@ def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
 def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, Ints, Ints, Ints]:
     """Rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
 
-    Keys lie so far apart on it that no tuple is near one of another key.
+    Keys lie so far apart on this line that no tuple is near a tuple of another key.
     """
     rows = [_with_keys(left, [mine for mine, _ in join.keys]), _with_keys(right, [other for _, other in join.keys])]
     keys = [
@@ -125,7 +126,7 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
 
 
 def _with_keys(near_tuples: NearTuples, names: Sequence[str]) -> Ints:
-    """NULL equals nothing."""
+    """The rows that have no NULL among their keys: NULL equals nothing."""
     whole = np.ones(len(near_tuples.ticks), np.bool_)
     for name in names:
         whole &= np.asarray(pc.is_valid(near_tuples.columns[name]).to_numpy(zero_copy_only=False))
@@ -165,6 +166,6 @@ def _block(
 
 
 def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:
-    """One side from a table; `names` are its columns by name of the stream's."""
+    """One side from a table; `names` has its columns, by name of the stream's column."""
     columns = {name: as_array(table.column(own)) for name, own in names.items()}
     return NearTuples(as_integers(table.column(tick)), as_integers(table.column(round)), columns)

@@ -51,7 +51,7 @@ def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | No
 def rows_question(planned: PlannedRows, kept: Kept, closed: int) -> tuple[AskedRows | None, int | None] | None:
     """Every complete window of a row query that kept tuples cover, and the start of the first of them.
 
-    None if tuples that it reads are not kept; no windows to ask for if none is complete.
+    Returns None if tuples that it reads are not kept, and no windows to ask for if none is complete.
     """
     after = TICK_MIN
     for strand in planned.rows.strands:

@@ -9,7 +9,7 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.rows import PlannedRows
 
-#: No tuple was there before: the number of no round.
+#: Stands for no round: no tuple was there before.
 NO_ROUND = -1
 
 
@@ -18,7 +18,7 @@ class RowSpan:
     """The ends `first, first + slide, …, last` of a query's windows; None: from the first tuple on, to the last.
 
     `seen` is the last round whose tuples were there when the window before `first` was reported, `NO_ROUND` if none
-    was: what came later found that window closed, though it may belong to it.
+    was: a tuple that came later found that window closed, even if it belongs to it.
     """
 
     first: int | None = None
@@ -32,7 +32,7 @@ class RowSpan:
 
 
 def first_end_after(window: Window, tick: int) -> int:
-    """The first end behind a tick.
+    """The first end after a tick.
 
     >>> from windloom.model.windows import TimeWindow
     >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
@@ -64,7 +64,7 @@ class AskedRows:
 
 
 def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:
-    """The tick from which on the tuples of a strand are needed, that is read through the window."""
+    """The tick from which on tuples are needed of a strand that is read through `window`."""
     if span.first is None:
         return TICK_MIN
     looks_back = span.follows and (rows.reports is Reports.LEAVING or not rows.has_lifetimes)
@@ -72,5 +72,5 @@ def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:
 
 
 def needed_until(span: RowSpan) -> int:
-    """The tick up to which, without it, tuples are needed."""
+    """The tick before which tuples are needed."""
     return TICK_MAX if span.last is None else span.last

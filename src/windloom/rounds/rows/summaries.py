@@ -52,7 +52,7 @@ def lasts_of(cells: Cells) -> Ints:
 
 
 def left_after(cells: Cells, closed: int) -> Cells | None:
-    """What stands at an end behind `closed`; None if nothing does."""
+    """The cells of rows that stand at an end after `closed`; None if there are none."""
     if not len(cells) or closed == TICK_MAX:
         return None
     stays = lasts_of(cells) > closed
@@ -86,7 +86,7 @@ def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan
 
 
 def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
-    """Spans that together are the whole, of about `BLOCK_ROWS` cells each."""
+    """Spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
     if not len(cells):
         return
     first = int(cells.starts.min()) if span.first is None else max(span.first, int(cells.starts.min()))

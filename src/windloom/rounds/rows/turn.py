@@ -63,7 +63,7 @@ def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: Stat
 
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state when kept tuples are gone: row queries do not report the windows that would need them."""
+    """The state after kept tuples have been lost: row queries do not report the windows that would need them."""
     if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
     kept = kept_with(state.kept, round_input.kept, plan)

@@ -1,4 +1,4 @@
-"""Schedules: which answers a round gives where its time does not suffice for all of them; pure."""
+"""Schedules: which answers a round gives if its time does not suffice for all of them; pure."""
 
 from windloom.rounds.schedule.choose import Chosen, choose
 from windloom.rounds.schedule.registry import DEFAULT_SCHEDULE, SCHEDULES, Schedule, find_schedule

@@ -1,7 +1,8 @@
 """`aggressive`: a tree is one task, due with the first of its queries (source E, section 8.4.3).
 
-The thesis refreshes all queries of the tree then, also those that are not due. Here a window is answered once, when it
-is closed: what is answered along are the windows that are closed and not due yet. No other window is reported.
+The thesis then refreshes all queries of the tree, even those that are not due. Here a window is answered once, when it
+is closed. So the windows that are answered along with those that are due are the closed ones that are not due yet; no
+other window is reported.
 """
 
 from __future__ import annotations

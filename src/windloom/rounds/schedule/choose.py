@@ -1,9 +1,9 @@
 """Chooses what a round answers: everything if there is time for it, else the most urgent tasks that fit.
 
-Tasks are taken by priority, and within a priority by deadline; of equals, the one that was passed over most often
+Tasks are taken by priority, and within a priority by deadline; among equals, the one that was passed over most often
 comes first, which is round-robin. A task that does not fit is answered in part: its oldest windows. A task that was
-passed over for many rounds comes before all others, but gets no more than a share of the time: nobody starves, and
-nobody who is in time is made late by a backlog.
+passed over for many rounds comes before all others, but gets no more than a share of the time: no task starves, and no
+task that is in time is made late by a backlog.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Chosen:
 def choose(
     tasks: Sequence[Task], schedule: Schedule, costs: JointCosts, seconds: float, round_seconds: float
 ) -> Chosen:
-    """What to answer in `seconds`; there is always something, unless no task is in a hurry."""
+    """The tasks to answer within `seconds`: at least one, unless all of them can wait."""
     every = _Taking(costs)
     for task in tasks:
         every.take(task, task.windows)
@@ -57,7 +57,7 @@ def choose(
 
 
 def urgency(task: Task) -> tuple[int, float, int, tuple[str, ...]]:
-    """Less is more urgent."""
+    """A sort key: less is more urgent."""
     return task.priority, task.slack, -task.passed, task.names
 
 

@@ -20,7 +20,7 @@ from windloom.rounds.windows.registry import life_of
 class Unit:
     """Queries that are answered from the same cells in one pass: those of a tree, or joins with the same sides.
 
-    `trees` says which, by set and tree.
+    `trees` are the trees that they read, by set and tree.
     """
 
     members: tuple[PlannedQuery | PlannedJoin, ...]
@@ -46,7 +46,7 @@ class Due:
         return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
 
     def late(self, now: int, counting_from: int) -> tuple[int, float]:
-        """How many of its windows are late if they are reported at a tick, and the seconds of the latest one.
+        """How many of its windows are late if they are reported at the tick `now`, and by how many seconds at most.
 
         Deadlines of windows that ended before `counting_from` are counted from there.
         """
@@ -59,7 +59,7 @@ class Due:
 
 
 def units_of(plan: Plan) -> list[Unit]:
-    """Everything that may wait."""
+    """The units with a query that may wait."""
     found = [
         Unit(tree.answered, ((partial_set.number, tree.number),))
         for partial_set in plan.sets

@@ -1,4 +1,4 @@
-"""Periods that make sharing cheap (source E, section 8.4.4): what tasks cost that run together whenever they meet."""
+"""Periods that make sharing cheap (source E, section 8.4.4): the cost of tasks that run together whenever they meet."""
 
 from __future__ import annotations
 

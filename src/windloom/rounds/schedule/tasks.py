@@ -42,5 +42,5 @@ class JointCosts(Protocol):
     """What answers are predicted to take."""
 
     def seconds(self, tasks: Sequence[tuple[Task, int]]) -> float:
-        """Seconds to answer so many windows of each of these tasks, all of one group, in one pass."""
+        """Seconds to answer the given number of windows of each task, all of one group, in one pass."""
         ...

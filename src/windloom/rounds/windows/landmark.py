@@ -27,7 +27,8 @@ class LandmarkLife(TimeLife):
     def lost(
         self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
+        # A tuple is in every window that ends after it; a tuple before a settled landmark would have moved the
+        # landmark.
         assert reported.landmark is not None
         starts = held.starts
         closed_until, _ = reported_until(window, reported)

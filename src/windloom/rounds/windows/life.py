@@ -37,7 +37,7 @@ Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """Windows of one query from `start` to every end up to `until`; these are -∞ as long as there is no tuple.
+    """The windows of one query, from `start` to every end up to `until`; both are -∞ as long as there is no tuple.
 
     A side of a join has an `until` once any stream of the join has a tuple, and a `start` once its own has one.
     """
@@ -66,7 +66,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One round from the view of windows: the state before it, and what it has moved.
+    """One round from the point of view of windows: the state before it, and what it has moved.
 
     `closed` says, by inputs of queries, up to where windows are closed after the round. `behind` names members of sets
     that still have to report windows which end after a tick; it is empty where only open windows matter.
@@ -84,7 +84,7 @@ class Turn:
         return min(self.closed[inputs] for inputs in inputs_of(partial_set))
 
     def reached(self, planned: Member) -> int:
-        """The end behind which the windows of a member of a set still matter."""
+        """The end after which the windows of a member of a set still matter."""
         return self.behind.get(planned.name, self.closed[planned.query.inputs])
 
 
@@ -120,7 +120,7 @@ class Life(ABC):
     # ---- of a set -----------------------------------------------------------------------------------------------
 
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
-        """The tuples that may be part of cells, if the set was closed at a tick before they came."""
+        """The tuples that may be part of cells, if the set was closed at the tick `closed` before they came."""
         return tuples
 
     def grid(self, tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Grid:
@@ -132,7 +132,7 @@ class Life(ABC):
         return merge_cells(cells, fresh)
 
     def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
-        """Cells that fresh ones are among, where the set was closed at a tick before they came."""
+        """The cells once fresh ones are among them; `closed` is where the set was closed before these came."""
         return cells
 
     @abstractmethod
@@ -141,7 +141,7 @@ class Life(ABC):
 
     @abstractmethod
     def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
-        """The cells that windows may cover which matter after a round."""
+        """The cells that may be covered by a window that matters after a round."""
 
     def folds(self, partial_set: PartialSet) -> bool:
         """Whether cells that have served are folded together, and not dropped."""
@@ -152,15 +152,15 @@ class Life(ABC):
         return after, until
 
     def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
-        """Ticks at which tuples of one slice differ in being late."""
+        """The ticks that divide a slice into tuples that are late and tuples that are not."""
         return ()
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
-        """The tick from which a new set holds what its windows need, behind tuples up to `seen`; None if it has all."""
+        """The tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has all."""
         return None if seen is None else seen + 1
 
     def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
-        """Which cells each window of the part covers, for some groups."""
+        """The cells that each window of the part covers, for some groups."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
         lanes = locate(cells.starts, bounds, part.windows, part.after, part.until, marks, span)
         window_end = new_array(len(lanes), np.int64)
@@ -180,18 +180,18 @@ class Life(ABC):
         """Which late entries have a closed window of a query, and which have one that is still open."""
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
-        """The end after which a query reports its windows, if that differs from where its set was closed."""
+        """The end after which a query reports its windows, which may differ from where its set was closed."""
         after = TICK_MIN if planned.name in state.fresh else closed
         since = state.since.get(planned.name)
         return after if since is None else max(after, self.after_since(planned.query.window, since))
 
     def after_since(self, window: Window, since: int) -> int:
-        """The end behind which all windows begin at or after `since`."""
+        """The end after which all windows begin at or after `since`."""
         return since + window.range_ticks - 1
 
     @abstractmethod
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        """Does it still matter that only windows which begin at or after `since` are reported?"""
+        """Whether it still matters that only windows which begin at or after `since` are reported."""
 
     @abstractmethod
     def first_exact(

@@ -17,7 +17,7 @@ from windloom.rounds.windows.life import Left, Life, Reported, Span, Turn
 
 class RowsLife(Life):
     weaves_again = False  # positions alone determine what a later query can rely on
-    can_wait = False  # which windows a round completes is told by positions before and after it
+    can_wait = False  # the positions before and after a round show which windows it completes
 
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         closed, after = turn.closed_of(partial_set), turn.positions
@@ -40,14 +40,15 @@ class RowsLife(Life):
     def lost(
         self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
-        # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
+        # A tuple that comes behind the frontier gets no position, so its windows are lost. Tuples up to `after`, from
+        # before the first query, were not to have one. If all tuples are counted, every late tuple is lost, even in a
+        # scan without slices of time, whose entries have no start.
         after = state.positions.counts_of(partial_set).after
         missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
         return missed, np.zeros(len(held), np.bool_)
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
-        # What has been reported is told by positions.
+        # Positions show what has been reported.
         since = state.since.get(planned.name)
         return TICK_MIN if since is None else self.after_since(planned.query.window, since)
 
@@ -57,7 +58,7 @@ class RowsLife(Life):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Start of the first window of which no tuple had a position yet; None if none has."""
+        """Start of the first window none of whose tuples has a position yet; None if no tuple has one."""
         most, window = positions.counts_of(partial_set).most, planned.query.window
         if most == 0:
             return None
@@ -75,7 +76,7 @@ def _next_positions(partial_set: PartialSet, counts: Counts, cells: Cells) -> ND
 
 
 def _passed(partial_set: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
-    """The positions, by group, at which the windows end that a round reports; all of them when all is closed."""
+    """The positions, by group, at which the windows that a round reports end; all of them when all is closed."""
     first = _next_positions(partial_set, before.counts_of(partial_set), cells)
     if closed >= TICK_MAX:
         return first, np.full(cells.groups, TICK_MAX)

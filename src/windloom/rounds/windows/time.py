@@ -19,7 +19,7 @@ from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 class TimeLife(Life):
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        """Cells some window that ends later may cover, or that the configured history holds; landmarks fold theirs."""
+        """Keeps cells that a window that ends later may cover, or that are history; landmarks fold theirs."""
         closed, needed_from = turn.closed_of(partial_set), _needed_from(partial_set, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return Left(cells, history)

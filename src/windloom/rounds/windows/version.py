@@ -14,7 +14,7 @@ from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 
 class VersionLife(Life):
-    """The rows of a relation have no time: none is late, none is dropped, and every end of a window sees all."""
+    """The rows of a relation have no time: none is late, none is dropped, and every window end sees all of them."""
 
     weaves_again = False
 

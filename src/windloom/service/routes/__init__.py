@@ -1,1 +1,1 @@
-"""What the service answers: one file per kind of request."""
+"""The requests that the service answers: one file per kind of request."""

@@ -20,7 +20,7 @@ from windloom.service.service import MayRead, Served
 router = APIRouter(tags=["answers"])
 
 Instant = Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])]
-#: Rows and files that are looked at for a small chart, and points that it has.
+#: Rows and files that are read for a small chart, and the points that it has.
 _TAIL_ROWS, _TAIL_FILES, _POINTS = 2_000, 40, 40
 
 
@@ -36,7 +36,7 @@ def read_answers(
 ) -> Response:
     """The latest rows of a query, at most `limit`, in order of time.
 
-    `since` and `until` bound the end of their windows. The form is `format`, or what `Accept` asks for.
+    `since` and `until` bound the end of their windows. The format is `format`, or the one that `Accept` asks for.
     """
     if name not in service.loom.queries:
         raise unknown_query(name, list(service.loom.queries))
@@ -55,20 +55,20 @@ def read_answers(
 def read_latest(
     service: Served, query: Annotated[list[Name], Query(min_length=1, max_length=100)]
 ) -> dict[str, Latest]:
-    """The last answer of each query that is named, and one figure over its latest windows."""
+    """The last answer of each named query, and one figure over its latest windows."""
     loom, kept = service.loom, service.kept.latest
     groups = loom.groupings()
     wanted = [name for name in query if name in loom.queries and name in groups]
     if any(name not in kept for name in wanted):
         with service.working():
             for name in wanted:
-                if name not in kept:  # many who watch ask the same after every round
+                if name not in kept:  # many watchers ask the same after every round
                     kept[name] = latest_of(loom.answers(name, None, None, _TAIL_ROWS, _TAIL_FILES), groups[name])
     return {name: kept[name] for name in wanted}
 
 
 def latest_of(table: pa.Table, groups: Sequence[str]) -> Latest:
-    """The last row, and the first figure of its group over the windows before."""
+    """The last row, and the first figure of its group over the windows before it."""
     if not table.num_rows:
         return Latest(row=None, figure=None, points=[])
     last = table.slice(table.num_rows - 1).to_pylist()[0]

@@ -1,4 +1,4 @@
-"""For whoever keeps the service running: is it alive, is it ready, and its figures."""
+"""For those who run the service: whether it is alive, whether it is ready, and its figures."""
 
 from __future__ import annotations
 

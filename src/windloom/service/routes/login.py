@@ -1,4 +1,4 @@
-"""Logging in: a token is given once, and a cookie that no script can read stands for it."""
+"""Logging in: a client gives a token once, and then a cookie that no script can read stands for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(prefix="/api/v1/login", tags=["login"])
 
 @router.get("")
 def who(service: Served, level: AnyLevel) -> Access:
-    """What the one who asks may do: nothing, read, or change queries."""
+    """What the client may do: nothing, read, or change queries."""
     return Access(level=level.name.lower(), needs_token=service.gate.tokens is not None)
 
 
@@ -40,7 +40,7 @@ def log_in(given: Login, service: Served, response: Response) -> Access:
 
 @router.delete("")
 def log_out(request: Request, service: Served, response: Response) -> Access:
-    """Forget the cookie, here and there."""
+    """Forget the cookie, in the service and in the browser."""
     service.gate.logins.close(request.cookies.get(COOKIE, ""))
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=service.is_secure)
     return Access(level=Level.NONE.name.lower(), needs_token=service.gate.tokens is not None)

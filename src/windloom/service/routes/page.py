@@ -23,7 +23,7 @@ _KINDS = {
 
 @cache
 def page_files() -> dict[str, tuple[bytes, str, str]]:
-    """Contents, kind and a tag that changes with the contents, by name."""
+    """For each file, by name: its contents, its kind and a tag that changes with the contents."""
     found = {}
     for file in files("windloom.service").joinpath("page").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])

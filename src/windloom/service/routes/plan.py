@@ -20,7 +20,7 @@ def plan(service: Served) -> dict[str, Any]:
 @router.get("/plan.svg", response_class=Response)
 def picture(service: Served) -> Response:
     """The plan as a picture."""
-    # What is inside a picture of ours is our own style, which marks what the pointer is on.
+    # The picture contains a style of its own, which highlights the part under the pointer.
     policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     with service.working():
         return Response(service.loom.picture(), media_type="image/svg+xml", headers={"Content-Security-Policy": policy})
@@ -28,6 +28,6 @@ def picture(service: Served) -> Response:
 
 @router.get("/sharing")
 def sharing(service: Served) -> dict[str, Any]:
-    """What every set, tree and query is predicted to cost, and what sharing saves."""
+    """The predicted cost of every set, tree and query, and what sharing saves."""
     with service.working():
         return dict(service.loom.costs())

@@ -39,10 +39,10 @@ Named = Annotated[Name, Path()]
 
 @router.get("/queries", dependencies=[MayRead])
 def list_queries(service: Served) -> QueryList:
-    """All queries with their place in the plan and their predicted cost; and those of the catalog that are wrong."""
+    """All queries with their place in the plan and their predicted cost; and the wrong queries of the catalog."""
     loom = service.loom
     known = _known(service)
-    # One that came meanwhile is in the next list.
+    # A query that was added meanwhile is in the next list.
     rows = [QueryRow(name=name, text=text, **known[name]) for name, text in loom.queries.items() if name in known]
     rejected = [
         RejectedQuery(name=refused.name, text=refused.text, error=problem_of(refused.error))
@@ -62,7 +62,7 @@ def add_query(given: NewQuery, service: Served) -> Changed:
 
 @router.post("/queries/dry-run", dependencies=[MayRead])
 def try_query(given: QueryText, service: Served) -> DryRun:
-    """What a query would cost beside the running ones, and from which window on it would be complete."""
+    """The cost of a query in addition to the running ones, and the first window in which it would be complete."""
     with service.working(), _nameless():
         found = service.loom.what_if(given.text)
     most = service.limits.max_cost
@@ -91,7 +91,7 @@ def show_query(name: Named, service: Served) -> QueryDetail:
 
 @router.put("/queries/{name}", dependencies=[MayChange])
 def replace_query(name: Named, given: QueryText, service: Served) -> Changed:
-    """Put another query in the place of one."""
+    """Replace a query by another one."""
     _text(service, name)
     with service.working():
         _check_cost(service, given.text, name)
@@ -100,7 +100,7 @@ def replace_query(name: Named, given: QueryText, service: Served) -> Changed:
 
 @router.delete("/queries/{name}", dependencies=[MayChange])
 def remove_query(name: Named, service: Served) -> Changed:
-    """Take a query out; what it answered stays in the sink."""
+    """Remove a query; its answers stay in the sink."""
     _text(service, name)
     with service.working():
         return _changed(service, service.loom.remove(name))
@@ -123,7 +123,7 @@ def ask(given: QueryText, service: Served) -> Answered:
 
 @contextmanager
 def _nameless() -> Iterator[None]:
-    """Mistakes of a query that has no name yet, without the one it was given to be looked at."""
+    """Removes the provisional name from the errors of a query that has no name yet."""
     try:
         yield
     except QueryError as error:
@@ -157,7 +157,7 @@ def _check_cost(service: Service, text: str, name: str) -> None:
 
 
 def _known(service: Service) -> dict[str, dict[str, Any]]:
-    """Place and cost of each query; no cost where the sharing report does not know it."""
+    """Place and cost of each query; no cost if the sharing report does not have the query."""
     costs = service.loom.costs()
     own = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
     return {

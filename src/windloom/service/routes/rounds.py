@@ -55,7 +55,7 @@ async def live(
     after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
 ) -> StreamingResponse:
-    """Rounds as they are done: events named `round`; one named `queries` says that queries have changed."""
+    """Rounds as they are done, as events named `round`; an event named `queries` means that queries have changed."""
     if service.feed.watchers >= service.feed.most_watchers:
         raise RefusedError(429, "too many watch already", f"at most {service.feed.most_watchers:,}", "try again later")
     if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():

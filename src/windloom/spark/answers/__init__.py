@@ -1,1 +1,1 @@
-"""Answers that Spark makes: shards on executors, expressions that only Spark knows."""
+"""Answers that Spark makes: by shards on executors, and expressions that only Spark can evaluate."""

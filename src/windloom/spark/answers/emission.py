@@ -1,6 +1,6 @@
-"""EMIT CHANGES, EMIT EMPTY and EMIT EARLY over answers that Spark holds, by Spark itself: of a batch run on executors.
+"""EMIT CHANGES, EMIT EMPTY and EMIT EARLY by Spark itself, over answers of a batch run that Spark holds.
 
-Edges of windows are ticks here; `until` is where the last window that is reported ends.
+Edges of windows are ticks here; `until` is the end of the last window that is reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COUNTS = ("count", "approx_count_distinct")
 
 
 def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataFrame:
-    """The rows of a query as the step made them, and a row for every window of a group after its first one."""
+    """The rows of a query as the step made them, with a row for every window of a group from its first one on."""
     window, keys = planned.query.window, [quoted(name) for name, _ in shape.groups]
     slide = window.slide_ticks
     first = rows.groupBy(*keys).agg(F.min("window_end").alias("__first"))
@@ -44,7 +44,7 @@ def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataF
 
 
 def all_final(rows: DataFrame) -> DataFrame:
-    """The finished rows of windows that are all closed, of a query that may report early rows."""
+    """The finished rows of a query that may report early rows, marked as final, because all windows are closed."""
     return rows.withColumns({REPORT: F.lit("final"), AS_OF: F.lit(None).cast(rows.schema["window_end"].dataType)})
 
 

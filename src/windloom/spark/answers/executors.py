@@ -1,8 +1,8 @@
-"""The answers of a batch run on executors: each shard runs the same step, and Spark holds what it answers.
+"""The answers of a batch run on executors: each shard runs the same step, and Spark holds its answers.
 
-Answers of all shapes leave in one frame: `shape`, `query` (its number in the plan), the window, and columns in slots
-by type. A result of that frame is selected from it; nothing passes through the driver, but what shards have folded of
-joins whose answers are divided among them.
+Answers of all shapes are in one frame: `shape`, `query` (its number in the plan), the window, and columns in slots
+by type. The rows of a query are selected from that frame. Nothing passes through the driver, except for joins whose
+answers are divided among shards: the driver merges what each shard has folded.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.intake.native import instant_sql
 from windloom.spark.intake.slots import slot_names
 
-#: In the place of a shape's number: the row counts tuples and partials that a shard took in; groups and cells it held.
+#: In place of a shape's number: the row counts the tuples and partials that a shard took in, or the groups and cells
+#: that it held.
 _TAKEN, _HELD = -1, -2
-#: Likewise: the row holds what a shard has folded of joins whose answers are divided among shards.
+#: In place of a shape's number: the row holds what a shard has folded of joins whose answers are divided among shards.
 _FOLDED = -3
 
 
@@ -44,7 +45,7 @@ _FOLDED = -3
 class WideAnswers:
     """`slots[i]` names the frame's columns that hold shape i's columns; `queries` numbers the plan's queries.
 
-    The frame is made from persisted ones, which have been made.
+    The frame is made from `persisted` frames, which have already been computed.
     """
 
     frame: DataFrame
@@ -52,7 +53,7 @@ class WideAnswers:
     slots: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
     totals: Totals
-    left: State  # where the run left the streams
+    left: State  # the state of the streams after the run
 
     def unpersist(self) -> None:
         """Frees the memory and disk that hold the answers."""
@@ -64,7 +65,7 @@ class WideAnswers:
         return self._with_instants(self._ticks(plan, shape), plan.shapes[shape])
 
     def reported(self, plan: Plan, planned: Planned, *, with_query: bool = False) -> DataFrame:
-        """The finished rows that a query reports; `with_query`: its name comes first."""
+        """The finished rows that a query reports; `with_query`: the first column is its name."""
         number, shape = self.queries.index(planned.name), plan.shapes[planned.shape]
         rows = self._ticks(plan, planned.shape).where(f"query = {number}").drop("query")
         until = paces_of([planned], self.left)[planned.name].until
@@ -101,7 +102,7 @@ class Totals:
 def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswers:
     """The same rows as on the driver, whatever the number of shards; `cells` are rows of `intake.shards.shard_cells`.
 
-    One job, which makes and counts them.
+    One job makes and counts the rows.
     """
     plan, divided = round.plan, sharding_of(round.plan).divided
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
@@ -136,7 +137,7 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
         for block in answers.blocks(without=divided):
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
 
-    # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
+    # Spark chooses the iterator form of the function by its type hints, which it does not understand as strings.
     answer.__annotations__ = {
         "key": tuple[pa.Scalar, ...],
         "batches": Iterator[pa.RecordBatch],
@@ -168,7 +169,7 @@ def _merged(round: ShardRound, frame: DataFrame) -> list[Block]:
 
 
 def _totals(frame: DataFrame) -> Totals:
-    # window_start and window_end of answers are ticks: a sum of a few thousand of them already overflows.
+    # In answers, window_start and window_end are ticks: a sum of a few thousand of them already overflows.
     counted = frame.groupBy(F.expr("least(shape, 0) AS kind"), F.expr("if(shape < 0, query, -1) AS part")).agg(
         F.expr("sum(if(shape < 0, window_start, 0))").alias("first"),
         F.expr("sum(if(shape < 0, window_end, 0))").alias("second"),
@@ -186,7 +187,7 @@ def _totals(frame: DataFrame) -> Totals:
 
 
 def _count_rows(counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
-    """What a shard counted, as rows of no shape: a set and two figures in the place of query and window."""
+    """What a shard counted, as rows of no shape: a set and two figures in place of query and window."""
     rows = [(_TAKEN, number, tuples, counts.partials[number]) for number, tuples in counts.tuples.items()]
     rows += [(_HELD, number, groups, counts.held[number]) for number, groups in counts.groups.items()]
     return _rows(rows, schema)

@@ -1,4 +1,4 @@
-"""HAVING and expressions over aggregates that only Spark knows: many tables of many shapes in one job."""
+"""HAVING and expressions over aggregates that only Spark can evaluate: many tables of many shapes in one job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.plan.physical import Shape
 from windloom.spark.frames import arrow_frame, ddl_of, finish
 from windloom.spark.unions import unite
 
-#: Settings of a session under which Spark means something else by an expression than in a session without settings.
+#: Settings that change the meaning of expressions, and the values under which expressions have their usual meaning.
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
@@ -24,14 +24,14 @@ _MEANING = {
 
 
 def has_usual_meaning(spark: SparkSession) -> bool:
-    """Do expressions mean in this session what they mean in Spark by default."""
+    """Whether expressions mean in this session what they mean in Spark by default."""
     return all(str(spark.conf.get(name, usual)).lower() == usual for name, usual in _MEANING.items())
 
 
 def finish_together(
     spark: SparkSession, parts: Sequence[tuple[Shape, pa.Table]], *, with_query: bool = False
 ) -> list[pa.Table]:
-    """The finished rows of each table, by one Spark job for all of them; `with_query`: the first column is `query`."""
+    """The finished rows of each table, from one Spark job for all; `with_query`: the first column is `query`."""
     keep = ("query",) if with_query else ()
     done = [
         finish(arrow_frame(spark, table, ddl_of(shape, with_query=with_query)), shape, keep) for shape, table in parts

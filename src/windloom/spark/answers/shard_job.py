@@ -1,8 +1,8 @@
 """A round on executors, in two jobs: cells with the largest event time of every stream, then the step by shards.
 
-A frontier is of all tuples of a stream together, so it is known only after the first job; its cells stay with the
-executors. In the second they are brought together by shard, and every shard is one call of `run_shard`. Each shard is
-also sent a row that holds nothing: one without tuples has windows to close all the same.
+A frontier depends on all tuples of a stream, so it is known only after the first job, whose cells stay on the
+executors. In the second job, cells are brought together by shard, and every shard is one call of `run_shard`. Each
+shard is also sent an empty row, because a shard without tuples has windows to close too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Task = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a round takes in, which stays on the executors, and what the driver was told about it."""
+    """What a round takes in, which stays on the executors, and what its tasks reported to the driver."""
 
     frame: DataFrame
     told: Told
@@ -58,14 +58,14 @@ class SparkShardJobs:
         shards: int,
         keeper: TupleKeeper | None = None,
     ) -> Iterator[Gathered]:
-        """Run the first job; the cells can be read until the end of the `with`. `keeper` takes tuples that are kept."""
+        """Runs the first job; its cells can be read until the end of the `with`. `keeper` takes tuples to keep."""
         frame, readings = shard_cells(plan, frames, before_round(plan, state), shards)
         streams = [self.timed[name] for name in frames if name in self.timed]
         with ExitStack() as scope:
             scope.callback(frame.persist().unpersist)
             with ExitStack() as reading:
                 if batch is not None and readings + len(streams) + len(plan.stores) > 2:
-                    # Every part reads the micro-batch; without this each of them would fetch it from the source again.
+                    # Every part reads the micro-batch; without this, each would fetch it from the source again.
                     batch.persist()
                     reading.callback(batch.unpersist)
                 seen = with_clocks(told(plan, frame), plan, frames, streams)
@@ -84,9 +84,9 @@ class SparkShardJobs:
 def run_shards(
     spark: SparkSession, round: ShardRound, places: ShardPlaces, cells: DataFrame | None, shards: int
 ) -> list[ShardNote]:
-    """Run the second job: every shard once, as far as anybody can tell. Notes come by number of the shard."""
+    """Runs the second job; every shard takes effect once, however often its task runs. Notes are by shard number."""
     if cells is not None:
-        spark = cells.sparkSession  # of a micro-batch, a session of its own
+        spark = cells.sparkSession  # a micro-batch has a session of its own
     frame = spark.range(shards).selectExpr("CAST(id AS INT) AS shard", "CAST(NULL AS BINARY) AS cells")
     if cells is not None:
         frame = frame.unionAll(cells.where(F.col("shard") >= 0).select("shard", "cells"))
@@ -102,14 +102,14 @@ def run_shards(
 
 
 def spread(frame: DataFrame, shards: int) -> DataFrame:
-    """A task for each shard: Spark would lay shards together by the bytes of their cells, but states weigh more."""
+    """A task for each shard: Spark would combine shards by the bytes of their cells, but their states weigh more."""
     if hasattr(frame, "repartitionById"):  # Spark 4.1; without it, shards whose hashes collide share a task
         return frame.repartitionById(shards, "shard")
     return frame.repartition(shards, "shard")
 
 
 def _task(round: ShardRound, places: ShardPlaces) -> _Task:
-    """The function that travels to the executors: it carries values only, never a frame."""
+    """The function that is sent to the executors: it carries values only, never a frame."""
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shard = key[0].as_py()
@@ -124,7 +124,7 @@ def _task(round: ShardRound, places: ShardPlaces) -> _Task:
         columns = [pa.array([shard], pa.int32()), pa.array([json.dumps(note.to_json())])]
         yield pa.RecordBatch.from_arrays(columns, names=["shard", "note"])
 
-    # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
+    # Spark chooses the iterator form of the function by its type hints, which it does not understand as strings.
     answer.__annotations__ = {
         "key": tuple[pa.Scalar, ...],
         "batches": Iterator[pa.RecordBatch],

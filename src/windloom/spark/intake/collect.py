@@ -24,12 +24,12 @@ from windloom.errors import WindloomError
 
 #: Results that Spark estimates at no more than this are fetched by one job.
 SMALL_BYTES = 64 << 20
-#: The size that a portion aims at, in bytes: large enough for the kernels, small enough to fit several times.
+#: The intended size of a portion, in bytes: large enough for the kernels, small enough for several to fit in memory.
 PORTION_BYTES = 256 << 20
 
 _LIMIT = "spark.driver.maxResultSize"
 
-#: Rows of an Arrow batch: the setting, what it is where nobody set it, and what suits results that are taken whole.
+#: Rows of an Arrow batch: the setting, its default, and the number that suits results that are taken whole.
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _USUAL_BATCH, _LARGE_BATCH = "10000", "131072"
 
@@ -75,7 +75,7 @@ class _Portions:
 
     @cached_property
     def _limit(self) -> int | None:
-        """Asked for only where a result has more than one portion: the JVM answers setting by setting."""
+        """The driver's limit, looked up only for results of several portions, because this is a call to the JVM."""
         return _limit_bytes(self._frame)
 
     def tables(self) -> Iterator[pa.Table]:
@@ -125,7 +125,7 @@ class _Portions:
 
 @contextmanager
 def _large_batches(frame: DataFrame) -> Iterator[None]:
-    """Arrow batches of more rows than Spark's default, which costs a third more time; a user's own number stays."""
+    """Makes Arrow batches larger than Spark's default, which takes a third more time; a user's own setting stays."""
     conf = frame.sparkSession.conf
     if conf.get(_BATCH, _USUAL_BATCH) != _USUAL_BATCH:
         yield

@@ -1,4 +1,4 @@
-"""The Spark jobs of a round whose step runs on the driver: of a stream, and of a batch run; rows, of any stream."""
+"""The Spark jobs of rounds whose step runs on the driver, of streams and batch runs; and of any stream's rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SparkDriverJobs:
     streams: Mapping[str, Stream]
     skip_untimed: bool
     keeping: LocalKeeping = field(default_factory=LocalKeeping)
-    depths: dict[str, int | None] = field(default_factory=dict)  # as `micro_batch_paths` remembers them
+    depths: dict[str, int | None] = field(default_factory=dict)  # see `micro_batch_paths`
 
     def take_in(
         self,
@@ -49,7 +49,7 @@ class SparkDriverJobs:
         state: State,
         keeper: TupleKeeper | None = None,
     ) -> TakenIn:
-        """`batch` is the micro-batch that all frames are parts of, if there is one.
+        """Takes in a round; `batch` is the micro-batch that all frames are parts of, if there is one.
 
         Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
         """
@@ -106,7 +106,7 @@ class SparkRowJobs:
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
-        """From what the stores hold, what the round has brought included."""
+        """The rows, made from the stores, which include what the round has brought."""
         others = []
         for asked_rows in asked:
             near = self.stored.near(kept, asked_rows)
@@ -121,7 +121,7 @@ class SparkRowJobs:
 class SparkBatchJobs:
     """The Spark jobs of a batch run: all tuples are there, none is late. Cells beyond `limit` bytes are too large.
 
-    `files` are those of streams, by name, that the driver may read without Spark.
+    `files` are, by name of the stream, the files that the driver may read without Spark.
     """
 
     limit: int | None

@@ -1,7 +1,7 @@
 """Takes tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
 
-Whatever may differ from what Spark would read is declined, and Spark reads instead: types other than those of the
-frame, columns that some file lacks, dates before 1900, a value that Spark would refuse.
+Files are declined, and read by Spark instead, if anything may differ from what Spark would read: types other than those
+of the frame, columns that some file lacks, dates before 1900, a value that Spark would refuse.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from windloom.spark.intake.collect import PORTION_BYTES
 from windloom.spark.intake.native import FIRST_SECOND, LAST_SECOND
 from windloom.spark.sources.local_files import readable_columns
 
-#: Row groups are read together up to so many rows.
+#: Row groups are read together up to this many rows.
 UNIT_ROWS = 1 << 18
 #: Before 1900, files may hold dates and times of another calendar.
 _FIRST_DAY, _FIRST_MICRO = -25_567, -25_567 * 86_400_000_000
-#: Spark writes it into files with dates of the Julian calendar.
+#: Keys that Spark writes into files with dates of the Julian calendar.
 _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
@@ -48,7 +48,7 @@ class Unit:
 def file_tuples(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
 ) -> Iterator[pa.Table]:
-    """The projected tuples of all files, in portions of so many bytes; raises DeclinedError where Spark must read."""
+    """The projected tuples of all files, in portions of `portion` bytes; raises DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -64,7 +64,7 @@ def file_tuples(
                 if tables:
                     yield pa.concat_tables(tables).unify_dictionaries()
                     del tables
-        except (OSError, pa.ArrowException) as error:  # Spark says in its own words what is wrong with a file
+        except (OSError, pa.ArrowException) as error:  # Spark reports in its own words what is wrong with a file
             raise DeclinedError(str(error)) from None
         finally:
             pool.shutdown(cancel_futures=True)
@@ -73,9 +73,9 @@ def file_tuples(
 def file_portions(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, threads: int
 ) -> list[list[Unit]]:
-    """The files in portions of at most so many bytes, to be read and woven by so many threads at the same time.
+    """The files in portions of at most `portion` bytes, to be read and woven by `threads` threads at the same time.
 
-    Every thread gets about as many tuples as the others, if the files can be divided so.
+    Every thread gets about the same number of tuples, if the files can be divided that way.
     """
     local = scan.local
     assert local is not None
@@ -91,7 +91,7 @@ def _width(scan: WovenScan, local: LocalProjection) -> int:
 
 
 def _portions(units: Sequence[Unit], most: int, together: int = 1) -> Iterator[list[Unit]]:
-    """Consecutive units of at most so many rows together, unless one has more; about as many in every portion.
+    """Portions of consecutive units, with about equally many rows each, at most `most` unless one unit has more.
 
     The number of portions is a multiple of `together` if units are small enough.
     """
@@ -110,7 +110,7 @@ def _portions(units: Sequence[Unit], most: int, together: int = 1) -> Iterator[l
 
 
 def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> list[Unit]:
-    """Files in parts that are read one by one; raises DeclinedError if their metadata tells that Spark must read."""
+    """Files in parts that are read one by one; raises DeclinedError if their metadata show that Spark must read."""
     try:
         return [unit for path in paths for unit in _units(path, local, stream)]
     except (OSError, pa.ArrowException) as error:
@@ -118,7 +118,7 @@ def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> li
 
 
 def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[Unit]) -> pa.Table:
-    """The projected tuples of all parts at once, read by one thread; raises DeclinedError where Spark must read."""
+    """The projected tuples of all parts at once, read by one thread; raises DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     try:
@@ -168,7 +168,7 @@ def _refuse_early(column: pa.ChunkedArray, kind: DataType) -> None:
 
 
 def _ticks(time: pa.Array, stream: Stream) -> pa.Array:
-    """What `tick_sql` gives."""
+    """The ticks of a time column, the same as by `tick_sql`."""
     if stream.columns[stream.time].kind is not TypeKind.INTEGER:
         return time.view(pa.int64())
     ticks = INTEGER_UNITS[stream.time_unit or "us"]

@@ -1,8 +1,8 @@
 """Unites several streams in one streaming frame, and splits a micro-batch of it into one frame per stream again.
 
 One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
-Columns share slots by type; `stream` tells the stream of a tuple. All columns are kept, because a later query may ask
-for any of them.
+Columns share slots by type; `stream` is the number of a tuple's stream. All columns are kept, because a later query may
+ask for any of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tuples to keep, read from the files of a round while Spark reads the same files to make partials of them.
 
-To bring tuples over from Spark takes longer than to read them, so columns that are only kept do not come over. Whatever
-may differ from what Spark would read is declined, and Spark brings them, as for any other source.
+Fetching tuples from Spark takes longer than reading them, so columns that are only kept are not fetched. Files are
+declined, and tuples fetched from Spark as for any other source, if anything may differ from what Spark would read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class TupleKeeper(Protocol):
     """Takes tuples that are kept."""
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
-        """The tuples of a scan, all with a tick, as they were projected."""
+        """Takes the tuples of a scan, all with a tick, as they were projected."""
         ...
 
 
 def keeping_scan(plan: Plan, scan: Scan) -> WovenScan | None:
-    """A scan of the same stream that only projects what is kept; None if this is not the one that keeps its tuples."""
+    """A scan of the same stream that only projects what is kept; None if `scan` is not the one that keeps tuples."""
     store = plan.store(scan.stream)
     if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
         return None
@@ -44,13 +44,13 @@ def keeping_scan(plan: Plan, scan: Scan) -> WovenScan | None:
 
 
 def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: TupleKeeper) -> None:
-    """Brings the tuples that a scan keeps over from Spark, a portion at a time."""
+    """Fetches the tuples that a scan keeps from Spark, one portion at a time."""
     for table in collected(projected(own, stream, frame), f"tuples of stream '{stream.name}'"):
         keeper.take(own, timed_tuples(table)[0])
 
 
 class LocalKeeping:
-    """How the driver itself projects what a plan keeps; remembered, because expressions are parsed for it."""
+    """How the driver itself projects what a plan keeps; remembered, because it takes parsing of expressions."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -75,7 +75,7 @@ def _local(plan: Plan, scan: Scan) -> WovenScan | None:
 
 @dataclass(frozen=True, slots=True)
 class RoundFiles:
-    """The files that a round consists of, all of one stream."""
+    """The files of a round, all of one stream."""
 
     keeping: LocalKeeping
     stream: str
@@ -90,10 +90,10 @@ def kept_beside(
     keeper: TupleKeeper | None,
     files: RoundFiles | None,
 ) -> Iterator[tuple[Scan, TupleKeeper | None]]:
-    """What Spark is left to do within the `with`: the scan, and who takes the tuples that it keeps.
+    """What is left for Spark to do within the `with`: the scan, and the keeper that takes the tuples that it keeps.
 
-    If the driver can read the files, that is a scan without the columns that are only kept, and nobody. All tuples are
-    taken at the end of the `with`.
+    If the driver can read the files, the scan has no columns that are only kept, and the keeper is None. All tuples
+    have been taken at the end of the `with`.
     """
     own = None if keeper is None or files is None else files.keeping.scan(plan, scan)
     stream = plan.stream(scan.stream)
@@ -107,14 +107,14 @@ def kept_beside(
         yield without_kept_columns(scan), None
         try:
             reading.result()
-        except DeclinedError:  # because of a value, which only reading can tell
+        except DeclinedError:  # because of a value, which only reading can show
             keep_by_spark(own, stream, frames[scan.stream], keeper)
 
 
 def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
-    """The parts of all files, if they can be held at once: so nothing is handed over before all of it is read."""
+    """The parts of all files, if memory can hold them at once: no tuple is passed on before all of them are read."""
     assert own.local is not None
-    if stream.name != files.stream:  # an enriched one
+    if stream.name != files.stream:  # an enriched stream
         return []
     try:
         units = units_of(own.local, stream, files.paths)
@@ -130,7 +130,7 @@ def _hand_over(own: WovenScan, stream: Stream, units: Sequence[Unit], keeper: Tu
 
 
 def without_kept_columns(scan: WovenScan) -> WovenScan:
-    """The scan without columns that are only kept. They follow all others, so these stay where they are."""
+    """The scan without columns that are only kept. These are the last columns, so the others keep their places."""
     read = [
         place
         for fed in scan.feeds

@@ -20,14 +20,14 @@ from windloom.slicing.edges import EdgeClass
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 from windloom.weave.signatures import SIGNATURE_BITS
 
-#: Zero, since such ids are not negative; Spark does not know that.
+#: Always zero, because these ids are not negative; Spark does not know that.
 _ZERO = "shiftright(monotonically_increasing_id(), 63)"
-#: Years 0001 to 9999, which is what Spark's timestamps hold.
+#: The years 0001 to 9999, the range of Spark's timestamps.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 def tick_sql(stream: Stream) -> str:
-    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range. A relation has none."""
+    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range. A relation has no time."""
     if stream.is_relation:
         return "0L"  # all rows are in one slice
     column = Expression.of_column(stream.time).sql
@@ -66,9 +66,9 @@ def instant_sql(ticks: str, kind: DataType) -> str:
 
 
 def slice_sql(slice_id: SliceId, tick: str) -> str:
-    """What is the same for all ticks of a slice (or pane): its number where slices have equal lengths, or its start.
+    """A value that identifies the slice (or pane) of a tick: its number if slices have equal lengths, or its start.
 
-    A division per tuple costs a tenth less of a whole `groupBy` than a remainder and a subtraction do.
+    A division per tuple, instead of a remainder and a subtraction, saves a tenth of the time of a whole `groupBy`.
     """
     match slice_id:
         case RegularSlice(edges=edges) | PaneSlice(edges=edges):
@@ -83,7 +83,7 @@ def slice_sql(slice_id: SliceId, tick: str) -> str:
 
 
 def slice_starts(slice_id: SliceId, slices: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The starts of the slices that `slice_sql` gave."""
+    """The starts of slices, from the values of `slice_sql`."""
     match slice_id:
         case RegularSlice(edges=edges) | PaneSlice(edges=edges):
             return pc.subtract(pc.multiply(slices, edges.period), _shift(edges))
@@ -92,7 +92,7 @@ def slice_starts(slice_id: SliceId, slices: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shift(edges: EdgeClass) -> int:
-    """Added to any tick it gives a positive number, and one that begins a new multiple of the period at each edge."""
+    """A shift that makes every tick positive, and every edge a multiple of the period."""
     return (1 << 62) // edges.period * edges.period - edges.residue
 
 
@@ -107,9 +107,9 @@ def _minus(tick: str, ticks: int) -> str:
 def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) -> list[str]:
     """A bigint for every 63 predicates, with one bit for each that is satisfied; NULL is not satisfied.
 
-    If `is_tested`, tuples are left out by their signature. Spark would evaluate all predicates once more to do that,
+    If `is_tested`, tuples are left out by their signature. To do that, Spark would evaluate all predicates once more,
     below the projection: the code for thirty predicates is then larger than what Java compiles (8,000 bytes), and is
-    interpreted, several times slower. Spark moves no condition below something that it takes for random.
+    interpreted, several times slower. Spark does not move a condition below an expression that it takes for random.
 
     >>> signature_sql([Expression("a > 1"), Expression("b")])
     ['if(a > 1, 1L, 0L) | if(b, 2L, 0L)']
@@ -123,13 +123,13 @@ def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) 
 
 
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
-    """What the component reads of a tuple: its argument, if it has one, and what picks compare."""
+    """The inputs of a component, read from a tuple: its argument, if it has one, and what picks compare."""
     component, card = planned.component, planned.card
     assert isinstance(card, NativeCard), "others are woven"
     read = card.inputs(component, tick)
     if component.where is None:
         return read
-    # Every aggregate skips NULL. Where the condition is not satisfied, nothing is evaluated, and nothing can fail.
+    # Every aggregate skips NULL. If the condition is not satisfied, nothing is evaluated, and nothing can fail.
     # A bare NULL has no type, and needs one to be a condition.
     satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
     return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ("1",))

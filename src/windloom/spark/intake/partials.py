@@ -15,7 +15,7 @@ from windloom.spark.intake.native import component_sql, input_sql, signature_sql
 def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed: bool = True) -> DataFrame:
     """`slice`, `s0…` (signature), `g0…`, each component's fields `c0…`; if `timed`, also `first` and `seen`, the ticks.
 
-    One row per (slice, signature, group) that holds a tuple. `slice_starts` tells where a slice begins.
+    There is one row per (slice, signature, group) that holds a tuple. `slice_starts` gives the starts of slices.
     """
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:
@@ -64,7 +64,7 @@ def _used_by(scan: NativeScan, what: str) -> list[set[int | None]]:
 
 
 def _guarded(sql: str, scan: NativeScan, bits: set[int | None]) -> str:
-    """Evaluates only for tuples that some set wants: an expression may fail for tuples that its predicate excludes."""
+    """The expression, evaluated only for tuples that some set wants: it may fail for tuples that predicates exclude."""
     if None in bits or sql.isidentifier():
         return sql
     predicates = scan.signature.predicates

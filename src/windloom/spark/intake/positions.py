@@ -31,7 +31,7 @@ def with_positions(frame: DataFrame, stream: Stream, keys: Sequence[Expression])
 
 
 def order_sql(stream: Stream) -> list[str]:
-    """The order of tuples of equal time: by every other column, as it is or, if Spark has no order for it, as text."""
+    """The order of tuples of equal time: by every other column; as text, if Spark has no order for its type."""
     return [
         _ordered(Expression.of_column(name).sql, kind) for name, kind in stream.columns.items() if name != stream.time
     ]

@@ -1,8 +1,8 @@
-"""Previews: what the files of a micro-batch will show, from a reading of their own before the round.
+"""Previews: what the files of a micro-batch hold, counted in a separate reading before the round.
 
-The footers of files tell how many tuples come, and nothing about them. Where a round is small, to read its columns and
-to count takes milliseconds: how many tuples satisfy each predicate, and how many cells they make. As everything that is
-known of a round before it begins, this only helps to choose a plan: whatever cannot be read as it is, is not shown.
+The footers of files show how many tuples come, and nothing about them. If a round is small, it takes milliseconds to
+read its columns and count how many tuples satisfy each predicate, and how many cells they make. Like everything that is
+known of a round before it begins, this only helps to choose a plan: what cannot be read easily is not shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windloom.rounds.taken import take_tuples
 from windloom.spark.intake.files import units_of, whole_tuples
 from windloom.spark.intake.ticks import timed_tuples
 
-#: Of a stream that brings more tuples than this, no preview is made.
+#: No preview is made of a stream that brings more tuples than this.
 MOST_TUPLES = 1 << 16
 
 
@@ -32,23 +32,24 @@ MOST_TUPLES = 1 << 16
 class _Counting:
     """A scan that counts the tuples of the sets of a stream, and nothing else; None if only Spark can read it."""
 
-    cut: tuple[object, ...]  # what tells the sets from others
+    cut: tuple[object, ...]  # identifies the sets and their edges
     plan: Plan
     scan: WovenScan | None
 
 
 @dataclass(slots=True)
 class Preview:
-    """Counts what comes for the sets of a plan; scans are remembered, because expressions are parsed for them."""
+    """Counts what comes for the sets of a plan; scans are remembered, because making them takes parsing."""
 
     _known: dict[str, _Counting] = field(default_factory=dict)
 
     def __call__(
         self, plan: Plan, coming: Mapping[str, Coming], rounds: Mapping[str, StreamRound]
     ) -> Callable[[], RoundObserved | None] | None:
-        """What makes a preview of a round, of which `rounds` are known already; None if there is nothing to read.
+        """A function that makes a preview of a round; None if there is nothing to read. `rounds` are known already.
 
-        It gives the round as it will be observed, but for groups and cells of earlier rounds; None if nothing is shown.
+        It returns the round as it will be observed, without groups and cells of earlier rounds; None if nothing is
+        shown.
         """
         files = {name: came.files for name, came in coming.items() if came.files and came.tuples <= MOST_TUPLES}
         return partial(self._round, plan, files, rounds) if files.keys() & rounds.keys() else None
@@ -95,7 +96,7 @@ class Preview:
 
 
 def _is_counted(partial_set: PartialSet) -> bool:
-    """Does what a round brings make cells that depend on nothing else?"""
+    """Whether the cells that a round brings depend only on its tuples."""
     return partial_set.counted_by is None and partial_set.window.is_sliced
 
 

@@ -1,4 +1,4 @@
-"""What Spark does for the woven intake: it scans, drops unwanted tuples, and evaluates each expression once."""
+"""Spark's part of the woven intake: it scans, drops unwanted tuples, and evaluates each expression once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.spark.intake.positions import POSITION
 
 
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
-    """What `weave.tuples` reads: `tick`, the position if tuples are counted, `s0…` (the signature), `x0…`.
+    """The input of `weave.tuples`: `tick`, the position if tuples are counted, `s0…` (the signature), `x0…`.
 
     Tuples without a usable time pass every condition, so that they can be counted.
     """

@@ -1,8 +1,8 @@
-"""Takes in tuples for windows of rows: those whose position is final are counted and woven, others wait.
+"""Takes in tuples for windows of rows: tuples whose position is final are counted and woven, others wait.
 
-In a round this follows the job that finds the frontiers: of the tuples that waited and those that came, the ones
-that the frontier of their stream has passed are ripe. One job per way to count fetches these, and one per stream
-those that still wait.
+In a round this follows the job that finds the frontiers. Among the tuples that waited and those that came, the ones
+that the frontier of their stream has passed are ripe. There is one job per way to count, which fetches ripe tuples, and
+one per stream, which fetches those that still wait.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from windloom.spark.intake.positions import POSITION, with_positions
 from windloom.spark.intake.projection import projected
 from windloom.spark.intake.ticks import timed_tuples, without_time
 
-#: Is the tuple of this round, and did not wait?
+#: The column that says whether a tuple came in this round, and did not wait.
 _FRESH = "__fresh"
 
 
@@ -51,7 +51,7 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
     parts = []
     for scan in counted_scans(plan):
         stream = plan.stream(scan.stream)
-        # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+        # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
         frame = with_positions(frames[scan.stream], stream, scan.counted_by or ())
         for table in _tuples(scan, stream, frame):
             table, ticks = timed_tuples(table)
@@ -64,7 +64,7 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
 def take_rows(
     spark: SparkSession, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
 ) -> TakenRows:
-    """Takes in a round; `frontiers` are those after it. Tuples behind the frontier before it are late."""
+    """Takes in a round. `frontiers` are the frontiers after it; tuples behind the earlier frontier are late."""
     parts: list[Taken] = []
     counts: dict[Counting, Counts] = {}
     waiting: dict[str, pa.Table] = {}
@@ -118,7 +118,7 @@ def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waitin
     """The tuples that waited and those that came, with a column that distinguishes them."""
     found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
     if waiting is not None and waiting.num_rows:
-        session = spark if fresh is None else fresh.sparkSession  # of a micro-batch, a session of its own
+        session = spark if fresh is None else fresh.sparkSession  # a micro-batch has a session of its own
         ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
         waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
         found.append(waited if fresh is None else waited.select(*found[0].columns))
@@ -132,7 +132,7 @@ def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Ta
 
 
 def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: Counts) -> DataFrame:
-    """Positions that continue from what is counted."""
+    """The ripe tuples with positions that continue from the earlier counts."""
     keys = scan.counted_by or ()
     positioned = with_positions(ripe, stream, keys)
     if counts.table is None or not counts.table.num_rows:
@@ -155,7 +155,7 @@ def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[
 
 
 def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
-    """How many tuples each key has: `k0…`, `count`. A scan of positions leaves no tuple out."""
+    """The number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
     keys = scan.counted_by or ()
     places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
     first = tuples.num_columns - len(scan.columns)

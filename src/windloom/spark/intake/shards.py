@@ -2,7 +2,7 @@
 
 If cells are far fewer than tuples, tuples are woven where they are read, and only cells are shuffled. If a
 grouping has about one cell per tuple, its tuples are shuffled by their group first, so that each cell is made once.
-Either way a task yields one row per shard, with its cells of all sets, and one row that reports what it saw.
+Either way, a task yields one row per shard, with its cells of all sets, and one row that reports what the task saw.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from windloom.spark.intake.take import bases_unread, counted_events
 from windloom.spark.intake.ticks import Ticks, clock, timed_partials, timed_tuples, without_time
 from windloom.spark.unions import union_all
 
-#: Used instead of the number of a shard: the row reports what a task saw.
+#: In place of a shard's number: the row reports what a task saw.
 TOLD = -1
 
-#: Tuples that a task weaves at once.
+#: How many tuples a task weaves at once.
 BLOCK_TUPLES = 1 << 20
 
 #: From this many cells per tuple on, tuples are shuffled by their group before they are woven.
@@ -77,25 +77,25 @@ def shard_cells(
     for scan in plan.scans:
         stream, frame = plan.stream(scan.stream), frames[scan.stream]
         if isinstance(scan, WovenScan) and scan.counted_by is not None:
-            # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+            # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
             frame = with_positions(frame, stream, scan.counted_by)
         for part in _parts(plan, scan):
             taken = _taken_frame(part, stream, frame, shards)
             found.append(taken.mapInArrow(_task(plan, part, before.get(stream.name, ON_TIME), shards), _DDL))
-    if not found:  # row queries alone, which are answered from tuples
+    if not found:  # there are only row queries, which are answered from tuples
         spark = next(iter(frames.values())).sparkSession
         return spark.createDataFrame([], _DDL), 0
     return union_all(found), len(found)
 
 
 def told(plan: Plan, frame: DataFrame) -> Told:
-    """What the tasks saw: one job, which also fills the frame if it is persisted."""
+    """What the tasks saw; found by one job, which also fills the frame if it is persisted."""
     ticks: dict[str, Ticks] = {}
     behind: dict[int, list[Behind]] = {}
     scanned: dict[int, Scanned] = {}
     for row in frame.where(F.col("shard") == TOLD).collect():
         scan, about, seen, late = plan.scans[row["scan"]], *_read_told(row["cells"])
-        if plan.base_of(scan.stream) == scan.stream:  # what was joined has no clock of its own
+        if plan.base_of(scan.stream) == scan.stream:  # an enriched stream has no clock of its own
             ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
         scanned[scan.number] = scanned.get(scan.number, Scanned()) + seen
         if late is not None:
@@ -116,7 +116,7 @@ def refuse_untimed(plan: Plan, seen: Told) -> None:
 
 
 def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams: Iterable[Stream]) -> Told:
-    """Adds the ticks of streams of which no scan sees all tuples."""
+    """Adds the ticks of streams whose tuples are not all seen by a scan."""
     largest, smallest, events = dict(seen.largest_ticks), dict(seen.smallest_ticks), dict(seen.events)
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
     unread, untimed = bases_unread(plan), dict(seen.untimed)
@@ -132,9 +132,9 @@ def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams
 
 
 def keep_tuples(plan: Plan, frames: Mapping[str, DataFrame], keeper: TupleKeeper) -> None:
-    """Brings the tuples that are kept to `keeper`, a portion at a time: files are few and large if one process writes.
+    """Brings the tuples that are kept to `keeper`, one portion at a time: one process writes few and large files.
 
-    Only their columns come, and only tuples that some row query wants.
+    Only the columns that are kept come, and only tuples that some row query wants.
     """
     for scan in plan.scans:
         own = keeping_scan(plan, scan)
@@ -143,7 +143,7 @@ def keep_tuples(plan: Plan, frames: Mapping[str, DataFrame], keeper: TupleKeeper
 
 
 def _keeping(plan: Plan, scan: Scan) -> Keeping | None:
-    """What is kept of the tuples of a scan, if it is the one of its stream that keeps them."""
+    """What is kept of the tuples of a scan; None if it is not the scan of its stream that keeps them."""
     store = plan.store(scan.stream)
     if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
         return None
@@ -151,7 +151,7 @@ def _keeping(plan: Plan, scan: Scan) -> Keeping | None:
 
 
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
-    """A scan divided into what is woven where tuples are read, and groupings that are shuffled first."""
+    """A scan in parts: one that is woven where tuples are read, and one for each grouping that is shuffled first."""
     if isinstance(scan, NativeScan) or scan.counted_by is not None:
         return [_Part(scan, tells=not isinstance(scan, NativeScan) or scan.tells)]
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
@@ -168,7 +168,7 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     every = {*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)}
     parts: list[_Part] = []
     for key, sets in sorted(groupings.items()):
-        # The first one reports on the whole stream: it reads what any set of the scan wants, at all edges.
+        # The first part reports on the whole stream: it reads what any set of the scan wants, at all edges.
         others = () if parts else sorted(every - {partial_set.number for partial_set in sets})
         keeping = None if parts else _keeping(plan, scan)
         own = woven_scan(scan.number, sets, [plan.sets[number] for number in others], keeping=keeping)
@@ -178,7 +178,7 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
 
 
 def _cells_per_tuple(partial_set: PartialSet) -> float:
-    """Estimated from statistics; a set without groups has few cells."""
+    """The number of cells per tuple, estimated from statistics; a set without grouping columns has few cells."""
     if not partial_set.group_by:
         return 0.0
     statistics = partial_set.statistics
@@ -193,7 +193,7 @@ def _taken_frame(part: _Part, stream: Stream, frame: DataFrame, shards: int) -> 
 
 
 def _task(plan: Plan, part: _Part, before: Before, shards: int) -> _Task:
-    """The function that travels to the executors: it carries values only, never a frame."""
+    """The function that is sent to the executors: it carries values only, never a frame."""
     sharding = sharding_of(plan)
 
     def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -27,19 +27,19 @@ from windloom.spark.intake.projection import projected
 from windloom.spark.intake.ticks import Clock, Ticks, clock, timed_partials, timed_tuples, without_time
 from windloom.spark.relations.enrich import RoundFrames
 
-#: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
+#: Tuples are logged only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
-#: Portions of files that are woven one after the other: about a million tuples. What weaving needs besides the cells
-#: is then small enough for its memory to be used again, which costs less than cells that are merged.
+#: The size of portions of files that are woven one after the other: about a million tuples. The other memory that
+#: weaving needs is then small enough to be reused, which saves more time than merging the cells of portions costs.
 LARGE_PORTION_BYTES = 80 << 20
-#: The size of portions of which several are woven at the same time.
+#: The size of portions if several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
-#: And where many sets are rolled up from signatures: each portion has cells of all of them.
+#: The same if many sets are rolled up from signatures: each portion has cells of all of them.
 SIGNED_PORTION_BYTES = 32 << 20
 
 
 class TooLargeError(Exception):
-    """There are more cells than the driver takes in at once."""
+    """There are more bytes of cells than the driver takes in at once."""
 
     def __init__(self, stream: str, size: int, limit: int) -> None:
         super().__init__(
@@ -50,11 +50,11 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What a round took in. Ticks are of the streams that had tuples; `untimed` counts those without a time.
+    """What a round took in. Ticks are of the streams that had tuples; `untimed` counts tuples without a time.
 
-    `events` counts the tuples of each stream, where every tuple was seen.
+    `events` counts the tuples of each stream, if every tuple was seen.
 
-    `tuples` are what the cells of a woven scan were made from, where all of it was held at once.
+    `tuples` are the tuples from which the cells of a woven scan were made, if all of them were held at once.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -80,12 +80,12 @@ def take_in(
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
-    `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
-    query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
-    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
-    tuples of scans that keep them. `files` gives those that a stream consists of, where they may be read without Spark;
-    `kept_files` are those of the round, of which the tuples to keep may be read while Spark makes partials of them.
-    With `is_whole`, no round follows, and folds may read tuples of files in order of a join key instead of cells.
+    `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, with tuples that no
+    query wants included: if no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a usable
+    time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the tuples
+    of scans that keep them. `files` returns the files of a stream if they may be read without Spark; `kept_files` are
+    the files of the round, from which tuples to keep may be read while Spark makes partials of them. With `is_whole`,
+    no round follows, and folds may read tuples of files in order of a join key instead of cells.
     """
     timed = list(timed)
     known = {stream.name: stream for stream in (*plan.streams, *timed)}
@@ -119,13 +119,13 @@ def take_in(
                 made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
         parts += made
         size += 0 if limit is None else sum(map(_size, made))
-        del made  # cells are given back while they are merged
+        del made  # so that the memory of cells is freed while they are merged
         if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
             _refuse_untimed(stream, ticks[base], skip_untimed)
         watched = None if found.clock is None or not found.fetched.at_once else found.clock.observed()
         if watched is not None:
-            # A scan of the stream itself counts tuples without a time; one of what was joined does not see all.
+            # A scan of the stream itself counts tuples without a time; a scan of an enriched stream does not see all.
             ticks[base] = ticks.get(base, Ticks()) + replace(watched, untimed=0 if is_base else watched.untimed)
             unseen.remove(base)
         if found.table is not None and not any(scan.number == number for part in parts for number, _ in part.keyed):
@@ -147,7 +147,7 @@ def take_in(
 
 
 def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None) -> list[Taken]:
-    """The parts, unless their cells become too large with those of `size` bytes that there are already."""
+    """The parts; raises TooLargeError if their cells, with the `size` bytes that there are already, exceed `limit`."""
     made = []
     for part in parts:
         made.append(part)
@@ -163,7 +163,7 @@ def _size(part: Taken) -> int:
 
 
 def _may_be_local(scan: Scan, found: _Found) -> bool:
-    """A clock, which tells of tuples that no query wants, is Spark's."""
+    """Whether the driver may read the files itself; a clock, which sees tuples that no query wants, needs Spark."""
     return isinstance(scan, WovenScan) and scan.local is not None and found.clock is None
 
 
@@ -181,12 +181,12 @@ def _from_files(
 ) -> list[Taken] | None:
     """What a scan takes in from files without Spark; None if only Spark can read them.
 
-    With `is_keyed`, tuples may be put in order for folds; raises NotKeyedError if that has to be undone.
+    With `is_keyed`, tuples may be put in order for folds; raises NotKeyedError if that must be undone.
     """
     assert isinstance(scan, WovenScan)
     choice = KeyedChoice(scan) if is_keyed and scan.keyed else None
-    # Threads divide the sets of a portion. If there are fewer sets than threads, or if tuples are aggregated once for
-    # all sets, they divide portions, smaller ones.
+    # Threads divide the sets of a portion among them. If there are fewer sets than threads, or if tuples are aggregated
+    # once for all sets, they divide the portions instead, which are smaller then.
     portion, at_once = LARGE_PORTION_BYTES, False
     if scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds):
         portion, at_once = SIGNED_PORTION_BYTES, True
@@ -210,7 +210,7 @@ def _refuse_untimed(stream: Stream, ticks: Ticks, skip_untimed: bool) -> None:
 
 
 def bases_unread(plan: Plan) -> set[str]:
-    """Streams that are read only as joined with relations: no scan sees their tuples as they came."""
+    """Streams that are read only through enriched streams: no scan sees their tuples as they came."""
     read = {scan.stream for scan in plan.scans if not _is_counted(scan)}
     return {stream.base for stream in plan.enriched if stream.name in read and stream.base not in read}
 
@@ -223,7 +223,7 @@ def _watched(frames: Mapping[str, DataFrame], name: str, clock: Clock | None) ->
 
 
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
-    """The tuples of each stream: as a scan that sees all of them has counted them, or else Spark."""
+    """The number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
     found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
     for scan in plan.scans:
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
@@ -235,7 +235,7 @@ def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[st
 class _Found:
     """What is found besides cells: ticks, and the tuples if all are in one portion.
 
-    If the stream is not `timed`, a native scan looks for no ticks: to aggregate them takes time.
+    If the stream is not `timed`, a native scan does not look for ticks, because aggregating them takes time.
     """
 
     timed: bool
@@ -246,12 +246,12 @@ class _Found:
     table: pa.Table | None = None
 
     def start_again(self) -> None:
-        """Forgets what files told: they are taken in once more."""
+        """Forgets what was found in files, which are then taken in again."""
         self.ticks, self.portions, self.table = Ticks(), 0, None
 
 
 def _tells(scan: Scan) -> bool:
-    """Is it the scan that tells how far its stream has come?"""
+    """Whether the scan reports how far its stream has come."""
     return isinstance(scan, WovenScan) or scan.tells
 
 
@@ -308,7 +308,7 @@ def _woven_at_once(
     found: _Found,
     choice: KeyedChoice | None,
 ) -> Iterator[Taken]:
-    """The same of files, several portions at a time: each is read and woven by one thread, which waits for no other."""
+    """Weaves files, several portions at a time: one thread reads and weaves each, without waiting for the others."""
     threads = os.cpu_count() or 1
     portions = file_portions(scan, stream, paths, portion, threads)
     helpers = -(-threads // len(portions))

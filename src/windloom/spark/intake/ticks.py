@@ -1,4 +1,4 @@
-"""The ticks that tuples span: told by tuples that came over, or by Spark where no scan sees all of them."""
+"""The ticks that tuples span: found in tuples on the driver, or by Spark if no scan sees all tuples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windloom.spark.intake.native import slice_starts, tick_sql
 class Ticks:
     """The smallest and the largest event tick of some tuples, and how many have none.
 
-    `tuples` counts all of them, where that was asked for.
+    `tuples` counts the tuples with a tick, if that was asked for.
     """
 
     first: int | None = None
@@ -37,7 +37,7 @@ class Ticks:
 
 
 def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The tuples that have a tick, and the ticks of all of them."""
+    """The tuples that have a tick, and the ticks that all tuples span."""
     untimed = table.column(0).null_count
     if untimed:
         table = table.filter(pc.is_valid(table.column(0)))
@@ -45,7 +45,7 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, by its start and without their ticks, and the ticks of all of them."""
+    """The partials whose slice is known, with its start and without their ticks, and the ticks that all span."""
     table = table.set_column(0, "slice", slice_starts(scan.slice_id, table.column(0)))
     untimed = 0
     if table.column(0).null_count:
@@ -63,10 +63,10 @@ def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Tic
 
 
 class Clock:
-    """The ticks that a stream's tuples span, those included that no query wants, told by the action that scans them.
+    """The ticks that a stream's tuples span, including tuples that no query wants, observed by the action that scans.
 
-    An action that fetches portions tells nothing, nor does one whose result Spark finds to be empty before it has read
-    all tuples: `clock` asks in a job of its own then.
+    Nothing is observed by an action that fetches portions, or by one whose result Spark finds to be empty before it has
+    read all tuples: then `clock` finds the ticks in a separate job.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -78,7 +78,7 @@ class Clock:
     def observed(self) -> Ticks | None:
         try:
             told = self._observation.get
-        except Py4JJavaError:  # pyspark cannot read the row without columns that stands for nothing observed
+        except Py4JJavaError:  # nothing was observed: pyspark cannot read a row without columns
             return None
         return Ticks(told["first"], told["last"], told["untimed"], told["tuples"])
 

@@ -1,4 +1,4 @@
-"""Has a relation changed? Told from the plans of two frames and the files behind them, without reading a row."""
+"""Finds out whether a relation has changed, from the plans of two frames and their files, without reading a row."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-#: When somebody last read a file does not matter.
+#: The times at which files were last read, which do not matter.
 _READ_TIMES = re.compile(r"access_time=\d+")
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
 @dataclass(frozen=True, slots=True)
 class SeenFrame:
-    """A frame that gave a version; `files` are those it read, None if it read something else too."""
+    """A frame from which a version was read; `files` are the files it read, None if it read anything else too."""
 
     frame: DataFrame
     files: str | None
@@ -26,8 +26,8 @@ class SeenFrame:
     def is_same(self, frame: DataFrame) -> bool:
         """Whether another frame certainly gives the same rows.
 
-        One and the same DataFrame does: a relation that changes is given as a new one. Two do if they are the same
-        query over the same files, which have neither changed nor moved.
+        The same DataFrame does: a relation that changes is given as a new DataFrame. Two DataFrames do if they are the
+        same query over the same files, which have neither changed nor moved.
         """
         if frame is self.frame:
             return True
@@ -40,7 +40,7 @@ class SeenFrame:
 
 
 def _files_of(frame: DataFrame) -> str | None:
-    """Paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not tell."""
+    """Paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show them."""
     try:
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         found = []

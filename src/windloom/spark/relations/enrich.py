@@ -15,14 +15,14 @@ from windloom.spark.intake.collect import estimated_bytes
 
 #: A relation is sent to every executor, and no tuple is shuffled, unless Spark estimates it at more than this.
 BROADCAST_BYTES = 512 << 20
-#: What Spark takes the size of rows to be that it knows nothing of, or more.
+#: From this size on, Spark's estimate means that it does not know the size.
 _UNKNOWN_BYTES = 1 << 62
 
 _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
 
 def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[str, DataFrame]) -> DataFrame:
-    """The tuples of `base` with the columns of all relations, called as in the enriched stream."""
+    """The tuples of `base` with the columns of all relations, named as in the enriched stream."""
     frame = base
     for enrichment in stream.enrichments:
         version = versions[enrichment.relation]
@@ -46,7 +46,7 @@ def known_bytes(frame: DataFrame) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RoundFrames(Mapping[str, DataFrame]):
-    """The frames of a round by stream, those of enriched streams made when they are asked for."""
+    """The frames of a round by stream; frames of enriched streams are made when they are asked for."""
 
     plan: Plan
     frames: Mapping[str, DataFrame]
@@ -56,14 +56,14 @@ class RoundFrames(Mapping[str, DataFrame]):
         return self.watched(name, lambda frame: frame)
 
     def watched(self, name: str, watching: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """The same with something done to the tuples of the stream before they are joined."""
+        """The frame of a stream, with `watching` applied to its tuples before they are joined."""
         stream = next((enriched_stream for enriched_stream in self.plan.enriched if enriched_stream.name == name), None)
         if stream is None:
             return watching(self.frames[name])
         return enriched_frame(stream, watching(self.frames[stream.base]), self.versions)
 
     def __iter__(self) -> Iterator[str]:
-        """The streams that tuples came of; enriched ones are not among them."""
+        """The streams that brought tuples; enriched streams are not among them."""
         return iter(self.frames)
 
     def __len__(self) -> int:

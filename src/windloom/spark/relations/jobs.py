@@ -1,4 +1,4 @@
-"""What Spark does with relations in a round."""
+"""The Spark jobs over relations in a round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windloom.spark.relations.take import TakenVersion, take_version
 class SparkRelationJobs:
     """Versions of more bytes than the driver takes in at once are refused.
 
-    `_held` are versions that several scans of the round at hand read: all of them must see the same rows.
+    `_held` are versions that several scans of the current round read: all scans must see the same rows.
     """
 
     _held: list[DataFrame] = field(default_factory=list)
@@ -29,7 +29,7 @@ class SparkRelationJobs:
         return SeenFrame.of(frame)
 
     def size(self, frame: DataFrame, seen: SeenFrame) -> tuple[int | None, int | None]:
-        """Rows are counted, in a job of its own, if the version is sure to be recognised in later rounds."""
+        """Rows are counted, in a separate job, only if later rounds are sure to recognise the version."""
         return (None if seen.files is None else frame.count()), known_bytes(frame)
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: DataFrame) -> TakenVersion:

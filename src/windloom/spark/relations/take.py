@@ -1,4 +1,4 @@
-"""Takes a version of a relation to the driver: one job that projects what queries need, then the cells of its sets."""
+"""Brings a version of a relation to the driver: one job projects what queries need, then the cells are made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TakenVersion:
 
 
 def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: int | None = None) -> TakenVersion:
-    """The cells of every set of a relation, those included that have none; more than `limit` bytes are refused."""
+    """The cells of every set of a relation, even if it has none; raises if they take more than `limit` bytes."""
     relation, scan = planned.relation, planned.scan
     found = {number: no_cells(plan.sets[number]) for number in planned.sets}
     if scan is None:

@@ -18,7 +18,7 @@ from windloom.spark.rows.strands import Asking, extreme
 
 
 def partials_sql(asking: Asking, planned: PlannedRows) -> str:
-    """`__first`, `__last`, `g0…`, `f0…`: one line for every first end, last end and group of rows that enter."""
+    """`__first`, `__last`, `g0…`, `f0…`: one row for every first end, last end and group of rows that enter."""
     (selection,), (order,) = asking.rows.selections, planned.orders
     asking = replace(asking, rows=replace(asking.rows, reports=Reports.ENTERING))
     groups = [f"{grouping.expression.sql} AS g{i}" for i, grouping in enumerate(planned.query.group_by)]
@@ -54,7 +54,7 @@ def answers_sql(asking: Asking, planned: PlannedRows) -> str:
 
 
 def _truths(planned: PlannedRows, selection: Selection) -> tuple[dict[str, str], list[str]]:
-    """What is read of rows, by name, and every aggregate over it, as Spark itself computes it."""
+    """The expressions read from rows, by name, and every aggregate over them, as Spark itself computes it."""
     inputs: dict[str, str] = {}
 
     def named(sql: str) -> str:
@@ -74,7 +74,7 @@ def _added(inputs: dict[str, str], sql: str) -> str:
 
 
 def _renamed(aggregate: Aggregate, named: Callable[[str], str]) -> Aggregate:
-    """The aggregate over columns that hold what it reads: within the GROUP BY, streams have no names any more."""
+    """The aggregate over columns that hold its expressions: within the GROUP BY, streams no longer have names."""
 
     def column(expression: Expression | None) -> Expression | None:
         return None if expression is None else Expression(named(expression.sql))
@@ -89,7 +89,7 @@ def _read(argument: Expression | None) -> Sequence[str]:
 
 
 def tick_sql_of(planned: PlannedRows, selection: Selection, columns: Sequence[str]) -> str:
-    """The event time of a row for FIRST and LAST: that of the tuples whose columns they take, the latest of several."""
+    """The event time of a row for FIRST and LAST: the latest of the tuples whose columns they take."""
     every = range(selection.joined)
     own = [
         number

@@ -1,4 +1,4 @@
-"""The tuples of strands in a batch run: as Spark reads them, or where they are few, fetched once for all queries."""
+"""The tuples of strands in a batch run: read by Spark or, if they are few, fetched once for all queries."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from windloom.spark.intake.ticks import without_time
 from windloom.spark.rows.job import TupleViews
 from windloom.spark.rows.session import FEW_TUPLES, JobSessions
 
-#: Streams that Spark estimates at less than this together may have few tuples.
+#: Streams may have few tuples if Spark estimates all of them together at less than this.
 _FEW_BYTES = 16 << 20
 
 
 def batch_views(
     streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[AskedRows]
 ) -> TupleViews:
-    """Views of all tuples; none of them may be without a time."""
+    """Views of all tuples; raises if a tuple has no time."""
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:

@@ -1,8 +1,8 @@
 """Rows that depend on what else is in a window: made anew at every end.
 
 Every tuple comes once for each end at which it is in the window of its strand, and everything is joined, compared and
-combined end by end. Such rows are values: what enters is what a window has more of than the one before, and what
-leaves is what it has less of.
+combined end by end. Such rows are values: the rows that enter are those that a window has more often than the window
+before, and the rows that leave are those that it has less often.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def ends_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
 
 
 def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
-    """`__end` and the columns."""
+    """The rows of a body: `__end` and the columns."""
     if isinstance(body, Selection):
         columns = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(body.columns)]
         order = next(orders)
@@ -33,7 +33,7 @@ def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
 
 
 def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> str:
-    """What stands behind FROM: tuples that rows are made of, side by side, and conditions; `__e{i}` is the end."""
+    """The text after FROM: the tuples that rows are made of, side by side, and conditions; `__e{i}` is the end."""
     text, done = _strand(asking, selection, order[0]), [order[0]]
     has_left = any(attached.kind is JoinKind.LEFT for attached in selection.attached)
     for number in order[1:]:
@@ -82,7 +82,7 @@ def _strand(asking: Asking, selection: Selection, number: int) -> str:
     if first is not None:
         least = f"{first}L"
         if asking.follows and asking.rows.reports is not Reports.STANDING:
-            # The window before is made again as it was reported: without what came later.
+            # The window before is made again as it was reported: without tuples that came later.
             least = f"if(__n{number}, {first}L, {first - slide}L)"
         begin = f"greatest(__f{number}, {least})"
     until = f"__l{number}" if last is None else f"least(__l{number}, {last}L)"

@@ -31,7 +31,7 @@ from windloom.spark.rows.stored import StoredTuples
 
 @dataclass(frozen=True, slots=True)
 class SparkHistory:
-    """Makes what was never kept as cells from tuples that are."""
+    """Makes cells and rows from kept tuples, if no cells were kept."""
 
     stored: StoredTuples
 
@@ -52,7 +52,7 @@ class SparkHistory:
         return found
 
     def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
-        """Expressions that only Spark evaluates."""
+        """The cells, made by Spark, for expressions that only Spark can evaluate."""
         spark = self.stored.sessions.of(is_few=False)
         columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
         columns = [name for name in columns if name in stream.columns]
@@ -61,7 +61,7 @@ class SparkHistory:
         return take_in(replace(plan, streams=(timed,)), {stream.name: frame}, {}).taken.cells
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
-        """Projected tuples, read here, for scans that project columns and nothing else."""
+        """Projected tuples, read on the driver, for scans that project columns and nothing else."""
         names = [column_name(stream, _column(column.sql, stream)) for column in scan.columns]
         tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
         columns = ["tick", *(f"x{i}" for i in range(len(names)))]
@@ -87,7 +87,7 @@ def _alone(plan: Plan, stream: Stream) -> Plan:
     """A plan of the sets of one stream."""
     sets: list[PartialSet] = [partial_set for partial_set in plan.sets if partial_set.stream == stream.name]
     sets = [replace(partial_set, number=number) for number, partial_set in enumerate(sets)]
-    # Tuples that are read here need no job, so weaving them is cheaper wherever no expression is computed.
+    # Tuples that are read on the driver need no job, so weaving them is cheaper if no expression is computed.
     scans = choose_scans([stream], sets, "woven", load_constants())
     scan = scans[0]
     if not (isinstance(scan, WovenScan) and _is_plain(scan, stream)):
@@ -97,7 +97,7 @@ def _alone(plan: Plan, stream: Stream) -> Plan:
 
 
 def _is_plain(scan: WovenScan, stream: Stream) -> bool:
-    """Whether a scan reads all tuples, and of them columns as they are."""
+    """Whether a scan reads all tuples, and only columns as they are."""
     if scan.signature.predicates or scan.signature.where is not None:
         return False
     return all(_column(column.sql, stream) in stream.columns for column in scan.columns)

@@ -1,4 +1,4 @@
-"""One Spark job for the rows of all row queries of a round, and its rows as blocks."""
+"""One Spark job makes the rows of all row queries of a round; the rows become blocks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _TAG = "__query"
 
 @dataclass(slots=True)
 class TupleViews:
-    """Where the job finds tuples: temporary views of frames, which exist while it is analysed.
+    """Where the job finds tuples: temporary views of frames, which exist while the job is analysed.
 
-    `tuples` gives the tuples of a strand with ticks in `[begin, end)`, with a key by which equal ones are known.
+    `tuples` returns the tuples of a strand with ticks in `[begin, end)`, and a key that is equal for equal tuples.
     """
 
     spark: SparkSession
@@ -81,7 +81,7 @@ def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] =
 
 
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
-    """Partials of the rows that enter, by query that aggregates them; one job per query."""
+    """Partials of the rows that enter, by the query that aggregates them; one job per query."""
     found = {}
     for asked_rows in asked:
         frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
@@ -96,7 +96,7 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> 
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
-    """The rows of all queries that report windows, by one job."""
+    """The rows of all queries that report windows, made by one job."""
     if not asked:
         return
     shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
@@ -119,7 +119,7 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
 
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:
-    """Names within the text, and types."""
+    """The names of columns within the text, and their types."""
     edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
     return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.groups + shape.columns))]
 
@@ -127,7 +127,7 @@ def _columns(shape: Shape) -> list[tuple[str, str]]:
 def _united(
     number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
 ) -> str:
-    """The rows of one query, as wide as those of all: columns share slots by type."""
+    """The rows of one query, with the slots of all queries: columns share slots by type."""
     own = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
     selected = [
         f"{own[slot]} AS {slot}" if slot in own else f"CAST(NULL AS {kinds[slot]}) AS {slot}" for slot in sorted(kinds)

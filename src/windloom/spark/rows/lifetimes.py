@@ -1,8 +1,8 @@
 """Rows that are made of tuples: each is made once, with the ends between which it stands.
 
-The first end of a row is the latest first end of its tuples, the last one their earliest last end. A row is reported
-where it enters, where it leaves, or at every end between. If only rows that enter are asked for, a round joins what is
-new of each strand with what is there of the others: new ⋈ (kept ∪ new) ∪ kept ⋈ new.
+The first end of a row is the latest first end of its tuples; its last end is their earliest last end. A row is reported
+where it enters, where it leaves, or at every end in between. If only rows that enter are asked for, a round joins the
+new tuples of each strand with all tuples of the others: new ⋈ (kept ∪ new) ∪ kept ⋈ new.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from windloom.model.rows import Reports, Selection
 from windloom.spark.rows.strands import Asking, aliased, extreme, strand_sql, within_sql
 
-#: Which tuples of a strand take part.
+#: The tuples of a strand that take part.
 _ALL, _NEW, _KEPT = "all", "new", "kept"
 
 
@@ -23,7 +23,7 @@ def lifetimes_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
 
 
 def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str]) -> str:
-    """Rows where they enter, with `__first` (where that is), `__last`, and columns of their own."""
+    """Rows where they enter, with `__first` (the end at which they enter), `__last`, and `columns`."""
     end, conditions = _entering(asking)
     made = _made(asking, selection, order, columns)
     names = ["__last", *(column.rpartition(" AS ")[2] for column in columns)]
@@ -40,7 +40,7 @@ def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: S
 
 
 def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
-    """New tuples of one strand look up the others in order; pairs of new ones are found by the first of them."""
+    """New tuples of one strand look up the other strands in order; the first of several new tuples finds the row."""
     place = order.index(first)
     others = [(number, _KEPT if order.index(number) < place else _ALL) for number in order if number != first]
     return [(first, _NEW), *others]
@@ -71,7 +71,7 @@ def _strand(asking: Asking, selection: Selection, number: int, which: str) -> st
 
 
 def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[str]:
-    """All that is decided when a strand is joined to those before it."""
+    """All conditions that can be decided when a strand is joined to those before it."""
     known = {*done, number}
     found = [
         f"({condition.expression.sql})"
@@ -125,7 +125,7 @@ def _reported(asking: Asking, made: str) -> str:
 
 
 def standing_sql(asking: Asking, made: str) -> str:
-    """Rows once for each end at which they stand, called `__end`."""
+    """Each row once for each end at which it stands; `__end` is that end."""
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     begin = "__first" if first is None else f"greatest(__first, {first}L)"
     until = "__last" if last is None else f"least(__last, {last}L)"
@@ -145,7 +145,7 @@ def _entering(asking: Asking) -> tuple[str, list[str]]:
 
 
 def _leaving(asking: Asking) -> tuple[str, list[str]]:
-    """Rows that the window before had: not those that came too late for it."""
+    """The end and conditions of rows that leave: the window before had them, so they did not come too late for it."""
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     conditions = [] if last is None else [f"__end <= {last}L"]
     if first is not None:

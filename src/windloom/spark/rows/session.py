@@ -1,8 +1,8 @@
 """Sessions for the jobs of row queries: few tuples are joined by one task, without generated code.
 
-A round of a few thousand tuples takes Spark longer to plan, compile and shuffle than to compute. So where few tuples
+For a round of a few thousand tuples, Spark takes longer to plan, compile and shuffle than to compute. So if few tuples
 are read, every strand is one partition, nothing is shuffled or broadcast, and expressions are interpreted: bounds of
-windows differ in every round, and code for them would be compiled each time. Answers do not depend on it.
+windows differ in every round, and code for them would be compiled each time. Answers do not depend on this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-#: Up to this many tuples, of all strands together, count as few.
+#: Up to this number, the tuples of all strands together count as few.
 FEW_TUPLES = 200_000
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
@@ -22,12 +22,12 @@ _SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
-#: Listing files must not be a job of its own, however many there are.
+#: Listing files must not become a separate job, however many there are.
 _LARGE = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "10000"}
 
 
 class JobSessions:
-    """Sessions with the functions, views and settings of the user's, and settings of their own."""
+    """Sessions with the functions, views and settings of the user's session, and further settings of their own."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -40,7 +40,7 @@ class JobSessions:
         return self._made[is_few]
 
     def forget(self) -> None:
-        """What the user has registered since is seen by the next job."""
+        """Forgets the sessions, so that the next job sees what the user has registered since."""
         self._made = {}
 
 

@@ -24,7 +24,7 @@ from windloom.spark.rows.session import FEW_TUPLES, JobSessions
 from windloom.spark.sources.read import local_path
 from windloom.spark.sources.storage import is_remote
 
-#: Up to this many tuples of both sides are joined here and not by Spark.
+#: Up to this many tuples of both sides are joined on the driver and not by Spark.
 NEAR_TUPLES = 8_000_000
 
 
@@ -37,9 +37,9 @@ class StoredTuples:
     sessions: JobSessions
 
     def views(self, kept: Kept, asked: Sequence[AskedRows]) -> TupleViews:
-        """What the files hold of what is asked.
+        """Views of the tuples in files that are asked for.
 
-        Few tuples are read here and handed to Spark at once, many are read by its tasks.
+        Few tuples are read on the driver and passed to Spark at once; many are read by Spark's tasks.
         """
         is_few = read_tuples(kept, asked) <= FEW_TUPLES
         spark = self.sessions.of(is_few=is_few)
@@ -67,7 +67,7 @@ class StoredTuples:
         ddl = _ddl(stream, columns)
         if files:
             paths = [spark_path(self.folder.place, file.name) for file in files]
-            # Damage is an error, never a wrong row. The schema is given: no job has to look at the files for it.
+            # Damage is an error, never a wrong row. The schema is given, so that no job must look for it in the files.
             found = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
             found = spark.createDataFrame([], ddl)
@@ -76,14 +76,14 @@ class StoredTuples:
     def _held(
         self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
     ) -> DataFrame:
-        """The same, read here."""
+        """The same as `frame`, read on the driver."""
         if not files:
             return self.frame(spark, stream, columns, files)
         found = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
         return _named(found.coalesce(1), stream, columns)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
-        """Columns of the tuples in some files, as these call them, then `__tick` and `__round`."""
+        """Columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
         names = [*(column_name(stream, name) for name in columns), TICK, ROUND]
         kinds = [*(arrow_type(stream.columns[name]) for name in columns), pa.int64(), pa.int64()]
         if not files:
@@ -91,12 +91,12 @@ class StoredTuples:
         tables = [self.folder.read(file, names) for file in files]
         table = pa.concat_tables(tables, promote_options="default")
         for name, kind in zip(names, kinds, strict=True):
-            if name not in table.column_names:  # kept since later than all of these
+            if name not in table.column_names:  # the column was not kept yet when these files were written
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
         return table.select(names).combine_chunks()
 
     def near(self, kept: Kept, asked_rows: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
-        """An interval join that is made here, with its tuples; None for other queries, and for very many tuples."""
+        """An interval join that the driver makes, with its tuples; None for other queries, and for very many tuples."""
         join = near_join(asked_rows.planned, self.streams)
         if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
@@ -111,7 +111,7 @@ class StoredTuples:
 
 
 def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
-    """How many tuples the files hold that a job reads, once for every strand."""
+    """The number of tuples in the files that a job reads, counted once for every strand."""
     return sum(file.rows for _, files in _read(kept, asked) for file in files)
 
 
@@ -136,7 +136,7 @@ def _ddl(stream: Stream, columns: Sequence[str]) -> str:
 
 
 def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
-    """Columns by the names that the stream has for them."""
+    """The columns under the names that the stream has for them."""
     named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
     return frame.selectExpr(*named, TICK, ROUND)
 

@@ -1,10 +1,10 @@
 """One strand as SQL: its tuples, with the ends between which each is in the window of its strand.
 
 Strand i adds the columns `__t{i}` (the tick of the tuple), `__f{i}` and `__l{i}` (the first and the last end at which
-it is in the window), and where a window before was reported `__n{i}`: whether it is new, that is, whether its first end
-is one that this round reports, or that window was reported without it.
+it is in the window). If a window before was reported, it also adds `__n{i}`: whether the tuple is new, that is, whether
+this round reports its first end, or the window before was reported without it.
 
-All that a job does is one text, so that Spark analyses it once.
+A job is one SQL text, so that Spark analyses it once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from windloom.rounds.rows.spans import RowSpan, needed_from, needed_until
 class Asking:
     """A row query and the span that is asked of it.
 
-    `view` names what holds the tuples of a strand with ticks in `[begin, end)`, and perhaps more: a view with the
-    columns of the stream and `__tick`, in a stream also `__round`. `instant` makes SQL of a window column from SQL of
-    ticks. `follows`: the window before was reported, and `__round` tells who was there.
+    `view` returns the name of a view with the tuples of a strand with ticks in `[begin, end)`, and perhaps more; it has
+    the columns of the stream and `__tick`, in a stream also `__round`. `instant` makes the SQL of a window column from
+    the SQL of ticks. `follows`: the window before was reported, and `__round` shows which tuples it had.
     """
 
     rows: Rows
@@ -47,7 +47,7 @@ class Asking:
 
 
 def first_sql(window: Window, tick: str) -> str:
-    """The first end behind a tick."""
+    """The first end after a tick."""
     return f"({last_sql(window, tick)} + {window.slide_ticks}L)"
 
 
@@ -63,7 +63,7 @@ def strand_sql(asking: Asking, strand: Strand, number: int, more: tuple[str, ...
     window, span = strand.window, asking.span
     begin, end = needed_from(asking.rows, window, span), needed_until(span)
     conditions = [f"{TICK} IS NOT NULL"]
-    # In this form Spark pushes them down to files.
+    # In this form, Spark pushes the conditions down to files.
     conditions += [] if begin == TICK_MIN else [f"{TICK} >= {begin}L"]
     conditions += [] if end == TICK_MAX else [f"{TICK} < {end}L"]
     if strand.where is not None:
@@ -77,7 +77,7 @@ def strand_sql(asking: Asking, strand: Strand, number: int, more: tuple[str, ...
         selected.append(f"({is_new}) AS __n{number}")
     text = f"SELECT {', '.join(selected)} FROM {asking.view(strand, begin, end)} WHERE {' AND '.join(conditions)}"
     if window.slide_ticks > window.range_ticks:
-        more = (*more, f"__f{number} <= __l{number}")  # others lie in a gap between windows
+        more = (*more, f"__f{number} <= __l{number}")  # other tuples lie in a gap between windows
     return f"SELECT * FROM ({text}) WHERE {' AND '.join(more)}" if more else text
 
 
@@ -88,7 +88,7 @@ def aliased(selection: Selection, number: int, text: str) -> str:
 
 
 def within_sql(selection: Selection, left: int, right: int) -> list[str]:
-    """How far the tuples of two strands may lie apart."""
+    """Conditions on how far apart the tuples of two strands may lie."""
     ticks = selection.attached[max(left, right) - 1].within_ticks
     if ticks is None:
         return []
@@ -96,5 +96,5 @@ def within_sql(selection: Selection, left: int, right: int) -> list[str]:
 
 
 def extreme(function: str, operands: list[str]) -> str:
-    """`greatest` or `least` of one or more."""
+    """`greatest` or `least` of one or more operands."""
     return operands[0] if len(operands) == 1 else f"{function}({', '.join(operands)})"

@@ -1,4 +1,4 @@
-"""Row queries of a batch run on executors: Spark makes their rows and holds them, beside all other answers."""
+"""Row queries of a batch run on executors: Spark makes their rows and holds them with all other answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windloom.spark.rows.job import TupleViews, rows_sql
 
 
 def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
-    """The answers with those of row queries: one more job, which makes and counts them."""
+    """All answers, including those of row queries, which one more job makes and counts."""
     if not plan.rows:
         return wide
     asked = [AskedRows(planned, RowSpan()) for planned in plan.rows]

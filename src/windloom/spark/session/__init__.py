@@ -1,1 +1,1 @@
-"""Sessions: Java, the JVM in which Spark runs, and what makes it start sooner."""
+"""Sessions: Java, the JVM in which Spark runs, and the archive that makes it start sooner."""

@@ -1,8 +1,8 @@
 """An archive of Spark's classes as a JVM holds them in memory (AppCDS): a session that maps it starts much sooner.
 
-Set-up makes it: a JVM with that option writes the classes it has loaded when it exits. An archive is useful only to the
-same JVM and jars, so it is named after both, and another JVM does not find it. If one is found and does not fit
-all the same, the JVM silently continues without it.
+Set-up makes it: when a JVM with the right option exits, it writes the classes it has loaded. An archive fits only the
+same JVM and jars, so it is named after both, and another JVM does not find it. If a JVM finds an archive that does not
+fit, it silently continues without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.spark.session.java import JavaHome
 
 #: The first Java that can write an archive of an application's classes at exit, and map it.
 OLDEST_MAJOR = 13
-#: What a JVM says about an archive that does not fit does not help whoever runs a query.
+#: Silences a JVM's messages about an archive that does not fit, which do not help users.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
@@ -29,7 +29,7 @@ def archive_path(java: JavaHome) -> Path:
 
 
 def fingerprint(java_version: str, jars: list[Path]) -> str:
-    """Changes with the JVM and with the class path: the path, size and time of each jar."""
+    """A digest that changes with the JVM and with the class path: the path, size and time of each jar."""
     digest = sha256(java_version.encode())
     for jar in jars:
         found = jar.stat()
@@ -72,5 +72,5 @@ def draft_of(archive: Path) -> Iterator[Path]:
 
 
 def _fits_an_option(path: Path) -> bool:
-    """Spark splits the options of a JVM at spaces."""
+    """Whether a path can be part of a JVM option: Spark splits these at spaces."""
     return " " not in str(path)

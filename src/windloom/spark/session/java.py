@@ -108,7 +108,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(executable: Path) -> str:
-    """The output of `-version`; empty if it does not run."""
+    """The output of `-version`; empty if Java does not run."""
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -140,7 +140,7 @@ def _write_launcher(home: Path, script: str) -> Path:
 
 
 def main() -> int:
-    """`python -m windloom.spark.session.java` tells which Java would run Spark; exit code 2 when there is none."""
+    """`python -m windloom.spark.session.java` shows which Java would run Spark; exit code 2 if there is none."""
     try:
         print(find_java())
     except WindloomError as error:

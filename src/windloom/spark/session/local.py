@@ -113,7 +113,7 @@ def _temporary_folder() -> str:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Sets what Spark reads from the environment at start; a caller's own values win, and nothing is left behind."""
+    """Sets the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
     ours = {
         "SPARK_LOCAL_IP": _LOOPBACK,  # otherwise Spark looks up the host name, and fails if it does not resolve
         "PYSPARK_PYTHON": sys.executable,  # otherwise workers run the first `python3` on the PATH

@@ -1,9 +1,9 @@
-"""What a micro-batch is about to bring, before anything of it is read: from Spark's offsets, and the footers of files.
+"""What a micro-batch is about to bring, before any of it is read: from Spark's offsets, and the footers of files.
 
-Spark writes down which offsets of every source a micro-batch has before it hands the micro-batch over. Of a source of
-files, an offset means a list of files, and the footer of a Parquet file says how many rows it has and between which
-times they lie. Of Kafka, two offsets say how many records lie between them. All of that is in small files, which are
-read without Spark. What is found only helps to choose a plan: whatever is not as expected counts as not known.
+Before Spark passes a micro-batch on, it writes down which offsets of every source the micro-batch has. For a source of
+files, an offset stands for a list of files, and the footer of a Parquet file shows how many rows it has and between
+which times they lie. For Kafka, two offsets show how many records lie between them. All of this is in small files,
+which are read without Spark. It only helps to choose a plan: whatever is not as expected counts as not known.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS
 from windloom.plan.observed import Coming
 
-#: Footers of more files than that are not read before a round.
+#: The footers of files are not read before a round if there are more files than this.
 MOST_FILES = 64
-#: A list of files that was merged with all before is read from its end, so many bytes.
+#: How many bytes are read from the end of a list of files that was merged with all lists before it.
 TAIL = 1 << 16
-#: Ticks per unit of a time in a file.
+#: Ticks per unit of time in a file.
 _UNITS = {"ms": 1_000.0, "us": 1.0, "ns": 0.001}
 
 
@@ -34,7 +34,7 @@ _UNITS = {"ms": 1_000.0, "us": 1.0, "ns": 0.001}
 class SparkOffsets:
     """The offsets of a streaming query that reads one source for each of `streams`, in their order."""
 
-    checkpoint: Path  # Spark's own
+    checkpoint: Path  # Spark's own checkpoint
     streams: tuple[Stream, ...]
 
     @classmethod
@@ -44,7 +44,7 @@ class SparkOffsets:
         return cls(Path(parts.path), tuple(streams)) if parts.scheme in ("", "file") else None
 
     def coming(self, batch: int) -> dict[str, Coming]:
-        """What a micro-batch brings, by stream; a stream of which that is not known is left out."""
+        """What a micro-batch brings, by stream; a stream is left out if this is not known."""
         try:
             new, old = self._offsets(batch), self._offsets(batch - 1) if batch else [None] * len(self.streams)
             if not len(new) == len(old) == len(self.streams):  # a stream has several sources, or two have the same one
@@ -59,7 +59,10 @@ class SparkOffsets:
             return {}
 
     def _offsets(self, batch: int) -> list[Any]:
-        """By source, after a line of the version and one about the micro-batch; None while nothing has come."""
+        """The offsets by source, None for a source that has brought nothing yet.
+
+        In the file, they follow a line with the version and one about the micro-batch.
+        """
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
         return [None if line == "-" else json.loads(line) for line in lines]
 
@@ -84,13 +87,13 @@ class SparkOffsets:
             with (folder / f"{entry}.compact").open("rb") as merged:
                 size = merged.seek(0, 2)
                 merged.seek(max(0, size - TAIL))
-                lines = merged.read().splitlines()[1:]  # the first may be a part of one, or the version
+                lines = merged.read().splitlines()[1:]  # the first line may be incomplete, or the version
         found = (json.loads(line) for line in lines)
         return [_local(about["path"]) for about in found if about["batchId"] == entry]
 
 
 def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
-    """What the footers of Parquet files say of a stream."""
+    """What a stream is about to bring, from the footers of Parquet files."""
     rows, ticks = 0, list[float]()
     is_timed = True
     for path in paths:
@@ -109,7 +112,7 @@ def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
 
 
 def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:
-    """Ticks per unit of the time column as the file has it; None if Spark's zone, or an old format, has a say in it."""
+    """Ticks per unit of the time column in the file; None if its meaning depends on Spark's zone or an old format."""
     kind = footer.schema.to_arrow_schema().field(stream.time).type
     if footer.schema.column(place).physical_type not in ("INT32", "INT64"):
         return None
@@ -119,7 +122,7 @@ def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:
 
 
 def _records(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str, int]]) -> int:
-    """How many records lie between two offsets of Kafka, by topic and partition.
+    """The number of records between two offsets of Kafka, which are by topic and partition.
 
     >>> _records({"bids": {"0": 5, "1": 7}}, {"bids": {"0": 9, "1": 7, "2": 3}})
     7

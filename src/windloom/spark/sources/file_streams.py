@@ -1,7 +1,7 @@
 """Follows a directory: the files that appear in it, as a streaming DataFrame with the declared columns of a stream.
 
-The files that are there at the start determine the format and the columns; later ones must be like them. Files should
-appear complete (be renamed into place), since a file is read once, when it is first seen.
+The files that are there at the start determine the format and the columns; later files must be like them. Files should
+appear complete (be renamed into place), because a file is read once, when it is first seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from windloom.spark.sources.read import FORMATS, Source, files_in, find_format, 
 
 @dataclass(frozen=True, slots=True)
 class FileStream:
-    """A directory to follow: `pattern` says which names count, `is_typed` that there are files with types."""
+    """A directory to follow: `pattern` says which names count, `is_typed` whether there are files with types."""
 
     source: Source
     pattern: str
@@ -30,12 +30,12 @@ class FileStream:
     def read(self, spark: SparkSession, max_files: int | None = None) -> DataFrame:
         """The streaming frame; a micro-batch takes at most `max_files` new files."""
         source = self.source
-        # Every text file has its own header, and a later one may have other columns; Spark compares them.
+        # Every text file has its own header, and a later file may have other columns; Spark compares them.
         options = {**source.options(enforceSchema=False), "pathGlobFilter": self.pattern}
         with as_windloom_errors(f"stream '{source.stream.name}'"):
             reader = spark.readStream.format(source.format).options(**options)
             if self.is_typed:
-                # Their types, not the declared ones, so that what does not fit the declaration is reported now and not
+                # The types of the files are used, not the declared types, so that a difference is reported now and not
                 # by a round.
                 reader = reader.schema(spark.read.format(source.format).options(**options).load(source.path).schema)
             else:
@@ -94,7 +94,7 @@ def _endings(files: Sequence[Path]) -> str:
 
 
 def _ending(file: Path) -> Sequence[str]:
-    """The name from the ending that tells the format on, such as `.csv.gz`."""
+    """The part of the name from the ending that shows the format, such as `.csv.gz`."""
     suffixes = file.suffixes
     first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
     return suffixes[first:]

@@ -15,15 +15,15 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType, TypeKind
 
 _FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-#: Options that do not change what is read; the others say which files become part of which micro-batch.
+#: Options that do not change what is read; those of streams decide which files belong to which micro-batch.
 _OPTIONS = {"path", "paths"}
 _STREAM_OPTIONS = {
     *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
     *("discardcachedinputratio", "cleansource", "sourcearchivedir", "basepath", "__globpaths__"),
 }
-#: Spark tells the thread of a micro-batch which streaming query it belongs to.
+#: The property in which the thread of a micro-batch finds the streaming query that it belongs to.
 _QUERY_ID = "sql.streaming.queryId"
-#: For times that others than Spark wrote; it makes Spark convert them to the zone of the session.
+#: With this setting, Spark converts times written by other programs to the zone of the session.
 _CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 
 
@@ -36,7 +36,7 @@ class LocalFiles:
 
     @classmethod
     def of(cls, frame: DataFrame) -> LocalFiles | None:
-        """None if the frame is anything else, or executors may be on other machines."""
+        """The files of a frame; None if the frame does anything else, or executors may be on other machines."""
         try:
             if not _is_local(frame.sparkSession):
                 return None
@@ -56,7 +56,7 @@ class LocalFiles:
         return _paths(self.frame.sparkSession, self.location)
 
     def columns(self, kinds: Mapping[str, DataType]) -> frozenset[str]:
-        """The columns that have their type in the first file; the others may differ, and are looked at when read."""
+        """The columns that have their type in the first file; other files may differ, and are checked when read."""
         try:
             paths = self.paths()
             return readable_columns(pq.read_metadata(paths[0]).schema, kinds) if paths else frozenset()
@@ -65,12 +65,12 @@ class LocalFiles:
 
 
 def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> list[str] | None:
-    """The files that the micro-batch of this thread consists of, if it selects columns of files and does nothing else.
+    """The files of this thread's micro-batch, if it selects columns of files and does nothing else.
 
-    The frame that Spark hands over does not tell where its tuples come from; the streaming query knows the plan of
-    the micro-batch that it has begun. None if that is anything else, or executors may be on other machines. `depths`
-    remembers, by query, how deep files lie in plans, None if they do not: to look at every column takes a while, and
-    all micro-batches of a query have one plan over different files.
+    The frame that Spark passes on does not show where its tuples come from, but the streaming query has the plan of
+    the micro-batch that it has begun. None if the plan does anything else, or executors may be on other machines.
+    `depths` remembers, by query, how deep the reading of files lies in the plan, None if there is none: looking at
+    every column takes a while, and all micro-batches of a query have the same plan over different files.
     """
     try:
         query = str(spark.sparkContext.getLocalProperty(_QUERY_ID))
@@ -82,7 +82,7 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
         for _ in range(depths[query] or 0):
             plan = plan.child()
         return None if depths[query] is None else _paths(spark, plan.relation().location())
-    except Exception:  # Spark shows its plans to nobody else, so any step of this may be missing
+    except Exception:  # these are internals of Spark, so any step may be missing
         return None
 
 
@@ -104,7 +104,7 @@ def _converts(spark: SparkSession) -> bool:
 
 def _paths(spark: SparkSession, location: Any) -> list[str] | None:
     jvm: Any = spark.sparkContext._jvm
-    # In one call, however many they are; their names are encoded, and hold no blanks.
+    # All names in one call, however many there are; they are encoded, and hold no blanks.
     listed = str(jvm.org.apache.hadoop.util.StringUtils.join(" ", location.inputFiles()))
     parts = [urlsplit(address) for address in listed.split(" ") if address]
     if any(part.scheme != "file" or part.netloc or part.query or part.fragment for part in parts):
@@ -128,7 +128,7 @@ def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) ->
 
 
 def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
-    """Is it the type in a file? Times of 96 bits are instants, too, and are read as microseconds."""
+    """Whether a type in a file is this type. Times of 96 bits are instants too, and are read as microseconds."""
     if kind.kind is TypeKind.TIMESTAMP:
         return bool(is_old or (pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None))
     try:
@@ -138,7 +138,7 @@ def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
 
 
 def _location(plan: Any, harmless: set[str]) -> Any | None:
-    """Where the files are, if the plan is the reading of plain Parquet files, without options but these."""
+    """Where the files are, if the plan reads plain Parquet files, with no options other than `harmless`."""
     if _name(plan) != "LogicalRelation" or not plan.catalogTable().isEmpty():
         return None
     relation = plan.relation()
@@ -150,10 +150,10 @@ def _location(plan: Any, harmless: set[str]) -> Any | None:
 
 
 def _is_held(frame: DataFrame) -> bool:
-    """Has Spark persisted the frame, or one that it selects from? Then the files may have changed since."""
+    """Whether Spark has persisted the frame, or one that it selects from: the files may have changed since."""
     if frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty():
         return False
-    # Made anew: a frame looks for what is persisted when it is first used, and that may have been long ago.
+    # A new frame is made, because a frame looks for persisted data only when it is first used.
     plan = frame.select("*")._jdf.queryExecution().withCachedData()
     while _name(plan) == "Project":
         plan = plan.child()
@@ -166,7 +166,7 @@ def _only_selects(project: Any) -> bool:
 
 
 def _is_column(chosen: Any) -> bool:
-    """Is it a column under its own name? In a micro-batch, Spark gives columns new numbers in this way."""
+    """Whether this is a column under its own name; in a micro-batch, Spark renumbers columns by such aliases."""
     if _name(chosen) == "Alias":
         return _name(chosen.child()) == "AttributeReference" and str(chosen.name()) == str(chosen.child().name())
     return _name(chosen) == "AttributeReference"

@@ -1,7 +1,7 @@
 """Reads the data of a stream, or a relation, from files: the format from the ending, the columns from the catalog.
 
-Text has no types, so a field that does not fit its declared type is an error, never a silent NULL; its
-columns are found by their names, if it has names.
+Text has no types, so a field that does not fit its declared type is an error, never a silent NULL. The columns of text
+are found by their names, if it has names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOOKED_AT = 1_000
 class Source:
     """A file or directory, inspected but not yet read.
 
-    `fields` are the names of the columns of text in the order of the file, or the declared columns by another spelling;
+    `fields` are the names of the columns of text in the order of the file, or the declared columns in another spelling;
     None means that the file could not be inspected.
     """
 
@@ -58,7 +58,7 @@ class Source:
         return self.fields or tuple(self.stream.columns)
 
     def read(self, spark: SparkSession) -> DataFrame:
-        # Columns of CSV are found by their place: a header may hold anything, even the same name twice.
+        # Columns of CSV are identified by their place: a header may hold anything, even the same name twice.
         by_place = self.format == "csv" and self.fields is not None
         columns = [f"_{i}" for i in range(len(self.names))] if by_place else list(self.names)
         reader = spark.read.format(self.format).options(**self.options(enforceSchema=by_place))
@@ -69,7 +69,7 @@ class Source:
             return frame if self.fields is None else self.select(frame, columns)
 
     def options(self, enforceSchema: bool) -> dict[str, bool | str]:
-        """Options of Spark's reader. Spark checks a header that was not inspected, unless it is told not to."""
+        """Options of Spark's reader. Spark checks headers against the columns unless `enforceSchema` is set."""
         options: dict[str, bool | str] = {"mode": "FAILFAST"} if self.format in ("csv", "json") else {}
         if self.format == "csv":
             options |= {"sep": self.separator, "header": self.has_header, "enforceSchema": enforceSchema}
@@ -250,7 +250,7 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
         for line in islice(lines, _LOOKED_AT):
             try:
                 record = json.loads(line)
-            except ValueError:  # Spark says what is wrong with it, and where
+            except ValueError:  # Spark reports what is wrong with it, and where
                 continue
             if isinstance(record, dict):
                 found.update(dict.fromkeys(record))

@@ -1,4 +1,4 @@
-"""A relation in files: read again when they have changed, which is seen without Spark if they are on this machine."""
+"""A relation in files: read again when they have changed, which is found without Spark if they are on this machine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Files = tuple[tuple[str, int, int], ...]
 
 
 class RelationFiles:
-    """What `loom.relation` is given for a path: a function that gives the current DataFrame.
+    """What `loom.relation` is given for a path: a function that returns the current DataFrame.
 
-    As long as no file is added, removed or replaced, it gives the same DataFrame, and nothing is read again. Files of
-    other machines are listed by Spark, which then tells whether they have changed.
+    As long as no file is added, removed or replaced, it returns the same DataFrame, and nothing is read again. Spark
+    lists files of other machines; its lists show whether they have changed.
     """
 
     def __init__(self, spark: SparkSession, relation: Relation, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints and answers on any file system that Spark reaches: local directories directly, others through Hadoop."""
+"""Checkpoints and answers on any file system that Spark can reach: local directories directly, others by Hadoop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from windloom.durable.storage import (
 )
 from windloom.errors import WindloomError
 
-#: A lock whose owner has not renewed it for this long is free.
+#: A lock is free if its owner has not renewed it for this long.
 STALE_SECONDS = 60.0
 _RENEW_SECONDS = 10.0
 _STARTING = "a process that is just starting"
@@ -49,7 +49,7 @@ def is_remote(place: str) -> bool:
 class HadoopStorage:
     """Files of a Hadoop file system, whose rename must be atomic, as on HDFS.
 
-    The lock is a file that its owner renews; it is free again if that has not happened for a minute.
+    The lock is a file that its owner renews; the lock is free again if it has not been renewed for a minute.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -111,7 +111,7 @@ class HadoopStorage:
             return
         if self._fs.rename(unfinished, target):
             return
-        # It does not rename onto an existing file, which is an earlier copy of the same round.
+        # The file system does not rename onto an existing file, which is an earlier copy of the same round.
         self._fs.delete(target, False)
         if not self._fs.rename(unfinished, target):
             raise StorageError(
@@ -147,7 +147,7 @@ class HadoopStorage:
     def free_bytes(self) -> int | None:
         try:
             status = self._fs.getStatus(self._path(""))
-            # Object stores answer with the largest number there is, or with 0 of 0.
+            # Object stores return the largest number there is, or 0 of 0.
             return int(status.getRemaining()) if 0 < status.getCapacity() < 2**62 else None
         except Py4JJavaError:
             return None
@@ -175,17 +175,17 @@ class HadoopStorage:
             thread, ended = self._renewal
             self._renewal = None
             ended.set()
-            thread.join()  # a later renewal would lock it again
+            thread.join()  # a renewal after this would lock it again
             self.delete(LOCK_FILE)
 
     def _renew(self, owner: str, ended: threading.Event) -> None:
         while not ended.wait(_RENEW_SECONDS):
-            # There is time for more attempts; and if a round cannot be written, the round reports it.
+            # There is time for more attempts, and a round that cannot be written reports it.
             with suppress(WindloomError, Py4JError):
                 self._write_lock(owner)
 
     def _held(self) -> tuple[str, float] | None:
-        """Who holds the lock, and when it was renewed last."""
+        """The owner of the lock, and the time of its last renewal; None if nobody holds it."""
         held = self.read(LOCK_FILE)
         if held is None:
             return None
@@ -195,7 +195,7 @@ class HadoopStorage:
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
 
     def _create_lock(self) -> bool:
-        """False if another one was first; only this step is atomic between two owners."""
+        """Creates the lock; False if another owner was first. Only this step is atomic between two owners."""
         try:
             return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
         except Py4JJavaError as error:

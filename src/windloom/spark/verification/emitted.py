@@ -12,9 +12,10 @@ from windloom.model.query import Query
 
 
 def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.Table:
-    """The columns of `expected`, up to the outputs of the query: with EMIT EARLY the final rows are those of windows.
+    """The rows of windows, with the columns of `expected` up to the outputs of the query.
 
-    Changes are applied one after another, up to the last window that is expected to have a row.
+    With EMIT EARLY these are the final rows. Changes are applied one after another, up to the last window that is
+    expected to have a row.
     """
     if query.emission.kind is Emits.EARLY:
         return reported.filter(pc.equal(reported[REPORT], "final")).drop_columns(list(ADDED_COLUMNS[Emits.EARLY]))
@@ -22,7 +23,7 @@ def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.
 
 
 def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) -> pa.Table:
-    """A change stands in its window, and in those that follow up to the next change of its group."""
+    """The rows of windows: a change stands in its window, and in those that follow up to its group's next change."""
     slide, ends = query.window.slide_ticks, _ticks(changes["window_end"])
     keys = [changes[2 + place].to_pylist() for place in range(len(query.group_by))]
     texts = list(map(repr, zip(*keys, strict=True))) if keys else [""] * changes.num_rows
@@ -37,7 +38,7 @@ def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) 
     rows = np.repeat(order, windows)
     moved = slide * (np.arange(len(rows)) - np.repeat(np.cumsum(windows) - windows, windows))
     table = changes.drop_columns(CHANGE).take(pa.array(rows))
-    edges = (1,) if query.window.extent_ticks is None else (0, 1)  # those of landmarks begin together
+    edges = (1,) if query.window.extent_ticks is None else (0, 1)  # landmark windows begin together
     for place in edges:
         field = table.schema.field(place)
         shifted = pa.array(_ticks(changes[place])[rows] + moved).cast(field.type)

@@ -1,8 +1,8 @@
 """Row queries by Spark alone: every tuple once for each of its windows, as Spark's own `window()` makes them.
 
-Rows are joined, compared and combined window by window. A row that is made of tuples is known by their numbers: it
-enters with the first of its windows, and leaves with the end that follows its last one. The pairs of an interval join
-are a plain join with a condition on times.
+Rows are joined, compared and combined window by window. A row that is made of tuples is identified by their numbers: it
+enters with the first of its windows, and leaves with the end that follows its last window. The pairs of an interval
+join are a plain join with a condition on times.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def aggregated(query: Query, streams: Mapping[str, Stream], frames: Mapping[str,
 
 
 def pair_tick(query: Query, columns: tuple[str, ...]) -> str:
-    """The event time that FIRST and LAST compare: that of the tuples whose columns they take."""
+    """The event time that FIRST and LAST compare: the latest of the tuples whose columns they take."""
     rows = query.rows
     assert rows is not None
     (selection,) = rows.selections
@@ -120,7 +120,7 @@ class _RowFrames:
         return found.distinct() if selection.is_distinct else found
 
     def joined(self, selection: Selection) -> DataFrame:
-        """Tuples side by side, in the order in which they are written; `__e{i}` is the end, `__t{i}` the tick."""
+        """Tuples side by side, in the order of the query's text; `__e{i}` is the end, `__t{i}` the tick."""
         found = self._windowed(selection, 0)
         for number, attached in enumerate(selection.attached, 1):
             conditions = [f"__e0 = __e{number}", *_texts(attached.on)]

@@ -1,6 +1,7 @@
 """Verification: recomputes a query with Spark's own `window()` (see `window_frames`) and compares row by row.
 
-It shares nothing with the plan, the slices or the kernels, and uses the query's expressions, Spark's grouping and sums.
+It shares nothing with the plan, the slices or the kernels: it uses the query's expressions, and Spark's grouping and
+sums.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LOOSE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`missing`: rows that only Spark has; `extra`: rows that only we have; `different`: rows with another value."""
+    """`missing`: rows only Spark has; `extra`: rows only Windloom has; `different`: rows with another value."""
 
     query: str
     rows: int
@@ -115,7 +116,7 @@ def spark_window_frame(
 def verify_query(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
 ) -> Verification:
-    """Compares answers with Spark's own over the streams that the query reads."""
+    """Compares answers with Spark's own answers over the streams that the query reads."""
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
@@ -125,7 +126,7 @@ def verify_query(
 
 
 def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compares the rows of a row query, which may be there several times, in any order."""
+    """Compares the rows of a row query, which may repeat and come in any order."""
     left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
     missing, extra = left - right, right - left
     what = ""
@@ -139,11 +140,11 @@ def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verific
 
 
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """`expected` as `spark_window_frame` gives it, `answers` with the same leading columns; rows in any order."""
+    """Compares `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
     keys = 2 + len(query.group_by)
     scales = keys + len(
         query.outputs
-    )  # the counts, then the scale of each aggregate; by place, since names may be in use
+    )  # the counts, then the scale of each aggregate; by place, because names may be in use
     expected, answers = _sorted(expected, keys), _sorted(answers, keys)
     rows = expected.num_rows
     if expected.num_rows != answers.num_rows or not all(
@@ -172,7 +173,7 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
 
 
 def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
-    """The aggregate as Spark computes it; a user-defined one in plain Python, from all arguments of a window."""
+    """The aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's arguments."""
     if query.rows is not None:
         tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
     else:
@@ -184,13 +185,13 @@ def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) ->
 
 
 def _scale(query: Query, aggregate: Aggregate) -> str:
-    """What the error of the answer is relative to."""
+    """The scale to which the error of the answer is relative, as SQL."""
     of_pairs = None if query.join is None else size_of(aggregate, query)
     return card_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:
-    """Refuses what has no rows of Spark's to be compared with, within a bound."""
+    """Raises for a query that has no rows of Spark to be compared with, within a bound."""
     of_rows = query.rows is not None and bool(query.rows.columns)
     if query.emission.kind is Emits.EMPTY or (query.emission.kind is Emits.CHANGES and of_rows):
         raise WindloomError(
@@ -211,7 +212,7 @@ def _refuse_unverifiable(query: Query) -> None:
 
 
 def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which approximate answers are within their bounds."""
+    """For each approximate answer, whether it is within its bounds."""
     card = card_for(aggregate, None)
     assert isinstance(card, ListCard)
     pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)

@@ -27,7 +27,7 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first tick of a stream, and the last one of all streams that decide where its landmark windows end."""
+    """The first tick of a stream, and the last tick of all streams that decide where its landmark windows end."""
 
     first: int | None
     last: int | None
@@ -51,7 +51,7 @@ def _by_time(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
         f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks)
     )
     if window.slide_ticks > window.range_ticks:
-        # Spark's window() does not know gaps: tumbling windows of the slide, less the tuples in the gaps.
+        # Spark's window() has no gaps: tumbling windows of the slide are used, without the tuples in the gaps.
         within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"
         source, length = source.where(f"{within} < {window.range_ticks}L"), slide
     windows = F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w")
@@ -72,7 +72,7 @@ def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None) -> Windowed:
-    """A tuple lies in every window that ends after it, up to the first end behind the last tuple."""
+    """A tuple lies in every window that ends after it, up to the first end after the last tuple."""
     window, tick = query.window, tick_sql(stream)
     if bounds is None:
         found = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
@@ -90,10 +90,10 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bound
 
 
 def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """Sessions are Spark's own.
+    """The sessions are Spark's own.
 
-    Spark counts DISTINCT values before it merges the sessions of single tuples, and counts a value twice that two of
-    them have. Where that matters, its tuples are put into their sessions first, and counted then.
+    Spark counts DISTINCT values before it merges the sessions of single tuples, so it counts a value twice if two of
+    these have it. If a query counts DISTINCT values, tuples are therefore put into their sessions first, then counted.
     """
     gap, source = f"{query.window.range_ticks} microseconds", _passing(query, frame)
     windows = F.session_window(F.expr(timestamp_sql(stream)), gap).alias("__w")
@@ -107,7 +107,7 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     return Windowed(source, windows, F.col("__w.start"), F.col("__w.end"))
 
 
-#: By kind of window; landmark windows need bounds, too.
+#: By kind of window; landmark windows are not here, because they also need bounds.
 _KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
     "range": _by_time,
     "rows": _by_position,
