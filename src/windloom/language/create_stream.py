@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError, near_names
-from windloom.language.bracket import read_duration
 from windloom.language.tokens import Source, Span, is_name, is_word, source_end
+from windloom.language.windows.durations import read_duration
 from windloom.model import DataType, Stream, TypeKind
 from windloom.model.time import INTEGER_UNITS, unit_ticks
 

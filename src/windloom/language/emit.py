@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from windloom.language.bracket import read_duration
 from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
+from windloom.language.windows.durations import read_duration
 from windloom.model.emission import ADDED_COLUMNS, CHANGE, VALID_UNTIL, Emission, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports, Rows

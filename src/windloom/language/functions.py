@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from windloom.aggregates import FUNCTIONS
+from windloom.model.windows import WINDOW_FUNCTIONS
 
 #: Aggregates and window functions Spark knows and Windloom does not (yet).
 OTHER_AGGREGATES = frozenset(
@@ -46,7 +47,7 @@ CHANGING_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 CODE = frozenset({"reflect", "java_method", "try_reflect", "identifier"})
 
 #: Functions about Spark's own windows.
-WINDOWS = frozenset({"window", "session_window", "window_time"})
+WINDOWS = frozenset({*WINDOW_FUNCTIONS, "window_time"})
 
 #: Functions whose first argument may be a bare unit of time.
 UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "date_add", "dateadd", "date_diff", "datediff"})

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.bracket import Duration, make_window, parse_bracket
-from windloom.language.row_bracket import is_row_bracket, parse_row_bracket, partition_tokens
 from windloom.language.scopes import RowScope
-from windloom.language.session_bracket import (
-    check_session_gap,
-    is_session_bracket,
-    make_session,
-    parse_session_bracket,
-)
-from windloom.language.statement import WINDOW_CALLS, Statement, is_window_call
+from windloom.language.statement import Statement, is_window_call
 from windloom.language.terms import Term
+from windloom.language.windows.registry import syntax_of, syntax_of_function
+from windloom.language.windows.syntax import Bracket
 from windloom.model import Window
+from windloom.model.windows import WINDOW_FUNCTIONS
 
 
 @dataclass(slots=True)
@@ -37,15 +32,9 @@ class Group:
 
 def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     """The window, from the bracket or from a call of window(), and the other grouping expressions."""
-    clause = statement.clause.first
-    window: Window | None = None
+    bracket = _bracket(statement)
+    window = None if bracket is None else syntax_of(bracket.tokens).read(bracket)
     groups: list[Group] = []
-    if clause.bracket is not None and is_row_bracket(clause.bracket):
-        window = parse_row_bracket(clause.bracket, clause.bracket_span, statement.source, statement.stream)
-    elif clause.bracket is not None and is_session_bracket(clause.bracket):
-        window = parse_session_bracket(clause.bracket, clause.bracket_span, statement.source)
-    elif clause.bracket is not None:
-        window = parse_bracket(clause.bracket, clause.bracket_span, statement.source)
     for written in _written(statement):
         node = _meant(written, statement)
         if not is_window_call(node):
@@ -53,13 +42,20 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         elif window is None:
             window = read_window_call(node, statement)
         else:
-            which = "in GROUP BY" if clause.bracket is None else "in the brackets after the stream"
+            which = "in GROUP BY" if bracket is None else "in the brackets after the stream"
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
         raise _no_window(statement)
-    if window.counted_by:
-        _check_partition(statement, groups)
+    if bracket is not None:
+        syntax_of(bracket.tokens).check(bracket, {group.term.column for group in groups})
     return window, groups
+
+
+def _bracket(statement: Statement) -> Bracket | None:
+    source = statement.clause.first
+    if source.bracket is None:
+        return None
+    return Bracket(source.bracket, source.bracket_span, statement.source, statement.stream)
 
 
 def read_groups(statement: Statement) -> list[Group]:
@@ -83,52 +79,24 @@ def _written(statement: Statement) -> list[exp.Expr]:
     return list(group_by.expressions) if group_by else []
 
 
-def _check_partition(statement: Statement, groups: list[Group]) -> None:
-    """Refuses a window that counts tuples by key in a query that is not grouped by that key."""
-    grouped = {group.term.column for group in groups}
-    for token in partition_tokens(statement.clause.first.bracket or (), statement.source):
-        column = statement.stream.find_column(token.text)
-        if column not in grouped:
-            raise statement.source.error(
-                f"PARTITION BY '{column}' counts tuples by a column that is not grouped by",
-                token,
-                f"add it: GROUP BY {token.text}",
-            )
-
-
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
     """`window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes them."""
     stream, name = statement.stream, node.name.lower()
-    most, takes, example = _CALLS[name]
-    if not 2 <= len(node.expressions) <= most:
+    syntax = syntax_of_function(name)
+    takes = syntax.arguments
+    assert takes is not None, "every function takes some"
+    if not 1 <= len(node.expressions) - 1 <= takes.most:
         raise statement.error(
-            f"{name}() takes the time column and {takes}", node, f"write {name}({stream.time}, {example})"
+            f"{name}() takes the time column and {takes.text}", node, f"write {name}({stream.time}, {takes.example})"
         )
-    column, *durations = node.expressions
+    column, *others = node.expressions
     if statement.names.find_node(column) != (stream.time, []):
         raise statement.error(
             f"{name}() must be over the time column of stream '{stream.name}'",
             column,
             f"write {name}({stream.time}, …)",
         )
-    if name == "session_window":
-        check_session_gap(durations[0], statement)
-        return make_session(_duration(durations[0], statement), statement.source)
-    length, *others = [_duration(each, statement) for each in durations]
-    return make_window(statement.source, length, *others)
-
-
-#: For each of Spark's functions, the most arguments it takes, what they are, and an example.
-_CALLS = {
-    "window": (4, "one to three durations", "'1 hour', '10 minutes'"),
-    "session_window": (2, "one duration", "'5 minutes'"),
-}
-
-
-def _duration(node: exp.Expr, statement: Statement) -> Duration:
-    if not isinstance(node, exp.Literal) or not (node.is_string or node.this.startswith("INTERVAL ")):
-        raise statement.error("a duration is expected here", node, "for example '10 minutes'")
-    return Duration(str(node.this).replace("'", ""), statement.span(node))
+    return syntax.read_call(others, statement)
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
@@ -141,7 +109,7 @@ def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
         return statement.items[position - 1].node
     if isinstance(node, exp.Column) and len(node.parts) == 1 and statement.names.find_node(node) is None:
         item = statement.aliases.get(node.name.lower())
-        if item is None and (name := node.name.lower()) in WINDOW_CALLS:
+        if item is None and (name := node.name.lower()) in WINDOW_FUNCTIONS:
             calls = (each for each in statement.items if is_window_call(each.node))
             item = next((each for each in calls if each.node.name.lower() == name), None)
         return node if item is None else item.node

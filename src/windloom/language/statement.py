@@ -18,21 +18,16 @@ from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
 from windloom.model import EnrichedStream, Stream, UserDefined, Window, WindowedStream
-
-#: Spark's functions that make windows.
-WINDOW_CALLS = ("window", "session_window")
+from windloom.model.windows import WINDOW_FUNCTIONS
 
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}
 #: References to the window, and the aliases they may have, since the columns of the window have fixed names.
-_WINDOW_REFERENCES = {
-    ("window",): "window",
-    ("window", "start"): "window_start",
-    ("window", "end"): "window_end",
-    ("session_window",): "session_window",
-    ("session_window", "start"): "window_start",
-    ("session_window", "end"): "window_end",
+_WINDOW_REFERENCES: dict[tuple[str, ...], str] = {
     ("window_start",): "window_start",
     ("window_end",): "window_end",
+    **{(function,): function for function in WINDOW_FUNCTIONS},
+    **{(function, "start"): "window_start" for function in WINDOW_FUNCTIONS},
+    **{(function, "end"): "window_end" for function in WINDOW_FUNCTIONS},
 }
 
 
@@ -91,7 +86,9 @@ class Statement:
             return None
         parts = tuple(part.name.lower() for part in node.parts)
         # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
-        if self.names.has_column(parts[0]) and (self.clause.first.bracket is not None or parts[0] not in WINDOW_CALLS):
+        if self.names.has_column(parts[0]) and (
+            self.clause.first.bracket is not None or parts[0] not in WINDOW_FUNCTIONS
+        ):
             return None
         return _WINDOW_REFERENCES.get(parts)
 
@@ -102,7 +99,7 @@ def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStrea
 
 
 def is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_CALLS
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_FUNCTIONS
 
 
 def take_apart(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError
-from windloom.language.bracket import read_duration
 from windloom.language.tokens import Source, Span, is_word, source_end
+from windloom.language.windows.durations import read_duration
 from windloom.model.urgency import Urgency
 
 #: The words that introduce options.

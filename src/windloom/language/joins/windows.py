@@ -3,61 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from windloom.errors import QueryError
-from windloom.language.bracket import Pace, names_slide, parse_bracket
 from windloom.language.from_sources import FromSource
-from windloom.language.row_bracket import is_row_bracket
-from windloom.language.session_bracket import is_session_bracket
 from windloom.language.tokens import Source
+from windloom.language.windows.registry import read_bracket, syntax_of
+from windloom.language.windows.syntax import Bracket, Pace
+from windloom.language.windows.time import names_slide
 from windloom.model import Window, format_duration
 
 
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """The window of each source. One that gives only a range takes slide and ends from the first that gives more."""
     for from_source in sources:
-        _JOINED.check(from_source, source)
+        _check_joined(from_source, source)
     leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
-    first = parse_bracket(leader.bracket or (), leader.bracket_span, source)
+    first = read_bracket(Bracket(leader.bracket or (), leader.bracket_span, source))
     pace = Pace(first.slide_ticks, first.end_ticks)
     found = []
     for from_source in sources:
         window = (
             first
             if from_source is leader
-            else parse_bracket(from_source.bracket or (), from_source.bracket_span, source, pace)
+            else read_bracket(Bracket(from_source.bracket or (), from_source.bracket_span, source, pace=pace))
         )
         _check_pace(from_source, window, leader, pace, source)
         found.append(window)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TimeOnly:
-    """The errors for a source that has no window, or a window that is not of time."""
-
-    missing: str  # how else it can be written
-    of_rows: str
-    of_sessions: str
-    hint: str
-
-    def check(self, from_source: FromSource, source: Source) -> None:
-        if from_source.bracket is None:
-            hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{self.missing}"
-            raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
-        if is_row_bracket(from_source.bracket):
-            raise source.error(self.of_rows, from_source.bracket_span, self.hint)
-        if is_session_bracket(from_source.bracket):
-            raise source.error(self.of_sessions, from_source.bracket_span, self.hint)
+def kind_of(from_source: FromSource, source: Source, otherwise: str) -> type[Window]:
+    """The kind of a source's window; `otherwise` says how else a source without a window can be written."""
+    if from_source.bracket is None:
+        hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{otherwise}"
+        raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
+    return syntax_of(from_source.bracket).window
 
 
-_JOINED = TimeOnly(
-    "; if another source has a SLIDE, a RANGE is enough",
-    "windows of rows cannot be joined: positions of two streams have no instant in common",
-    "session windows cannot be joined: those of two streams do not end together",
-    "join windows of time, [RANGE 1 hour SLIDE 5 minutes]",
-)
+def _check_joined(from_source: FromSource, source: Source) -> None:
+    kind = kind_of(from_source, source, "; if another source has a SLIDE, a RANGE is enough")
+    if kind.join_obstacle is not None:
+        message = f"{kind.plural} cannot be joined: {kind.join_obstacle}"
+        hint = "join windows of time, [RANGE 1 hour SLIDE 5 minutes]"
+        raise source.error(message, from_source.bracket_span, hint)
 
 
 def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:

@@ -22,10 +22,10 @@ from windloom.language.joins.names import JoinNames, names_of
 from windloom.language.literals import fold_literals
 from windloom.language.relations.conditions import check_keys, condition_of
 from windloom.language.relations.names import Attached, EnrichedNames
-from windloom.language.row_bracket import is_row_bracket
 from windloom.language.scopes import Names
 from windloom.language.statement import Statement
 from windloom.language.syntax import parse_condition
+from windloom.language.windows.registry import syntax_of
 from windloom.model import Enrichment, JoinKind, Relation, Stream
 from windloom.model.relation import enriched
 
@@ -246,9 +246,10 @@ class _Attaching:
     def _check_window(self, base: _Base) -> None:
         """Refuses windows of rows: they count the tuples of a stream before it is joined, not the joined ones."""
         own = self._sides[base.side]
-        if own.bracket is not None and is_row_bracket(own.bracket):
-            why = "windows of rows cannot be joined: they count the tuples of a stream, whether these match or not"
-            raise self._statement.source.error(why, own.bracket_span, "use windows of time, or sessions")
+        kind = None if own.bracket is None else syntax_of(own.bracket).window
+        if kind is not None and kind.enriched_obstacle is not None:
+            message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
+            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
 
     def _error(self, message: str, at: Token, hint: str) -> QueryError:
         return self._statement.source.error(message, at, hint)

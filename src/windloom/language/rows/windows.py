@@ -7,20 +7,14 @@ from collections.abc import Sequence
 from sqlglot import Token
 
 from windloom.errors import WindloomError
-from windloom.language.bracket import Duration
 from windloom.language.from_sources import FromSource, Joined
-from windloom.language.joins.windows import TimeOnly, read_windows
+from windloom.language.joins.windows import kind_of, read_windows
 from windloom.language.statement import Statement
 from windloom.language.tokens import Source, Span
-from windloom.model import LandmarkWindow, TimeWindow, Window
+from windloom.language.windows.durations import Duration
+from windloom.model import TimeWindow, Window
 
 _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
-_REPORTED = TimeOnly(
-    ", or join it WITHIN a duration",
-    "rows are not reported for windows of rows",
-    "rows are not reported for session windows",
-    "use windows of time, [RANGE 1 hour SLIDE 5 minutes]",
-)
 
 
 def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
@@ -28,10 +22,13 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     if is_interval_join(sources):
         return _intervals(sources, source)
     for from_source in sources:
-        _REPORTED.check(from_source, source)
+        kind = kind_of(from_source, source, ", or join it WITHIN a duration")
+        if not kind.reports_rows:
+            hint = "use windows of time, [RANGE 1 hour SLIDE 5 minutes]"
+            raise source.error(f"rows are not reported for {kind.plural}", from_source.bracket_span, hint)
     found = read_windows(sources, source)
     for from_source, window in zip(sources, found, strict=True):
-        if isinstance(window, LandmarkWindow):
+        if window.extent_ticks is None:
             hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error("rows of a landmark window are never dropped", from_source.bracket_span, hint)
     return found

@@ -1,7 +1,7 @@
 """Window kinds: which intervals, of time or of tuple positions, a query reports on; one file per kind."""
 
 from windloom.model.windows.landmark import LandmarkWindow
-from windloom.model.windows.registry import KINDS
+from windloom.model.windows.registry import KINDS, WINDOW_FUNCTIONS
 from windloom.model.windows.rows import RowsWindow
 from windloom.model.windows.session import SessionWindow
 from windloom.model.windows.time import TimeWindow
@@ -11,6 +11,7 @@ from windloom.model.windows.window import MAX_TICKS, Window
 __all__ = [
     "KINDS",
     "MAX_TICKS",
+    "WINDOW_FUNCTIONS",
     "LandmarkWindow",
     "RowsWindow",
     "SessionWindow",

@@ -14,3 +14,8 @@ from windloom.model.windows.window import Window
 KINDS: dict[str, type[Window]] = {
     window_class.kind: window_class for window_class in (TimeWindow, LandmarkWindow, RowsWindow, SessionWindow)
 }
+
+#: Spark's functions that make windows.
+WINDOW_FUNCTIONS: tuple[str, ...] = tuple(
+    window_class.function for window_class in KINDS.values() if window_class.function is not None
+)

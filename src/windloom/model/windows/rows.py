@@ -32,6 +32,9 @@ class RowsWindow(Window):
     example = "[ROWS 1000 SLIDE 100]"
     plural = "windows of rows"
     is_of_positions = True
+    join_obstacle = "positions of two streams have no instant in common"
+    enriched_obstacle = "they count the tuples of a stream, whether these match or not"
+    reports_rows = False
 
     def __post_init__(self) -> None:
         self._check([("number of rows", self.range_ticks), ("slide", self.slide_ticks)])

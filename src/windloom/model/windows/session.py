@@ -30,6 +30,9 @@ class SessionWindow(Window):
     kind = "session"
     example = "[SESSION GAP 5 minutes]"
     plural = "session windows"
+    function = "session_window"
+    join_obstacle = "those of two streams do not end together"
+    reports_rows = False
     keeps_slices = False
     is_sliced = False
     rolls_up = False  # a pause of one group need not be a pause of all groups together

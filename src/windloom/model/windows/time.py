@@ -28,6 +28,8 @@ class TimeWindow(Window):
 
     kind = "range"
     example = "[RANGE 1 hour SLIDE 1 minute]"
+    further_examples = ("[TUMBLE 1 hour]",)
+    function = "window"
     plural = "windows of time"
 
     def __post_init__(self) -> None:

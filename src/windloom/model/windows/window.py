@@ -30,8 +30,11 @@ class Window(ABC):
 
     #: The name of the kind, in JSON and in registries.
     kind: ClassVar[str]
-    #: How a window of the kind is written.
+    #: How a window of the kind is written, and other ways to write one.
     example: ClassVar[str]
+    further_examples: ClassVar[tuple[str, ...]] = ()
+    #: Spark's function that makes windows of the kind, if there is one.
+    function: ClassVar[str | None] = None
     #: The kind in a few words: `windows of time`.
     plural: ClassVar[str]
     #: Whether its ticks are positions of tuples instead of time.
@@ -42,6 +45,12 @@ class Window(ABC):
     is_sliced: ClassVar[bool] = True
     #: Whether it holds a version of a relation: then it has no time, and the next version replaces its cells.
     is_version: ClassVar[bool] = False
+    #: Why its windows cannot be joined with those of another stream.
+    join_obstacle: ClassVar[str | None] = None
+    #: Why it cannot be a window over tuples that are joined with a relation.
+    enriched_obstacle: ClassVar[str | None] = None
+    #: Whether the rows that its windows hold can be reported.
+    reports_rows: ClassVar[bool] = True
     #: Whether the cells of a coarse grouping can be made from those of a finer one.
     rolls_up: ClassVar[bool] = True
 

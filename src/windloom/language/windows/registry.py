@@ -1,0 +1,36 @@
+"""The syntax of every kind of window; a new kind is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token
+
+from windloom.language.tokens import is_word
+from windloom.language.windows.landmark import LandmarkSyntax
+from windloom.language.windows.rows import RowsSyntax
+from windloom.language.windows.session import SessionSyntax
+from windloom.language.windows.syntax import Bracket, Syntax
+from windloom.language.windows.time import TimeSyntax
+from windloom.model import Window
+
+_TIME = TimeSyntax()
+
+SYNTAXES: dict[str, Syntax] = {
+    syntax.window.kind: syntax for syntax in (_TIME, LandmarkSyntax(), RowsSyntax(), SessionSyntax())
+}
+
+
+def syntax_of(tokens: Sequence[Token]) -> Syntax:
+    """The syntax whose words a bracket begins with; windows of time refuse what no kind knows."""
+    known = (syntax for syntax in SYNTAXES.values() if tokens and is_word(tokens[0], *syntax.words))
+    return next(known, _TIME)
+
+
+def syntax_of_function(name: str) -> Syntax:
+    """The syntax of one of Spark's functions that make windows."""
+    return next(syntax for syntax in SYNTAXES.values() if syntax.window.function == name)
+
+
+def read_bracket(bracket: Bracket) -> Window:
+    return syntax_of(bracket.tokens).read(bracket)

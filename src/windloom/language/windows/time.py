@@ -1,0 +1,93 @@
+"""Windows of time: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, `[TUMBLE 1 hour]`, or Spark's window()."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError, WindloomError
+from windloom.language.tokens import Source, is_word
+from windloom.language.windows.durations import FORMS, LENGTHS, Duration, duration_of, read_durations
+from windloom.language.windows.syntax import Arguments, Bracket, Pace, Syntax
+from windloom.model import TimeWindow, Window, format_duration
+
+if TYPE_CHECKING:
+    from windloom.language.statement import Statement
+
+#: Windows that are not supported yet: the word that introduces them, and their name.
+_PLANNED = {
+    "NOW": "windows of one instant (NOW)",
+    "UNBOUNDED": "unbounded windows",
+}
+
+
+class TimeSyntax(Syntax):
+    window = TimeWindow
+    words = LENGTHS
+    arguments = Arguments(3, "one to three durations", "'1 hour', '10 minutes'")
+
+    def read(self, bracket: Bracket) -> Window:
+        """Without a SLIDE, the window keeps the pace of the bracket, if there is one."""
+        source = bracket.source
+        for token in bracket.tokens:
+            planned = _PLANNED.get(token.text.upper())
+            if planned is not None and is_word(token, *_PLANNED):
+                raise source.error(f"{planned} are not supported yet", token, FORMS)
+        lengths = read_durations(bracket.tokens, bracket)
+        if "TUMBLE" in lengths:
+            for other in ("RANGE", "SLIDE"):
+                if other in lengths:
+                    hint = "write [TUMBLE 1 hour], or [RANGE 1 hour SLIDE 1 minute]"
+                    raise source.error(f"a tumbling window has no {other}", lengths[other].at, hint)
+            return _checked(source, lengths["TUMBLE"], None, lengths.get("OFFSET"))
+        if "RANGE" not in lengths:
+            raise source.error("the window has no RANGE", bracket.at, FORMS)
+        if "SLIDE" not in lengths:
+            if bracket.pace is None:
+                raise _slide_missing(lengths["RANGE"], bracket)
+            return _keeping_pace(source, lengths["RANGE"], lengths.get("OFFSET"), bracket.pace)
+        return _checked(source, lengths["RANGE"], lengths["SLIDE"], lengths.get("OFFSET"))
+
+    def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
+        length, *others = [duration_of(each, statement) for each in arguments]
+        return _checked(statement.source, length, *others)
+
+
+def names_slide(tokens: Sequence[Token]) -> bool:
+    """Whether a bracket gives a slide."""
+    return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
+
+
+def _checked(source: Source, length: Duration, slide: Duration | None = None, offset: Duration | None = None) -> Window:
+    """A window; without a slide it tumbles."""
+    length_ticks = length.ticks(source)
+    slide_ticks = length_ticks if slide is None else slide.ticks(source)
+    offset_ticks = 0 if offset is None else offset.ticks(source)
+    try:
+        TimeWindow(length_ticks, length_ticks)
+    except WindloomError as error:
+        raise source.wrap(error, length.at) from None
+    try:
+        return TimeWindow(length_ticks, slide_ticks, offset_ticks)
+    except WindloomError as error:
+        raise source.wrap(error, slide.at if slide is not None else length.at) from None
+
+
+def _keeping_pace(source: Source, length: Duration, offset: Duration | None, pace: Pace) -> Window:
+    ticks = length.ticks(source)
+    given = pace.offset(ticks) if offset is None else offset.ticks(source)
+    try:
+        return TimeWindow(ticks, pace.slide_ticks, given)
+    except WindloomError as error:
+        raise source.wrap(error, length.at) from None
+
+
+def _slide_missing(length: Duration, bracket: Bracket) -> QueryError:
+    shown = format_duration(length.ticks(bracket.source))
+    return bracket.source.error(
+        "the window has a RANGE but no SLIDE",
+        bracket.at,
+        f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute], or write [TUMBLE {shown}]",
+    )
