@@ -51,6 +51,7 @@ def random_window(rng: random.Random) -> str:
             f"[TUMBLE {slide} seconds]",
             f"[LANDMARK SLIDE {slide} seconds]",
             f"[UNTIL NOW SLIDE {slide} seconds OFFSET 3 seconds]",
+            f"[CUMULATE {slide * rng.randint(1, 4)} seconds SLIDE {slide} seconds OFFSET {rng.randint(-9, 9)} seconds]",
             f"[ROWS {count} SLIDE {rng.choice([10, 20])}]",
             f"[SESSION GAP {rng.choice([1, 2, 5])} seconds]",
             f"[PARTITION BY p ROWS {count} SLIDE {rng.choice([5, 15])}]",
@@ -79,7 +80,7 @@ def random_query(rng: random.Random, predicate: str, condition: str) -> str:
     if "PARTITION" in window:
         grouping = rng.choice(["p", "s, p"])
     chosen = [random_aggregate(rng, condition) for _ in range(rng.randint(1, 3))]
-    if "LANDMARK" in window or "UNTIL NOW" in window or "SESSION" in window:  # FREQUENT is refused there
+    if any(word in window for word in ("LANDMARK", "UNTIL NOW", "CUMULATE", "SESSION")):  # FREQUENT is refused there
         chosen = [text.replace("frequent", "top") for text in chosen]
     outputs = ", ".join(f"{text} AS o{i}" for i, text in enumerate(chosen))
     head = f"{grouping}, " if grouping else ""

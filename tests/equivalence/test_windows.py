@@ -24,6 +24,8 @@ BATCH = {
     "by_minute": "SELECT k, count(*) AS c, sum(x) AS s, max(t) AS t FROM s [LANDMARK SLIDE 1 minute] GROUP BY k",
     "by_seven": "SELECT k, avg(d) AS a, var_pop(i) AS v FROM s [UNTIL NOW SLIDE 7 seconds OFFSET 2 seconds] GROUP BY k",
     "beside": "SELECT k, count(*) AS c FROM s [RANGE 1 minute SLIDE 20 seconds] GROUP BY k",
+    "of_minutes": "SELECT k, sum(x) AS s, min(t) AS t FROM s [CUMULATE 1 minute SLIDE 5 s OFFSET 20 s] GROUP BY k",
+    "of_hours": "SELECT avg(d) AS a, max(n) AS n FROM s [CUMULATE 1 hour SLIDE 30 s] WHERE b HAVING count(*) > 2",
     "passing": "SELECT sum(n) AS n FROM s [LANDMARK SLIDE 45 seconds] WHERE x > 0 HAVING count(*) > 3",
     "rows": "SELECT k, g, count(*) AS c, sum(x) AS s, min(t) AS t FROM s [ROWS 40 SLIDE 10] GROUP BY k, g",
     "some_rows": "SELECT g, k, avg(n) AS a FROM s [ROWS 25 SLIDE 15 OFFSET 4] GROUP BY g, k HAVING count(*) > 1",
@@ -36,16 +38,19 @@ BATCH = {
     "one_group": "SELECT sum(n) FILTER (WHERE b) AS n, min_by(k, x) AS m FROM s [SESSION GAP 2 s] HAVING count(*) > 1",
     "none": "SELECT count(*) AS c FROM s [LANDMARK SLIDE 1 hour] WHERE i > 10000",
 }
-#: Sessions whose cells hold lists, which most techniques do not answer.
+#: Cells that hold lists, which most techniques do not answer.
 LISTED = {
     "distinct": "SELECT k, count(DISTINCT i) AS u, median(x) AS m FROM s [SESSION GAP 7 seconds] GROUP BY k",
     "ranks": "SELECT g, top(2, k) AS t, quantile(i, 0.3) AS q FROM s [SESSION GAP 3 seconds] WHERE x > 0 GROUP BY g",
+    "growing": "SELECT k, count(DISTINCT i) AS u, median(x) AS m FROM s [CUMULATE 1 minute SLIDE 5 s] GROUP BY k",
     "nearly": "SELECT approx_count_distinct(i) AS n, count(DISTINCT k) FILTER (WHERE b) AS k FROM s [SESSION GAP 2 s]",
 }
 #: Queries over the trades of `support.sharded`.
 STREAMED = {
     "total": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 20 seconds] GROUP BY symbol",
     "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
+    "of_minutes": "SELECT symbol, sum(volume) AS v, count(DISTINCT price) AS p FROM trades"
+    " [CUMULATE 1 minute SLIDE 10 seconds OFFSET 5 seconds] GROUP BY symbol",
     "beside": "SELECT symbol, count(*) AS n FROM trades [RANGE 60 seconds SLIDE 30 seconds] GROUP BY symbol",
     "visits": "SELECT symbol, count(*) AS n, max(price) AS p FROM trades [SESSION GAP 5 seconds] GROUP BY symbol",
     "lulls": "SELECT count(*) AS n, count(DISTINCT symbol) AS s FROM trades [SESSION GAP 2 seconds] WHERE volume > 3",
@@ -99,7 +104,7 @@ def test_a_batch_equals_spark(loom: Loom, expected: dict[str, Any], options: dic
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_sessions_of_lists_equal_spark(spark: SparkSession, frame: DataFrame, placement: str) -> None:
+def test_sessions_and_periods_of_lists_equal_spark(spark: SparkSession, frame: DataFrame, placement: str) -> None:
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
     for name, text in LISTED.items():

@@ -54,6 +54,7 @@ CREATE QUERY glimpse AS SELECT min(amount) AS low, max(amount) AS high FROM orde
 #: Every kind of window.
 KINDS = """
 CREATE QUERY so_far AS SELECT symbol, sum(volume) AS v FROM trades [LANDMARK SLIDE 1 hour] GROUP BY symbol;
+CREATE QUERY today AS SELECT symbol, sum(volume) AS v FROM trades [CUMULATE 1 day SLIDE 1 minute] GROUP BY symbol;
 CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
 CREATE QUERY last_1000 AS SELECT symbol, avg(price) AS p FROM trades [ROWS 1000 SLIDE 100] GROUP BY symbol;
 CREATE QUERY last_100 AS SELECT symbol, max(price) AS p FROM trades [ROWS 100 SLIDE 70] GROUP BY symbol;

@@ -70,6 +70,7 @@ _CASES: dict[str, Callable[[], str]] = {
     "few_no_share.txt": lambda: text_of(plan_of(FEW, strategy="no_share")),
     "kinds.txt": lambda: text_of(plan_of(KINDS)),
     "kinds_sharing.txt": lambda: _sharing(plan_of(KINDS)),
+    "one_cumulating.txt": lambda: text_of(plan_of(KINDS), query="today"),
     "one_landmark.txt": lambda: text_of(plan_of(KINDS), query="so_far"),
     "sessions.txt": lambda: text_of(plan_of(SESSIONS)),
     "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_catalogs, make_query
+from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, growing_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
@@ -108,7 +108,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(queries=landmark_catalogs(holistic()), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
+@given(queries=growing_catalogs(holistic()), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_landmark_windows_hold_every_value_since_the_landmark(
     queries: list[Query], rows: list[Row], cuts: list[int]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
+from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, growing_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
@@ -69,7 +69,7 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "weave_share"])
 @settings(max_examples=examples(30), deadline=None)
-@given(queries=landmark_catalogs(), rows=ROWS, intake=INTAKES)
+@given(queries=growing_catalogs(), rows=ROWS, intake=INTAKES)
 def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row], intake: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_one_step_answers_what_the_oracle_answers(
 def test_every_technique_and_every_cut_gives_the_same_rows(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row], cuts: list[int], intake: str
 ) -> None:
-    queries = data.draw(landmark_catalogs(permitted(technique)))
+    queries = data.draw(growing_catalogs(permitted(technique)))
     plan = plan_of(queries, "shared", slicing, technique, intake)
     ordered = sorted(rows, key=lambda row: row["tick"])
     bounds = [0, *sorted(cuts), len(ordered)]

@@ -32,7 +32,7 @@ from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
 from support.row_rounds import RowRounds, row_rounds
 from windloom.durable.encoding import decode, encode
-from windloom.model import Aggregate, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
+from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
 from windloom.plan import Plan
@@ -54,6 +54,7 @@ ASKING = st.builds(
     st.sampled_from(
         [TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
         + [LandmarkWindow(*ticks) for ticks in [(4,), (6, 1), (5,)]]
+        + [CumulateWindow(12, 4), CumulateWindow(10, 2, 3)]
         + [SessionWindow(2), SessionWindow(4)]
     ),
     st.sampled_from(ASKED),

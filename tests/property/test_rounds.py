@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from support.compare import assert_equal_answers, assert_equal_rows
 from support.drawing import examples
 from support.rounds import Round, Run, changed_queries, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.durable.encoding import decode, encode
-from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
+from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
 from windloom.rounds.lateness import Late, Lateness
@@ -63,28 +64,39 @@ ASKED = [
     Aggregate("count", where=Expression.of_column("b")),
     Aggregate("min_by", Expression.of_column("i"), Expression.of_column("k")),
 ]
-ASKING = st.builds(
-    lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
-    st.sampled_from(
-        [TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
-        + [LandmarkWindow(*ticks) for ticks in [(4,), (6, 1), (5,)]]
-    ),
-    st.sampled_from(ASKED),
-    st.sampled_from([(), (), (), ("k",)]),
-    st.sampled_from([None, None, None, "b"]),
-)
+WINDOWS = {
+    "sliding or growing": [
+        *(TimeWindow(*ticks) for ticks in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]),
+        *(LandmarkWindow(*ticks) for ticks in [(4,), (6, 1), (5,)]),
+    ],
+    "cumulating": [
+        *(CumulateWindow(*ticks) for ticks in [(12, 4), (10, 2, 3), (18, 6, 7), (6, 3), (8, 1, 5), (5, 5, 1)]),
+        TimeWindow(8, 4),
+    ],
+}
+KINDS = pytest.mark.parametrize("kinds", list(WINDOWS))
+
+
+def asking(kinds: str) -> st.SearchStrategy[Query]:
+    return st.builds(
+        lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
+        st.sampled_from(WINDOWS[kinds]),
+        st.sampled_from(ASKED),
+        st.sampled_from([(), (), (), ("k",)]),
+        st.sampled_from([None, None, None, "b"]),
+    )
 
 
 @st.composite
-def streams(draw: st.DrawFn, changes: bool) -> list[Round]:
+def streams(draw: st.DrawFn, kinds: str, changes: bool) -> list[Round]:
     """Rounds of tuples that come more or less in order, and, if wanted, queries that come, go and are replaced."""
-    names = ["a", "b", "c"]
-    running = {name: renamed(draw(ASKING), name) for name in names[: draw(st.integers(1, 3))]}
+    names, asked = ["a", "b", "c"], asking(kinds)
+    running = {name: renamed(draw(asked), name) for name in names[: draw(st.integers(1, 3))]}
     rounds: list[Round] = []
     now, watermark = 0, TICK_MIN
     for _ in range(draw(st.integers(1, 8))):
         if changes and rounds and draw(st.booleans()):
-            running = changed_queries(draw, running, names, ASKING)
+            running = changed_queries(draw, running, names, asked)
         ticks = draw(st.lists(st.integers(-6, 10), max_size=12))
         rows = [{"tick": now + tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0} for tick in ticks]
         now = max([now, *(row["tick"] for row in rows)])
@@ -93,17 +105,23 @@ def streams(draw: st.DrawFn, changes: bool) -> list[Round]:
     return rounds
 
 
+@KINDS
 @settings(max_examples=examples(60), deadline=None)
-@given(rounds=streams(changes=False), options=OPTIONS)
-def test_a_tuple_counts_in_every_window_that_is_open_when_it_comes(rounds: list[Round], options: PlanOptions) -> None:
+@given(data=st.data(), options=OPTIONS)
+def test_a_tuple_counts_in_every_window_that_is_open_when_it_comes(
+    kinds: str, data: st.DataObject, options: PlanOptions
+) -> None:
+    rounds = data.draw(streams(kinds, changes=False))
     check(rounds, run_rounds(rounds, options))
 
 
+@KINDS
 @settings(max_examples=examples(60), deadline=None)
-@given(rounds=streams(changes=True), options=OPTIONS, history_ticks=st.sampled_from([0, 10, 1000]))
+@given(data=st.data(), options=OPTIONS, history_ticks=st.sampled_from([0, 10, 1000]))
 def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
-    rounds: list[Round], options: PlanOptions, history_ticks: int
+    kinds: str, data: st.DataObject, options: PlanOptions, history_ticks: int
 ) -> None:
+    rounds = data.draw(streams(kinds, changes=True))
     run = run_rounds(rounds, options, history_ticks)
     check(rounds, run)
     for life in run.lives:
@@ -111,7 +129,8 @@ def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
         earlier = [row["tick"] for round_ in rounds[: life.first] for row in round_.rows]
         if life.since is not None:
             assert earlier
-            assert life.since - life.query.window.slide_ticks <= max(earlier)
+            window = life.query.window
+            assert life.since - (window.restart_ticks or window.slide_ticks) <= max(earlier)
 
 
 def check(rounds: list[Round], run: Run) -> None:

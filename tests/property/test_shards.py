@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import INTAKES, ROWS, catalogs, landmark_catalogs
+from support.catalogs import INTAKES, ROWS, catalogs, growing_catalogs
 from support.compare import rows_of
 from support.drawing import examples
 from support.micro_batches import RowJobs
@@ -41,8 +41,8 @@ def reported(blocks: list[Block], queries: list[Query]) -> list[list[str]]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
-    first=st.one_of(catalogs(3), landmark_catalogs()),
-    second=st.one_of(catalogs(3), landmark_catalogs()),
+    first=st.one_of(catalogs(3), growing_catalogs()),
+    second=st.one_of(catalogs(3), growing_catalogs()),
     rounds=ROUNDS,
     shards=st.integers(1, 4),
     history_ticks=st.sampled_from([0, 20]),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from windloom.model import (
     Aggregate,
+    CumulateWindow,
     DataType,
     Expression,
     ExpressionKey,
@@ -65,6 +66,12 @@ ROWS = st.lists(
 INTAKES = st.sampled_from(["woven", "native"])
 
 WINDOWS = st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
+CUMULATING = st.builds(
+    lambda slide, count, offset: CumulateWindow(slide * count, slide, offset),
+    st.integers(1, 9),
+    st.integers(1, 6),
+    st.integers(-30, 30),
+)
 
 
 @st.composite
@@ -130,10 +137,11 @@ def catalogs(draw: st.DrawFn, most: int = 4) -> list[Query]:
 
 
 @st.composite
-def landmark_catalogs(draw: st.DrawFn, asked: st.SearchStrategy[Aggregate] | None = None) -> list[Query]:
-    """Landmark queries of several slides, and others beside them, over few groupings."""
+def growing_catalogs(draw: st.DrawFn, asked: st.SearchStrategy[Aggregate] | None = None) -> list[Query]:
+    """Landmark and cumulating queries of several slides, and others beside them, over few groupings."""
     landmarks = st.builds(LandmarkWindow, st.integers(1, 16), st.integers(-9, 9))
-    windows = draw(st.lists(landmarks, min_size=1, max_size=3)) + draw(st.lists(WINDOWS, max_size=2))
+    growing = st.one_of(landmarks, CUMULATING)
+    windows = draw(st.lists(growing, min_size=1, max_size=3)) + draw(st.lists(WINDOWS, max_size=2))
     chosen = st.lists(aggregates() if asked is None else asked, min_size=1, max_size=2, unique=True)
     grouping = st.sampled_from([(), ("k",), ("k", "f")])
     return [make_query(f"q{i}", window, draw(chosen), draw(grouping)) for i, window in enumerate(windows)]

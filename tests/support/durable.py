@@ -13,7 +13,16 @@ from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in
 from support.rounds import renamed
 from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.sinks.registry import choose_sinks, sink
-from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, SessionWindow, TimeWindow
+from windloom.model import (
+    Aggregate,
+    CumulateWindow,
+    Expression,
+    LandmarkWindow,
+    Query,
+    RowsWindow,
+    SessionWindow,
+    TimeWindow,
+)
 from windloom.rounds import State
 
 STREAMS = {"s": replace(STREAM, delay_ticks=6)}
@@ -23,6 +32,7 @@ ASKED = [
         *(TimeWindow(8, 4), TimeWindow(12, 4), TimeWindow(10, 5, 1), TimeWindow(6, 3)),
         *(
             LandmarkWindow(5),
+            CumulateWindow(20, 5, 3),
             SessionWindow(2),
             SessionWindow(4),
             RowsWindow(7, 3),

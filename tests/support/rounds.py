@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
 from support.native import taken_of_plan
-from windloom.model import LandmarkWindow, Query
+from windloom.model import CumulateWindow, LandmarkWindow, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.lateness import Late, Lateness
 from windloom.testing import answer
-from windloom.testing.oracle import answer_from, windows_of
+from windloom.testing.oracle import answer_from, cumulated, windows_of
 
 Row = dict[str, Any]
 
@@ -181,15 +181,21 @@ def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> L
                 else:
                     missed |= row["tick"] < closed and life.since is None
                 continue
-            for start in windows_of(life.query.window, row["tick"]):
+            for start, end in _windows_of(window, row["tick"]):
                 covered = life.since is None or start >= life.since
-                is_closed = start + life.query.window.range_ticks <= closed
+                is_closed = end <= closed
                 if is_closed and not (is_fresh and covered):
                     missed = True
                 elif covered:
                     open_ = True
         found += Late(int(missed and open_), int(missed and not open_))
     return found
+
+
+def _windows_of(window: Window, tick: int) -> list[tuple[int, int]]:
+    if isinstance(window, CumulateWindow):
+        return cumulated(window, tick)
+    return [(start, start + window.range_ticks) for start in windows_of(window, tick)]
 
 
 def _passes(query: Query, row: Row) -> bool:

@@ -14,11 +14,20 @@ from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.model.urgency import Urgency
-from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
+from windloom.model.windows import (
+    CumulateWindow,
+    LandmarkWindow,
+    RowsWindow,
+    SessionWindow,
+    TimeWindow,
+    VersionWindow,
+    Window,
+)
 
 __all__ = [
     "Aggregate",
     "Component",
+    "CumulateWindow",
     "DataType",
     "Emission",
     "Emits",

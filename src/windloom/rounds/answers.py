@@ -167,7 +167,7 @@ class _TreeAnswers:
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else part
         windows = [planned.query.window for planned in self.queries]
-        length = np.array([window.range_ticks for window in windows], np.float64)[:, None]
+        length = np.array([window.extent_ticks or window.range_ticks for window in windows], np.float64)[:, None]
         slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
         whole = self._part(slice(0, len(windows)))
         grows = (whole.windows.every_landmark != NO_LANDMARK)[:, None]

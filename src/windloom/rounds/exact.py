@@ -38,7 +38,7 @@ def first_exact(partial_set: PartialSet, planned: Member, history: History, seen
     ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
     for cut in history.cuts:
         for edges, shift in ((starts, 0), (ends, window.range_ticks)):
-            missing = _last_missing(edges, cut, lowest)
+            missing = last_missing(edges, cut, lowest)
             if missing is not None:
                 index = (missing - shift - window.offset_ticks) // window.slide_ticks
                 last_wrong = index if last_wrong is None else max(last_wrong, index)
@@ -52,7 +52,7 @@ def kept_from(partial_set: PartialSet, planned: Member, history: History) -> int
     return max([history.kept_from, *known])
 
 
-def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
+def last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
     """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the cut."""
     if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None

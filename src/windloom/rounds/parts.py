@@ -70,6 +70,7 @@ def make_windows(
         np.array(
             [landmarks[query.name].start if query.name in landmarks else NO_LANDMARK for query in queries], np.int64
         ),
+        np.array([window.restart_ticks or 0 for window in windows], np.int64),
     )
     after = [after for after, _ in intervals]
     until = [

@@ -48,6 +48,18 @@ def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
     return list(range(window.last_start(tick) + window.slide_ticks, last_end + 1, window.slide_ticks))
 
 
+def cumulated(window: Window, tick: int) -> list[tuple[int, int]]:
+    """All cumulating windows that hold the tick.
+
+    >>> from windloom.model import CumulateWindow
+    >>> cumulated(CumulateWindow(20, 5), 12)
+    [(0, 15), (0, 20)]
+    """
+    period, slide = window.restart_ticks or 0, window.slide_ticks
+    begin = (tick - window.offset_ticks) // period * period + window.offset_ticks
+    return [(begin, end) for end in range(begin + slide, begin + period + 1, slide) if end > tick]
+
+
 def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequence[Row] | None = None) -> list[Answer]:
     """Every row of the answer; `tick` names the column of event-time ticks. `testing.joins` answers joins.
 
@@ -62,6 +74,10 @@ def _by_time(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]
     return answers_of(
         query, rows, lambda row: [(start, start + span) for start in windows_of(query.window, row[tick])], tick
     )
+
+
+def _by_period(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    return answers_of(query, rows, lambda row: cumulated(query.window, row[tick]), tick)
 
 
 def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
@@ -107,6 +123,7 @@ def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int,
 _KINDS: dict[str, Callable[[Query, Sequence[Row], str, Sequence[Row]], list[Answer]]] = {
     "range": _by_time,
     "landmark": _by_landmark,
+    "cumulate": _by_period,
     "rows": _by_position,
     "session": _by_session,
 }

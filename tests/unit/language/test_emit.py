@@ -90,6 +90,11 @@ def test_the_clause_shows_as_it_is_written() -> None:
             "leave ISTREAM out",
         ),
         ("SELECT count(*) FROM s [SESSION GAP 1 minute] EMIT CHANGES", "not for session windows", "windows of time"),
+        (
+            "SELECT count(*) FROM s [CUMULATE 1 h SLIDE 1 s] EMIT CHANGES",
+            "not for cumulating windows",
+            "windows of time",
+        ),
         ("SELECT count(*) FROM s [ROWS 10 SLIDE 5] EMIT EMPTY", "not for windows of rows", "windows of time"),
         (
             "SELECT count(*) FROM s [LANDMARK SLIDE 1 hour] EMIT EMPTY",

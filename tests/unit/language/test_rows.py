@@ -209,6 +209,7 @@ def test_what_partials_can_answer_is_not(streams: dict[str, Stream]) -> None:
         ("SELECT DISTINCT ISTREAM k FROM a [TUMBLE 1 s]", "comes before DISTINCT", "SELECT ISTREAM DISTINCT"),
         ("SELECT x FROM a [LANDMARK SLIDE 1 s]", "never dropped", "RANGE"),
         ("SELECT x FROM a [ROWS 10 SLIDE 5]", "windows of rows", "windows of time"),
+        ("SELECT x FROM a [CUMULATE 1 h SLIDE 1 s]", "cumulating windows", "windows of time"),
         ("SELECT x FROM a [SESSION GAP 1 s]", "session windows", "windows of time"),
         ("SELECT x, k FROM a [TUMBLE 1 s] EXCEPT SELECT x FROM b [TUMBLE 1 s]", "not 2 and 1", "same columns"),
         ("SELECT x FROM a [TUMBLE 1 s] UNION ALL SELECT x FROM b [TUMBLE 2 s]", "one slide", "SLIDE 1 second"),

@@ -8,6 +8,7 @@ import pytest
 
 from windloom.errors import QueryError
 from windloom.model import (
+    CumulateWindow,
     Expression,
     LandmarkWindow,
     Query,
@@ -48,6 +49,11 @@ def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window
         ("[rows 5 slide 20 OFFSET -3]", RowsWindow(5, 20, 17)),
         ("[LANDMARK SLIDE 1 hour]", LandmarkWindow(parse_duration("1 hour"))),
         ("[until now slide 1 h OFFSET -5 min]", LandmarkWindow(parse_duration("1 h"), parse_duration("55 min"))),
+        ("[CUMULATE 1 day SLIDE 1 minute]", CumulateWindow(parse_duration("1 day"), parse_duration("1 min"))),
+        (
+            "[cumulate 24h offset -30 min slide '1 hour']",
+            CumulateWindow(parse_duration("1 day"), parse_duration("1 h"), parse_duration("-30 min")),
+        ),
         ("[TUMBLE 10 minutes OFFSET 1 minute]", window("10 min", offset="1 min")),
         ("[SESSION GAP 5 minutes]", SessionWindow(parse_duration("5 min"))),
         ("[session gap 90s]", SessionWindow(parse_duration("90 s"))),
@@ -196,6 +202,17 @@ def test_items_that_ask_for_the_session_are_dropped(read: Read, text: str) -> No
         ("[LANDMARK SLIDE 0 s]", "the slide of a window must be positive, not 0 seconds"),
         ("[LANDMARK SLIDE -1 h]", "the slide of a window must be positive, not -1 hour"),
         ("[UNTIL NOW SLIDE 1 month]", "'month' is not a duration of fixed length"),
+        ("[CUMULATE 1 day]", "the window has no SLIDE"),
+        ("[CUMULATE SLIDE 1 hour]", "a duration is missing after CUMULATE"),
+        ("[CUMULATE 1 day SLIDE 1 hour RANGE 1 hour]", "a cumulating window has no RANGE"),
+        ("[CUMULATE 1 day TUMBLE 1 hour]", "a cumulating window has no TUMBLE"),
+        ("[CUMULATE 0 s SLIDE 1 s]", "the length of a window must be positive, not 0 seconds"),
+        ("[CUMULATE 1 day SLIDE 0 s]", "the slide of a window must be positive, not 0 seconds"),
+        (
+            "[CUMULATE 1 day SLIDE 7 minutes]",
+            "the slide 7 minutes of a cumulating window does not divide its length, 1 day",
+        ),
+        ("[CUMULATE 1 month SLIDE 1 day]", "'month' is not a duration of fixed length"),
         ("[NOW]", "windows of one instant (NOW) are not supported yet"),
         ("[RANGE UNBOUNDED]", "unbounded windows are not supported yet"),
         ("[SESSION]", "the session window has no GAP"),

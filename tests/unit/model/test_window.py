@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model import CumulateWindow, LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
 from windloom.model.windows import KINDS, MAX_TICKS
 
 
@@ -46,6 +46,7 @@ def test_every_kind_says_all_that_is_asked_of_it(kind: str) -> None:
     made: dict[str, Window] = {
         "range": TimeWindow(40, 20),
         "landmark": LandmarkWindow(20),
+        "cumulate": CumulateWindow(40, 20),
         "rows": RowsWindow(40, 20),
         "session": SessionWindow(20),
     }
@@ -60,8 +61,30 @@ def test_every_kind_says_all_that_is_asked_of_it(kind: str) -> None:
     assert sorted([window, TimeWindow(10, 10)])[0] == TimeWindow(10, 10)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "words"),
+    [
+        ((0, 5), "length"),
+        ((20, 0), "slide"),
+        ((MAX_TICKS + 1, 1), "too long"),
+        ((20, 7), "does not divide"),
+        ((5, 20), "does not divide"),
+    ],
+)
+def test_periods_that_do_not_consist_of_slides_are_refused(lengths: tuple[int, int], words: str) -> None:
+    with pytest.raises(WindloomError, match=words) as caught:
+        CumulateWindow(*lengths)
+    assert caught.value.hint
+
+
+def test_cumulating_windows_are_equal_if_their_offsets_differ_by_periods() -> None:
+    assert CumulateWindow(20, 5, 23) == CumulateWindow(20, 5, -17) != CumulateWindow(20, 5, 8)
+    assert CumulateWindow(20, 5).overlap == 2.5
+    assert CumulateWindow(20, 20).is_tumbling
+
+
 def test_kinds_that_share_cells_have_one_identity() -> None:
-    assert TimeWindow(40, 20).set_identity == LandmarkWindow(7).set_identity == ()
+    assert TimeWindow(40, 20).set_identity == LandmarkWindow(7).set_identity == CumulateWindow(9, 3).set_identity == ()
     assert RowsWindow(4, 2).set_identity == RowsWindow(9, 1).set_identity != ()
     assert SessionWindow(4).set_identity != SessionWindow(5).set_identity
 
@@ -70,5 +93,8 @@ def test_windows_read_as_they_are_written() -> None:
     second = 1_000_000
     assert str(TimeWindow(3600 * second, 60 * second)) == "[RANGE 1 hour SLIDE 1 minute]"
     assert str(TimeWindow(60 * second, 60 * second, 5 * second)) == "[TUMBLE 1 minute OFFSET 5 seconds]"
+    assert str(CumulateWindow(86400 * second, 60 * second, 3600 * second)) == (
+        "[CUMULATE 1 day SLIDE 1 minute OFFSET 1 hour]"
+    )
     assert str(SessionWindow(300 * second)) == "[SESSION GAP 5 minutes]"
     assert TimeWindow(5, 20).overlap == 0.25

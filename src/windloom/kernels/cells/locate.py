@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.cells.seek import NO_LANDMARK, seek, walk_landmark
+from windloom.kernels.cells.seek import NO_LANDMARK, seek, walk_landmark, walk_periods
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.memory import new_array
 
@@ -28,14 +28,16 @@ LONG_RUN = 64
 class WindowArrays:
     """Ranges, slides and offsets of a tree's queries, in ticks.
 
-    All windows of a query with a landmark begin there. Its range is its slide, and a row is identified by the stretch
-    `[end - slide, end)` that is new in its window.
+    All windows of a query with a landmark begin there; those of a query with a period begin anew at every
+    `k·period + offset` (0 stands for no period). The range of both is their slide, and a row is identified by the
+    stretch `[end - slide, end)` that is new in its window.
     """
 
     ranges: Ints
     slides: Ints
     offsets: Ints
     landmarks: Ints | None = None
+    periods: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -48,6 +50,15 @@ class WindowArrays:
     @property
     def every_landmark(self) -> Ints:
         return np.full(len(self), NO_LANDMARK, np.int64) if self.landmarks is None else self.landmarks
+
+    @property
+    def periodic_queries(self) -> Ints:
+        """The places of the queries whose windows begin anew."""
+        return np.flatnonzero(self.every_period)
+
+    @property
+    def every_period(self) -> Ints:
+        return np.zeros(len(self), np.int64) if self.periods is None else self.periods
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,7 @@ def locate(
     after_each, until_each = (
         np.array(np.broadcast_to(np.asarray(ticks, np.int64), (queries,))) for ticks in (after, until)
     )
-    lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark)
+    lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark, windows.every_period)
     if span is None:
         span = (np.full(groups, np.iinfo(np.int64).min), np.full(groups, np.iinfo(np.int64).max))
     arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each, *span)
@@ -156,7 +167,7 @@ def _write_run(opens, slide, left, left_cells, right, right_cells, window_start,
 @compiled
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    ranges, slides, offsets, landmarks, periods, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
     """Counts the rows of each lane, or writes every row and the runs. Returns how many entries of `runs` are filled."""
@@ -176,6 +187,11 @@ def _walk_cells(  # type: ignore[no-untyped-def]
                 row = walk_landmark(
                     starts, begin, end, starts, begin, end, mark_cell, slide, offset, landmarks[query], earliest, last,
                     counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif periods[query] > 0:
+                row = walk_periods(
+                    starts, begin, end, starts, begin, end, mark_cell, slide, offset, periods[query] // slide,
+                    earliest, last, counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
             elif counting and begin < end and 2 * (even[begin - base] + base - begin) < end - begin:
                 row = _count_lane(starts, begin, end, length, slide, offset, earliest, last)
@@ -264,7 +280,7 @@ def _walk_lane(  # type: ignore[no-untyped-def]
 @compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    ranges, slides, offsets, landmarks, periods, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
     # The end of the window may cut its last cell: take whole cells up to it, then that cell's running value at the end.
@@ -282,6 +298,11 @@ def _walk_marks(  # type: ignore[no-untyped-def]
                 row = walk_landmark(
                     starts, begin, end, mark_starts, mark_begin, mark_end, mark_cell, slide, offset, landmarks[query],
                     earliest, last, counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif periods[query] > 0:
+                row = walk_periods(
+                    starts, begin, end, mark_starts, mark_begin, mark_end, mark_cell, slide, offset,
+                    periods[query] // slide, earliest, last, counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
             elif begin < end:
                 index = max(earliest, (mark_starts[mark_begin] - offset - length) // slide + 1)

@@ -1,4 +1,4 @@
-"""Moves along sorted slice starts: to the next one at or after a tick, or along the ends of landmark windows."""
+"""Moves along sorted slice starts: to the next one at or after a tick, or along the ends of windows that grow."""
 
 from __future__ import annotations
 
@@ -70,4 +70,47 @@ def walk_landmark(  # type: ignore[no-untyped-def]
         else:
             hi[row] = right
         row += 1
+    return row
+
+
+@compiled
+def walk_periods(  # type: ignore[no-untyped-def]
+    starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, stretches, earliest, last,
+    counting, row, window_start, lo, hi, tail,
+):  # fmt: skip
+    """The rows of one lane whose windows begin anew every so many stretches: in every period from its first cell on.
+
+    Fine cells are those of `walk_landmark`.
+    """
+    left, right = np.int64(begin), np.int64(fine_begin)
+    if right >= fine_end:
+        return row
+    index = max(earliest, (fine_starts[right] - offset) // slide)
+    step = np.int64(1)
+    while index <= last:
+        right = seek(fine_starts, right, fine_end, (index - index % stretches) * slide + offset, 1)
+        if right >= fine_end:
+            break
+        own = (fine_starts[right] - offset) // slide  # of the first cell of the period, or of a later one
+        index = max(index, own)
+        stop = min(last, own - own % stretches + stretches - 1)
+        if counting:
+            row += max(np.int64(0), stop - index + 1)
+            index = stop + 1
+            continue
+        left = seek(starts, left, end, (own - own % stretches) * slide + offset, 1)
+        while index <= stop:
+            opens = index * slide + offset
+            moved = seek(fine_starts, right, fine_end, opens + slide, step)
+            step = moved - right
+            right = moved
+            window_start[row] = opens
+            lo[row] = left
+            if len(tail):
+                hi[row] = mark_cell[right - 1]
+                tail[row] = right - 1
+            else:
+                hi[row] = right
+            row += 1
+            index += 1
     return row

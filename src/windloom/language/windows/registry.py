@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import Token
 
 from windloom.language.tokens import is_word
+from windloom.language.windows.cumulate import CumulateSyntax
 from windloom.language.windows.landmark import LandmarkSyntax
 from windloom.language.windows.rows import RowsSyntax
 from windloom.language.windows.session import SessionSyntax
@@ -17,7 +18,7 @@ from windloom.model import Window
 _TIME = TimeSyntax()
 
 SYNTAXES: dict[str, Syntax] = {
-    syntax.window.kind: syntax for syntax in (_TIME, LandmarkSyntax(), RowsSyntax(), SessionSyntax())
+    syntax.window.kind: syntax for syntax in (_TIME, LandmarkSyntax(), CumulateSyntax(), RowsSyntax(), SessionSyntax())
 }
 
 

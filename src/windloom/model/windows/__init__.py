@@ -1,5 +1,6 @@
 """Window kinds: which intervals, of time or of tuple positions, a query reports on; one file per kind."""
 
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.model.windows.landmark import LandmarkWindow
 from windloom.model.windows.registry import KINDS, WINDOW_FUNCTIONS
 from windloom.model.windows.rows import RowsWindow
@@ -12,6 +13,7 @@ __all__ = [
     "KINDS",
     "MAX_TICKS",
     "WINDOW_FUNCTIONS",
+    "CumulateWindow",
     "LandmarkWindow",
     "RowsWindow",
     "SessionWindow",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.model.windows.landmark import LandmarkWindow
 from windloom.model.windows.rows import RowsWindow
 from windloom.model.windows.session import SessionWindow
@@ -12,7 +13,8 @@ from windloom.model.windows.time import TimeWindow
 from windloom.model.windows.window import Window
 
 KINDS: dict[str, type[Window]] = {
-    window_class.kind: window_class for window_class in (TimeWindow, LandmarkWindow, RowsWindow, SessionWindow)
+    window_class.kind: window_class
+    for window_class in (TimeWindow, LandmarkWindow, CumulateWindow, RowsWindow, SessionWindow)
 }
 
 #: Spark's functions that make windows.

@@ -100,6 +100,11 @@ class Window(ABC):
         """How far before its end a window may begin; None if it grows without bound."""
         return self.range_ticks
 
+    @property
+    def restart_ticks(self) -> int | None:
+        """How often its windows begin anew, if all that end in the meantime begin together; None if they slide."""
+        return None
+
     def last_start(self, tick: int) -> int:
         """The latest `k·slide + offset` at or before the tick."""
         return tick - (tick - self.offset_ticks) % self.slide_ticks

@@ -169,6 +169,9 @@ class Life(ABC):
         for query in part.windows.landmark_queries:
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
             lanes.window_start[rows] = part.windows.every_landmark[query]
+        for query in part.windows.periodic_queries:
+            own = lanes.window_start[int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])]
+            own -= (own - part.windows.offsets[query]) % part.windows.every_period[query]
         return Located(lanes, window_end)
 
     # ---- of a query ---------------------------------------------------------------------------------------------

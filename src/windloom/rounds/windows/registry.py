@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
+from windloom.model.windows import (
+    CumulateWindow,
+    LandmarkWindow,
+    RowsWindow,
+    SessionWindow,
+    TimeWindow,
+    VersionWindow,
+    Window,
+)
+from windloom.rounds.windows.cumulate import CumulateLife
 from windloom.rounds.windows.landmark import LandmarkLife
 from windloom.rounds.windows.life import Life
 from windloom.rounds.windows.rows import RowsLife
@@ -13,6 +22,7 @@ from windloom.rounds.windows.version import VersionLife
 LIVES: dict[str, Life] = {
     TimeWindow.kind: TimeLife(),
     LandmarkWindow.kind: LandmarkLife(),
+    CumulateWindow.kind: CumulateLife(),
     RowsWindow.kind: RowsLife(),
     SessionWindow.kind: SessionLife(),
     VersionWindow.kind: VersionLife(),

@@ -89,6 +89,18 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bound
     return Windowed(source, F.col("__e").alias("__w"), start, F.expr(instant_sql("__w", stream.window_type)))
 
 
+def _by_period(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """A tuple lies in every window of its period that ends after it."""
+    window, tick = query.window, tick_sql(stream)
+    period, slide = f"{window.restart_ticks}L", f"{window.slide_ticks}L"
+    begin = f"{tick} - pmod({tick} - {window.offset_ticks}L, {period})"
+    own_end = f"{tick} - pmod({tick} - {window.offset_ticks}L, {slide}) + {slide}"
+    ends = f"explode(sequence({own_end}, {begin} + {period}, {slide}))"
+    source = _passing(query, frame).select("*", F.expr(f"{begin} AS __b"), F.expr(f"{ends} AS __e"))
+    start, end = (F.expr(instant_sql(f"__w.{name}", stream.window_type)) for name in ("__b", "__e"))
+    return Windowed(source, F.struct("__b", "__e").alias("__w"), start, end)
+
+
 def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     """The sessions are Spark's own.
 
@@ -110,6 +122,7 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 #: By kind of window; landmark windows are not here, because they also need bounds.
 _KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
     "range": _by_time,
+    "cumulate": _by_period,
     "rows": _by_position,
     "session": _by_session,
 }
