@@ -25,6 +25,8 @@ def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str,
     return {
         "moves": adapted.moves,
         "switches": adapted.switches,
+        "undecided": adapted.undecided,
+        "previews": adapted.previews,
         "verdicts": [verdicts.judged, verdicts.hits, verdicts.same, verdicts.regret],
         "measured": learned,
     }
@@ -37,7 +39,8 @@ def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[Adapted, list[Me
         about = commit.get("adapted")
         if about is None:
             continue
-        counted = Adapted(about["moves"], about["switches"], Verdicts(*about["verdicts"]))
+        verdicts = Verdicts(*about["verdicts"])
+        counted = Adapted(about["moves"], about["switches"], verdicts, about["undecided"], about["previews"])
         learned = about["measured"]
         if learned is not None:
             intake = tuple(sorted(learned["intake"].items()))

@@ -21,6 +21,8 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
     yield f"Adapting: plans for {view.objective}; {counted}"
     yield from fact("fidelity", fidelity_text(view))
     yield from fact("predicted", predicted_text(view))
+    if view.undecided:
+        yield from fact("previews", previews_text(view))
     if view.rounds:
         lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
         rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
@@ -65,6 +67,12 @@ def predicted_text(view: AdaptView) -> str:
     off = sorted(abs(predicted / seconds - 1) for predicted, seconds in known)
     last = f"the last round {number(known[-1][0])} s predicted, {number(known[-1][1])} s taken"
     return f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
+
+
+def previews_text(view: AdaptView) -> str:
+    """How often rounds were looked into, of those before which a look might have made a difference."""
+    looked = "all" if view.previews == view.undecided else f"{view.previews:,}" if view.previews else "none"
+    return f"plans were close before {count(view.undecided, 'round')}; {looked} looked into in time"
 
 
 def _line(constant: float, factor: float) -> str:

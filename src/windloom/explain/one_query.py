@@ -101,7 +101,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
+    spanned = f"{about(tree.edges)}{number(slices)} {'slice' if slices == 1 else 'slices'} of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
     stream = planned.query.streams[0]
     delay = plan.stream(stream).delay_ticks

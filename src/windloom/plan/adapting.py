@@ -62,7 +62,10 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True)
 class AdaptView:
-    """`learned` gives, by stage, how seconds follow from the model's: (constant, factor), from `rounds` rounds."""
+    """`learned` gives, by stage, how seconds follow from the model's: (constant, factor), from `rounds` rounds.
+
+    Of the rounds before which another plan was nearly as good (`undecided`), `previews` were looked into.
+    """
 
     objective: str
     charts: tuple[ChartView, ...]
@@ -78,3 +81,5 @@ class AdaptView:
     recent: tuple[RoundView, ...] = ()
     failure: str = ""
     damaged: tuple[str, ...] = ()  # files of the checkpoint that hold statistics and could not be read
+    undecided: int = 0
+    previews: int = 0

@@ -62,6 +62,7 @@ class Metrics:
         )
         self.moves = Gauge("windloom_moves", "Moves to other regions of charts so far.", registry=registry)
         self.switches = Gauge("windloom_switches", "Switches of plans so far.", registry=registry)
+        self.previews = Gauge("windloom_previews", "Rounds that were looked into before they began.", registry=registry)
         self.fidelity = Gauge("windloom_fidelity", "Share of judged rounds with the best plan.", registry=registry)
         self.regret = Gauge("windloom_regret_seconds", "Seconds that better plans would have saved.", registry=registry)
         self.predicted = Gauge(
@@ -129,6 +130,7 @@ class Metrics:
             self.relation_version.labels(relation).set(told["version"])
         self.moves.set(done.moves)
         self.switches.set(done.switches)
+        self.previews.set(done.previews)
         self.regret.set(done.regret)
         if done.fidelity is not None:
             self.fidelity.set(done.fidelity)

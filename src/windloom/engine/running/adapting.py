@@ -67,6 +67,7 @@ class Adapting:
             predicted=adapter.predicted,
             moves=adapted.moves,
             switches=adapted.switches,
+            previews=adapted.previews,
             fidelity=adapted.verdicts.fidelity,
             regret=adapted.verdicts.regret,
         )

@@ -32,7 +32,8 @@ class RoundProgress:
 
     If plans follow the data, `predicted` are the seconds that the round was expected to take, before it began. Since
     the stream began, `moves` counts how often estimates came into another region of their chart, and `switches` how
-    often another plan followed; `fidelity` is the share of judged rounds whose plan was the best for what the round
+    often another plan followed; `previews` counts the rounds that were looked into because plans were close;
+    `fidelity` is the share of judged rounds whose plan was the best for what the round
     was, and `regret` are the seconds that the other rounds lost.
 
     `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the answered
@@ -68,6 +69,7 @@ class RoundProgress:
     predicted: float | None = None
     moves: int = 0
     switches: int = 0
+    previews: int = 0
     fidelity: float | None = None
     regret: float = 0.0
     postponed: Mapping[str, int] = field(default_factory=dict)  # by query

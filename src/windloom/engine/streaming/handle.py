@@ -74,6 +74,13 @@ class _RoundFailedError(Exception):
 
 
 class Handle(AnswerViews):
+    """A running stream, as `loom.start` returns it.
+
+    It tells how rounds go (`progress`, `status`, `explain`), gives their answers if a sink keeps them (`arrow`,
+    `table`), changes queries between rounds (`add`, `remove`, `replace`), answers questions beside rounds (`ask`,
+    `snapshot`), and ends the stream (`stop`, `await_termination`).
+    """
+
     def __init__(
         self,
         loop: RoundLoop,

@@ -63,6 +63,7 @@ class Adapter:
         self._learned, self._worker = learned, worker
         adapted = adapted or Adapted()
         self.moves, self.switches, self.verdicts = adapted.moves, adapted.switches, adapted.verdicts
+        self.undecided, self.previews = adapted.undecided, adapted.previews
         self.correction, self.prices, self.stays = Correction(measured), Prices(), Stays()
         self._chosen_by = self.correction  # as it was when the plan in force was last chosen
         self.measured: MeasuredRound | None = None  # the last round that was learned from
@@ -139,6 +140,7 @@ class Adapter:
         for followed in self.followed:
             followed.guess = None
         if preview is not None and any(map(self._is_undecided, self.followed)):
+            self.undecided += 1
             self._look_closer(coming, preview)
         wanted = self._chosen()
         if wanted is None and self.forecast is not None and self.forecast.plan is self._plan:
@@ -167,7 +169,7 @@ class Adapter:
 
     @property
     def adapted(self) -> Adapted:
-        return Adapted(self.moves, self.switches, self.verdicts)
+        return Adapted(self.moves, self.switches, self.verdicts, self.undecided, self.previews)
 
     def switched(self, seconds: float) -> None:
         """Notes that a switch was recorded; `seconds` is how long its plan took to make."""
@@ -196,6 +198,7 @@ class Adapter:
         shown = self._previewed
         if shown is not None and shown[0] is coming and shown[1] is not None:
             self._coming = shown[1]
+            self.previews += 1
 
     def _look(self, coming: RoundObserved, preview: Preview) -> None:
         self._previewed = coming, preview()

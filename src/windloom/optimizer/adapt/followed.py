@@ -41,11 +41,17 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """Counts so far: how often streams moved to another region, how often plans were switched, and how well."""
+    """Counts so far: how often streams moved to another region, how often plans were switched, and how well.
+
+    `undecided` counts the rounds before which another plan was nearly as good and a preview could have been made;
+    `previews` those of them that had one in time.
+    """
 
     moves: int = 0
     switches: int = 0
     verdicts: Verdicts = field(default_factory=Verdicts)
+    undecided: int = 0
+    previews: int = 0
 
 
 @dataclass(eq=False)

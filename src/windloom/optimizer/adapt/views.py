@@ -188,6 +188,8 @@ def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: boo
         correction.rest,
         tuple(recent),
         "" if failure is None else f"{type(failure).__name__}: {failure}",
+        undecided=adapter.undecided,
+        previews=adapter.previews,
     )
 
 

@@ -229,6 +229,7 @@ def test_a_closer_look_is_taken_if_another_plan_is_nearly_as_good(
 
     adapter.foresee(RoundObserved(shown.streams), preview)
     assert len(looked) == is_close
+    assert (adapter.adapted.undecided, adapter.adapted.previews) == (is_close, is_close)
     assert (adapter._coming is shown) is is_close
     if not is_close:
         assert followed.weighed is None
@@ -249,6 +250,7 @@ def test_a_preview_that_shows_nothing_leaves_what_is_known(monkeypatch: pytest.M
     adapter, coming = adapting(basin, memory), RoundObserved({"s": StreamRound(1000, 10.0, 10.0)})
     adapter.foresee(coming, lambda: None)
     assert adapter._coming is coming
+    assert (adapter.adapted.undecided, adapter.adapted.previews) == (1, 0)
 
 
 def test_a_look_that_is_over_too_late_tells_of_no_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
