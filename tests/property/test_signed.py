@@ -104,7 +104,7 @@ def assert_same(left: Cells, right: Cells) -> None:
         assert isinstance(theirs, Lifted)
         valid = np.ones(len(left), np.bool_) if theirs.valid is None else theirs.valid.value > 0
         assert (valid == (np.ones(len(left), np.bool_) if ours.valid is None else ours.valid.value > 0)).all()
-        for mine, other in zip(ours.parts, theirs.parts, strict=True):
+        for mine, other in zip(ours.limbs, theirs.limbs, strict=True):
             if isinstance(mine, AddFloat):
                 assert np.allclose(mine.high + mine.low, other.high + other.low, 1e-12, 1e-9, equal_nan=True)
             elif isinstance(mine, Moments):
@@ -116,7 +116,7 @@ def assert_same(left: Cells, right: Cells) -> None:
 
 
 def values_of(lifted: Lifted, valid: np.ndarray) -> str:
-    keys = lifted.parts[0].value[valid]
+    keys = lifted.limbs[0].value[valid]
     return repr([lifted.dictionary[int(~key if key < 0 else key)].as_py() for key in keys])
 
 

@@ -223,7 +223,7 @@ def combined_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
         native.append(pa.array([len(values_of(planned, members)) for members in rows], pa.int64()))
     lifted = lift(planned, native)
     assert isinstance(lifted, Lifted)
-    return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+    return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
 
 
 def _own_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:

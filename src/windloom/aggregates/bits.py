@@ -84,5 +84,5 @@ class Bits(NativeCard):
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
-        bits = combined[0].parts[0].value
+        bits = combined[0].limbs[0].value
         return with_nulls(~bits if aggregate.function == "bit_and" else bits, combined[0].valid)

@@ -74,7 +74,7 @@ class Card(ABC):
     def family(self, planned: Planned) -> Family:
         """How its values are combined."""
 
-    def parts(self, planned: Planned) -> int:
+    def limbs(self, planned: Planned) -> int:
         """The number of columns of the family that are combined independently of each other."""
         return 1
 

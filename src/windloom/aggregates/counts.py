@@ -43,7 +43,7 @@ class Counts(NativeCard):
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
-        return pa.array(combined[0].parts[0].value)
+        return pa.array(combined[0].limbs[0].value)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         return f"count({aggregate.arguments or '1'}){filter_sql(aggregate)}"

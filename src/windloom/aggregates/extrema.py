@@ -89,7 +89,7 @@ def no_keys(count: int) -> Lifted:
 
 def lower_keys(found: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
     """The values that keys stand for."""
-    keys = ~found.parts[0].value if lowest else found.parts[0].value
+    keys = ~found.limbs[0].value if lowest else found.limbs[0].value
     if found.dictionary is not None:
         values = found.dictionary
         if pa.types.is_struct(values.type):

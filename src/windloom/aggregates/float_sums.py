@@ -63,12 +63,12 @@ class FloatSums(NativeCard):
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.
-        pair, valid = combined[0].parts[0], combined[0].valid
+        pair, valid = combined[0].limbs[0], combined[0].valid
         total = pair.high + pair.low
         if aggregate.function == "sum":
             return with_nulls(total, valid)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return with_nulls(total / combined[1].parts[0].value, valid)
+            return with_nulls(total / combined[1].limbs[0].value, valid)
 
     def scale_sql(self, aggregate: Aggregate) -> str:
         return f"{aggregate.function}({size_sql(aggregate)})"

@@ -23,26 +23,26 @@ from windloom.weave.cut import Cut, Read
 class Lifted:
     """One component over many cells.
 
-    `parts` are combined independently: an exact wide sum has several columns of 32-bit limbs. `valid` counts values
+    `limbs` are combined independently: an exact wide sum has several columns of 32-bit limbs. `valid` counts values
     that were not NULL; None means that there was no NULL. `dictionary` turns the keys of MIN and MAX
     back into values if the keys are ranks: of strings and decimals, or of pairs (compared value, picked value).
     """
 
-    parts: tuple[Columns, ...]
+    limbs: tuple[Columns, ...]
     valid: AddInt | None = None
     dictionary: pa.Array | None = None
 
     @property
     def nbytes(self) -> int:
-        columns = [column for part in self.parts for column in part]
+        columns = [column for limb in self.limbs for column in limb]
         columns += [] if self.valid is None else [self.valid.value]
         held = 0 if self.dictionary is None else self.dictionary.nbytes
         return int(held + sum(column.nbytes for column in columns))
 
-    def map_parts(self, change: Any) -> Lifted:
+    def map_limbs(self, change: Any) -> Lifted:
         return replace(
             self,
-            parts=tuple(change(part) for part in self.parts),
+            limbs=tuple(change(limb) for limb in self.limbs),
             valid=None if self.valid is None else change(self.valid),
         )
 
@@ -51,7 +51,7 @@ class Lifted:
 class Combined:
     """One component over the rows of a shape: like `Lifted`, but with a row per window."""
 
-    parts: tuple[Columns, ...]
+    limbs: tuple[Columns, ...]
     valid: NDArray[np.bool_] | None
     dictionary: pa.Array | None
 
@@ -68,7 +68,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
     alike, valid, dictionary = _alike(parts)
     columns = (
         type(each[0])(*(np.concatenate(pieces) for pieces in zip(*each, strict=True)))
-        for each in zip(*(part.parts for part in alike), strict=True)
+        for each in zip(*(part.limbs for part in alike), strict=True)
     )
     return Lifted(tuple(columns), None if valid is None else AddInt(np.concatenate(valid)), dictionary)
 
@@ -76,7 +76,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
 def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lifted:
     """`cells` cells, taken from all parts and put at their places."""
     alike, valid, dictionary = _alike(parts)
-    columns = [list(each) for each in zip(*(part.parts for part in alike), strict=True)]
+    columns = [list(each) for each in zip(*(part.limbs for part in alike), strict=True)]
     if valid is not None:
         columns.append([AddInt(counts) for counts in valid])
     placed = []
@@ -109,34 +109,34 @@ def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Li
     """The same cells, but where the mask does not hold, the neutral cells of `nothing`."""
     assert isinstance(lifted, Lifted), "lists are filtered natively"
     assert isinstance(nothing, Lifted)
-    parts = tuple(
-        type(part)(*(np.where(mask, column, empty) for column, empty in zip(part, none, strict=True)))
-        for part, none in zip(lifted.parts, nothing.parts, strict=True)
+    limbs = tuple(
+        type(limb)(*(np.where(mask, column, empty) for column, empty in zip(limb, none, strict=True)))
+        for limb, none in zip(lifted.limbs, nothing.limbs, strict=True)
     )
     valid = None if nothing.valid is None else AddInt(np.where(mask, valid_or_ones(lifted), nothing.valid.value))
-    return replace(lifted, parts=parts, valid=valid)
+    return replace(lifted, limbs=limbs, valid=valid)
 
 
 def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
     """Only the wanted cells; values that none of them holds are dropped once they are the majority."""
     if isinstance(lifted, Listed):
         return lifted.keep(wanted).without_unused()
-    return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
+    return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(column[wanted] for column in limb))))
 
 
 def keep_none(lifted: AnyLifted) -> AnyLifted:
     """None of the cells."""
     if isinstance(lifted, Listed):
         return lifted.keep_none().without_unused()
-    none = lifted.map_parts(lambda part: type(part)(*(np.empty(0, column.dtype) for column in part)))
+    none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))
     return without_unused(none)
 
 
 def without_unused(lifted: Lifted) -> Lifted:
     """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
-    if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
+    if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.limbs[0][0]) + SMALL_DICTIONARY:
         return lifted
-    keys = lifted.parts[0].value
+    keys = lifted.limbs[0].value
     held = keys[keys != LOWEST]
     used = np.unique(np.where(held < 0, ~held, held))
     place = np.zeros(len(lifted.dictionary), np.int64)
@@ -149,12 +149,12 @@ def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) 
     if isinstance(lifted, Listed):
         return lifted.merge(order, runs)
 
-    def merged(part: Columns) -> Columns:
-        out = type(part)(*(np.empty(len(runs) - 1, column.dtype) for column in part))
-        merge_runs(part, order, runs, out)
+    def merged(limb: Columns) -> Columns:
+        out = type(limb)(*(np.empty(len(runs) - 1, column.dtype) for column in limb))
+        merge_runs(limb, order, runs, out)
         return out
 
-    return lifted.map_parts(merged)
+    return lifted.map_limbs(merged)
 
 
 def valid_of(column: Column) -> AddInt | None:
@@ -175,7 +175,7 @@ def valid_in(cut: Cut, read: Read) -> AddInt | None:
 def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
     """The number of values in each cell."""
     valid: NDArray[np.int64] = (
-        np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+        np.ones(len(lifted.limbs[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
     )
     return valid
 
@@ -194,11 +194,11 @@ def _one_dictionary(parts: list[Lifted], held: list[pa.Array]) -> tuple[list[Lif
 
 def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
     """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
-    keys = lifted.parts[0].value.copy()
+    keys = lifted.limbs[0].value.copy()
     ranks = keys != LOWEST
     # MIN keeps reversed ranks (~rank), so all its keys are negative.
     backwards = ranks & (keys < 0)
     forwards = ranks & (keys >= 0)
     keys[backwards] = ~place[~keys[backwards]]
     keys[forwards] = place[keys[forwards]]
-    return replace(lifted, parts=(MaxInt(keys),), dictionary=dictionary)
+    return replace(lifted, limbs=(MaxInt(keys),), dictionary=dictionary)

@@ -62,7 +62,7 @@ class SecondMoments(NativeCard):
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
-        count, square = combined[0].parts[0].count, combined[0].parts[0].square
+        count, square = combined[0].limbs[0].count, combined[0].limbs[0].square
         less = 1.0 if aggregate.function.endswith("samp") else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             # Rounding may leave a tiny negative sum of squares if all values are equal.

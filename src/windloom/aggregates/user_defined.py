@@ -51,7 +51,7 @@ class UserAggregates(ValueCard):
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
         assert aggregate.own is not None
-        found, columns = combined[0], combined[0].parts[0]
+        found, columns = combined[0], combined[0].limbs[0]
         wanted = np.ones(len(columns[0]), np.bool_) if found.valid is None else found.valid
         out = np.zeros(len(wanted), number_kind(aggregate.own.result))
         lower_rows(columns, wanted, out)
@@ -72,7 +72,7 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
     """Cells that were read from a file, as cells of the aggregate's own family."""
     assert isinstance(lifted, Lifted)
     family = user_family(own_of(planned))
-    stored: Columns = lifted.parts[0]
+    stored: Columns = lifted.limbs[0]
     if stored._fields != family.columns._fields:
         raise WindloomError(
             f"aggregate '{family.name}' is not the one that the state was made with",

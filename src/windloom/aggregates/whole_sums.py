@@ -56,7 +56,7 @@ class WholeSums(NativeCard):
     def family(self, planned: Planned) -> Family:
         return ADD_INT
 
-    def parts(self, planned: Planned) -> int:
+    def limbs(self, planned: Planned) -> int:
         return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class WholeSums(NativeCard):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         where, column = cut.where(read, read.argument), cut.argument(read)
-        valid, count = valid_in(cut, read), self.parts(planned)
+        valid, count = valid_in(cut, read), self.limbs(planned)
         if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
             low = cut.zeros(np.int64)
             sum_integers(*where, column.integers, low)
@@ -105,7 +105,7 @@ class WholeSums(NativeCard):
         return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        zeros = tuple(AddInt(np.zeros(count, np.int64)) for _ in range(self.parts(planned)))
+        zeros = tuple(AddInt(np.zeros(count, np.int64)) for _ in range(self.limbs(planned)))
         return Lifted(zeros, AddInt(np.zeros(count, np.int64)))
 
     def lower(
@@ -115,7 +115,7 @@ class WholeSums(NativeCard):
         if aggregate.function == "sum":
             return _sum(combined[0], kind, refuse)
         scale = argument.scale if argument is not None else 0
-        return _average(combined[0], combined[1].parts[0].value, kind, scale, refuse)
+        return _average(combined[0], combined[1].limbs[0].value, kind, scale, refuse)
 
     def scale_sql(self, aggregate: Aggregate) -> str:
         return f"{aggregate.function}({size_sql(aggregate)})"
@@ -137,11 +137,11 @@ def _limbs(column: Column) -> list[NDArray[np.int64]]:
 
 def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.DECIMAL:
-        words = _carried([part.value for part in summed.parts], kind, refuse)
+        words = _carried([limb.value for limb in summed.limbs], kind, refuse)
         return _decimal_array(words, kind, summed.valid)
-    if len(summed.parts) == 1:
-        return with_nulls(summed.parts[0].value, summed.valid)
-    high, low = summed.parts[0].value, summed.parts[1].value
+    if len(summed.limbs) == 1:
+        return with_nulls(summed.limbs[0].value, summed.valid)
+    high, low = summed.limbs[0].value, summed.limbs[1].value
     head = high + (low >> 32)
     beyond = np.flatnonzero((head < -(2**31)) | (head >= 2**31))
     if len(beyond):
@@ -152,7 +152,7 @@ def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
 def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.DECIMAL:
         return _decimal_average(summed, count, kind, scale, refuse)
-    parts = summed.parts
+    parts = summed.limbs
     if len(parts) == 2:
         # Carry first: halves of opposite sign would cancel in floats.
         total = (parts[0].value + (parts[1].value >> 32)) * float(2**32) + (parts[1].value & 0xFFFFFFFF)
@@ -195,7 +195,7 @@ def _decimal_average(
     summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
 ) -> pa.Array:
     """Sum divided by count, rounded half up like Spark; exact, with Python's integers (wide decimals are rare)."""
-    limbs = [part.value.astype(object) for part in summed.parts]
+    limbs = [limb.value.astype(object) for limb in summed.limbs]
     total = limbs[0] + (limbs[1] << 32) + (limbs[2] << 64) + (limbs[3] << 96)
     # The sum has the scale of the argument; AVG has four digits more unless that would exceed 38.
     scaled = abs(total) * 10 ** (kind.scale - scale)

@@ -33,19 +33,19 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
         arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
         return len(arrays) - 1
 
-    def part_of(part: Columns) -> dict[str, Any]:
-        columns = [keep(column) for column in part]
-        family = _FAMILIES.get(type(part))
+    def limb_of(limb: Columns) -> dict[str, Any]:
+        columns = [keep(column) for column in limb]
+        family = _FAMILIES.get(type(limb))
         if family is not None:
             return {"family": family.name, "columns": columns}
-        return {"own": type(part).__name__, "fields": list(part._fields), "columns": columns}
+        return {"own": type(limb).__name__, "fields": list(limb._fields), "columns": columns}
 
     def lifted_of(lifted: AnyLifted) -> dict[str, Any]:
         if isinstance(lifted, Listed):
             lists = [keep(column) for column in lifted.cells]
             return {"kind": lifted.rule.kind, "lists": lists, "dictionary": keep(lifted.dictionary)}
         return {
-            "parts": [part_of(part) for part in lifted.parts],
+            "limbs": [limb_of(limb) for limb in lifted.limbs],
             "valid": None if lifted.valid is None else keep(lifted.valid.value),
             "dictionary": None if lifted.dictionary is None else keep(lifted.dictionary),
         }
@@ -56,7 +56,7 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
             "keys": [keep(key) for key in held.keys],
             "group_bounds": keep(held.group_bounds),
             "starts": keep(held.starts),
-            "lifted": [lifted_of(part) for part in held.lifted],
+            "lifted": [lifted_of(lifted) for lifted in held.lifted],
         }
         for number, held in sorted(cells.items())
     ]
@@ -78,7 +78,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         # A copy, because kernels are compiled for writable arrays.
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
-    def part_of(described: dict[str, Any]) -> Columns:
+    def limb_of(described: dict[str, Any]) -> Columns:
         if "own" in described:
             # Only a plan has the definition of the aggregate: see `restored_state`.
             return namedtuple(described["own"], described["fields"])(
@@ -93,7 +93,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
             columns = (numbers(place, kind) for place, kind in zip(described["lists"], _LIST_KINDS, strict=True))
             return Listed(LIST_RULES[described["kind"]], Lists(*columns), array(described["dictionary"]))
         return Lifted(
-            tuple(part_of(part) for part in described["parts"]),
+            tuple(limb_of(limb) for limb in described["limbs"]),
             None if described["valid"] is None else AddInt(numbers(described["valid"], np.int64)),
             None if described["dictionary"] is None else array(described["dictionary"]),
         )
@@ -103,7 +103,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
             [array(place) for place in set_cells["keys"]],
             numbers(set_cells["group_bounds"], np.int64),
             numbers(set_cells["starts"], np.int64),
-            tuple(lifted_of(part) for part in set_cells["lifted"]),
+            tuple(lifted_of(lifted) for lifted in set_cells["lifted"]),
         )
         for set_cells in told
     }

@@ -23,13 +23,13 @@ VERSIONS = {
     "answers": 1,
     "begun": 1,
     "checkpoint": 1,
-    "commit": 2,
+    "commit": 3,
     "emitted": 1,
-    "log": 2,
+    "log": 3,
     "placement": 1,
     "plan": 2,
-    "snapshot": 1,
-    "state": 1,
+    "snapshot": 2,
+    "state": 2,
 }
 
 _HEAD = re.compile(rb'\{"windloom": "(\w+)", "version": (\d+), "checksum": "([0-9a-f]{8})", "bytes": (\d+), ')

@@ -19,8 +19,8 @@ Context = Mapping[Subject, ValueSet]
 
 #: The number of case distinctions before a question counts as undecided.
 _MOST_CASES = 1_000
-#: The largest number of parts of one formula that are compared with each other.
-_MOST_PARTS_COMPARED = 32
+#: The largest number of operands of one formula that are compared with each other.
+_MOST_COMPARED = 32
 
 
 @dataclass(frozen=True)
@@ -45,40 +45,44 @@ class Atom:
 
 @dataclass(frozen=True)
 class _Compound:
-    """`parts` are in the order in which they were written; formulas that differ only in that are equal."""
+    """`operands` are in the order in which they were written; formulas that differ only in that are equal."""
 
     members: frozenset[Formula]
-    parts: tuple[Formula, ...] = field(compare=False)
+    operands: tuple[Formula, ...] = field(compare=False)
 
     @cached_property
     def subjects(self) -> frozenset[Subject]:
-        return frozenset[Subject]().union(*(part.subjects for part in self.parts))
+        return frozenset[Subject]().union(*(operand.subjects for operand in self.operands))
 
     @property
     def is_safe(self) -> bool:
-        return all(part.is_safe for part in self.parts)
+        return all(operand.is_safe for operand in self.operands)
 
     @cached_property
     def ordered(self) -> list[Formula]:
-        """Parts that cannot fail come first; among the others, one may guard the next, so these stay in order."""
-        safe = sorted((part for part in self.parts if part.is_safe), key=lambda part: part.text[0])
-        return safe + [part for part in self.parts if not part.is_safe]
+        """Operands that cannot fail come first; among the others, one may guard the next, so these stay in order."""
+        safe = sorted((operand for operand in self.operands if operand.is_safe), key=lambda operand: operand.text[0])
+        return safe + [operand for operand in self.operands if not operand.is_safe]
 
 
 class All(_Compound):
-    """Every part holds; without parts: always."""
+    """Every operand holds; without operands: always."""
 
     @cached_property
     def text(self) -> Text:
-        return join_texts([part.text for part in self.ordered], Level.AND) if self.parts else ("TRUE", Level.ONE)
+        return (
+            join_texts([operand.text for operand in self.ordered], Level.AND) if self.operands else ("TRUE", Level.ONE)
+        )
 
 
 class AnyOf(_Compound):
-    """Some part holds; without parts: never."""
+    """Some operand holds; without operands: never."""
 
     @cached_property
     def text(self) -> Text:
-        return join_texts([part.text for part in self.ordered], Level.OR) if self.parts else ("FALSE", Level.ONE)
+        return (
+            join_texts([operand.text for operand in self.ordered], Level.OR) if self.operands else ("FALSE", Level.ONE)
+        )
 
 
 Formula = Atom | All | AnyOf
@@ -87,17 +91,17 @@ ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
 
 
 def guarded(formula: Formula) -> str:
-    """SQL that is TRUE for the same tuples, and evaluates a part only if those before it do not decide.
+    """SQL that is TRUE for the same tuples, and evaluates an operand only if those before it do not decide.
 
-    Spark guarantees that order for CASE. It also evaluates AND and OR from left to right, with one exception: a part
-    that several expressions of one projection have in common is evaluated first, before any guard.
+    Spark guarantees that order for CASE. It also evaluates AND and OR from left to right, with one exception: an
+    operand that several expressions of one projection have in common is evaluated first, before any guard.
     """
     if isinstance(formula, Atom) or formula.is_safe:
         return formula.text[0]
-    safe = [part.text for part in formula.ordered if part.is_safe]
-    parts = [join_texts(safe, Level.AND if isinstance(formula, All) else Level.OR)[0]] if safe else []
-    parts += [guarded(part) for part in formula.ordered if not part.is_safe]
-    conditions, last = parts[:-1], parts[-1]
+    safe = [operand.text for operand in formula.ordered if operand.is_safe]
+    operands = [join_texts(safe, Level.AND if isinstance(formula, All) else Level.OR)[0]] if safe else []
+    operands += [guarded(operand) for operand in formula.ordered if not operand.is_safe]
+    conditions, last = operands[:-1], operands[-1]
     if isinstance(formula, AnyOf):
         return f"CASE {' '.join(f'WHEN {each} THEN TRUE' for each in conditions)} ELSE {last} END"
     return "".join(f"CASE WHEN {each} THEN " for each in conditions) + last + " END" * len(conditions)
@@ -107,34 +111,34 @@ def atom(subject: Subject, values: ValueSet) -> Formula:
     return NEVER if values.is_empty else ALWAYS if values.is_full else Atom(subject, values)
 
 
-def all_of(parts: Iterable[Formula]) -> Formula:
-    return _combined(All, parts)
+def all_of(operands: Iterable[Formula]) -> Formula:
+    return _combined(All, operands)
 
 
-def any_of(parts: Iterable[Formula]) -> Formula:
-    return _combined(AnyOf, parts)
+def any_of(operands: Iterable[Formula]) -> Formula:
+    return _combined(AnyOf, operands)
 
 
-def _combined(kind: type[All] | type[AnyOf], parts: Iterable[Formula]) -> Formula:
+def _combined(kind: type[All] | type[AnyOf], operands: Iterable[Formula]) -> Formula:
     values: dict[Subject, list[ValueSet]] = {}
     found: dict[Formula | Subject, None] = {}  # in order, and each once
-    for part in (inner for outer in parts for inner in (outer.parts if isinstance(outer, kind) else (outer,))):
-        if isinstance(part, Atom):
-            values.setdefault(part.subject, []).append(part.values)
-            found[part.subject] = None
-        elif not part.parts:
-            return part  # FALSE in a conjunction, or TRUE in a disjunction
+    for operand in (inner for outer in operands for inner in (outer.operands if isinstance(outer, kind) else (outer,))):
+        if isinstance(operand, Atom):
+            values.setdefault(operand.subject, []).append(operand.values)
+            found[operand.subject] = None
+        elif not operand.operands:
+            return operand  # FALSE in a conjunction, or TRUE in a disjunction
         else:
-            found[part] = None
+            found[operand] = None
     join = intersection if kind is All else union
     kept: list[Formula] = []
     for each in found:
-        part = atom(each, join(values[each])) if isinstance(each, Subject) else each
-        if not isinstance(part, Atom) and not part.parts:
-            if not isinstance(part, kind):
-                return part
+        operand = atom(each, join(values[each])) if isinstance(each, Subject) else each
+        if not isinstance(operand, Atom) and not operand.operands:
+            if not isinstance(operand, kind):
+                return operand
         else:
-            kept.append(part)
+            kept.append(operand)
     return kept[0] if len(kept) == 1 else kind(frozenset(kept), tuple(kept))
 
 
@@ -144,7 +148,7 @@ def negation(formula: Formula) -> Formula:
     if isinstance(formula, Atom):
         return Atom(formula.subject, formula.values.complement)
     opposite = any_of if isinstance(formula, All) else all_of
-    return opposite(negation(part) for part in formula.parts)
+    return opposite(negation(operand) for operand in formula.operands)
 
 
 def given(formula: Formula, context: Context) -> Formula:
@@ -156,7 +160,7 @@ def given(formula: Formula, context: Context) -> Formula:
     if formula.subjects.isdisjoint(context):
         return formula
     combine = all_of if isinstance(formula, All) else any_of
-    return combine(given(part, context) for part in formula.parts)
+    return combine(given(operand, context) for operand in formula.operands)
 
 
 @lru_cache(maxsize=65_536)
@@ -168,7 +172,7 @@ def _decided(known: ValueSet, values: ValueSet) -> bool | None:
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    return formula.parts if isinstance(formula, All) else (formula,)
+    return formula.operands if isinstance(formula, All) else (formula,)
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:
@@ -176,8 +180,8 @@ def atoms(formula: Formula) -> Iterator[Atom]:
     if isinstance(formula, Atom):
         yield formula
     else:
-        for part in formula.parts:
-            yield from atoms(part)
+        for operand in formula.operands:
+            yield from atoms(operand)
 
 
 def projection(formula: Formula, subject: Subject) -> ValueSet:
@@ -185,7 +189,7 @@ def projection(formula: Formula, subject: Subject) -> ValueSet:
     if isinstance(formula, Atom):
         return formula.values if formula.subject == subject else ValueSet(True, True)
     join = intersection if isinstance(formula, All) else union
-    return join(projection(part, subject) for part in formula.parts)
+    return join(projection(operand, subject) for operand in formula.operands)
 
 
 def is_satisfiable(formula: Formula) -> bool:
@@ -199,7 +203,7 @@ def is_satisfiable(formula: Formula) -> bool:
         case = given(*pending.pop())  # evaluated lazily: one case that holds is enough
         cases += 1
         if isinstance(case, AnyOf):
-            pending += ((part, {}) for part in case.parts)
+            pending += ((operand, {}) for operand in case.operands)
             continue
         split = None if isinstance(case, Atom) else _shared_subject(case)
         if split is None or cases > _MOST_CASES:
@@ -210,37 +214,37 @@ def is_satisfiable(formula: Formula) -> bool:
 
 
 def _shared_subject(formula: All) -> Subject | None:
-    """The subject of the most parts, or that of an inner part; None if only atoms are left."""
-    if all(isinstance(part, Atom) for part in formula.parts):
+    """The subject of the most operands, or that of an inner operand; None if only atoms are left."""
+    if all(isinstance(operand, Atom) for operand in formula.operands):
         return None
-    counts = Counter(subject for part in formula.parts for subject in part.subjects)
-    compound = next(part for part in formula.parts if not isinstance(part, Atom))
+    counts = Counter(subject for operand in formula.operands for subject in operand.subjects)
+    compound = next(operand for operand in formula.operands if not isinstance(operand, Atom))
     return max(counts if max(counts.values()) > 1 else compound.subjects, key=lambda each: counts[each])
 
 
 def implies(formula: Formula, other: Formula) -> bool:
     """Every tuple that satisfies the one certainly satisfies the other."""
-    known = {part.subject: part.values for part in conjuncts(formula) if isinstance(part, Atom)}
-    atoms_first = sorted(conjuncts(other), key=lambda part: not isinstance(part, Atom))
-    return all(_implies_part(formula, known, part) for part in atoms_first)
+    known = {operand.subject: operand.values for operand in conjuncts(formula) if isinstance(operand, Atom)}
+    atoms_first = sorted(conjuncts(other), key=lambda operand: not isinstance(operand, Atom))
+    return all(_implies_operand(formula, known, operand) for operand in atoms_first)
 
 
-def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
-    rest = given(part, known)
-    if not isinstance(rest, Atom) and not rest.parts:
+def _implies_operand(formula: Formula, known: Context, operand: Formula) -> bool:
+    rest = given(operand, known)
+    if not isinstance(rest, Atom) and not rest.operands:
         return isinstance(rest, All)
-    if part in conjuncts(formula):
+    if operand in conjuncts(formula):
         return True
     compounds = (each for each in conjuncts(formula) if not isinstance(each, Atom))
-    if isinstance(part, Atom) and all(each.subjects.isdisjoint(part.subjects) for each in compounds):
+    if isinstance(operand, Atom) and all(each.subjects.isdisjoint(operand.subjects) for each in compounds):
         return False  # only an atom of its own constrains the subject
-    if formula.subjects.isdisjoint(part.subjects):
+    if formula.subjects.isdisjoint(operand.subjects):
         return False
-    return not is_satisfiable(all_of((formula, negation(part))))
+    return not is_satisfiable(all_of((formula, negation(operand))))
 
 
 def simplified(formula: Formula) -> Formula:
-    """The same condition without parts that its other parts already decide."""
+    """The same condition without operands that its other operands already decide."""
     if isinstance(formula, Atom):
         return formula
     before: Formula | None = None
@@ -248,23 +252,27 @@ def simplified(formula: Formula) -> Formula:
         before, combine = formula, all_of if isinstance(formula, All) else any_of
         # Next to `x > 5 AND …` x is above 5, next to `x > 5 OR …` it is not: otherwise the rest would not matter.
         context = {
-            part.subject: part.values if isinstance(formula, All) else part.values.complement
-            for part in formula.parts
-            if isinstance(part, Atom)
+            operand.subject: operand.values if isinstance(formula, All) else operand.values.complement
+            for operand in formula.operands
+            if isinstance(operand, Atom)
         }
         formula = combine(
-            part if isinstance(part, Atom) else simplified(given(part, context)) for part in formula.parts
+            operand if isinstance(operand, Atom) else simplified(given(operand, context))
+            for operand in formula.operands
         )
     return formula if isinstance(formula, Atom) else _without_implied(formula)
 
 
 def _without_implied(formula: All | AnyOf) -> Formula:
-    """In a conjunction, a part that another one implies is superfluous; in a disjunction, one that implies another."""
-    kept = list(formula.parts)
-    for part in formula.parts:
-        if isinstance(part, Atom) or len(kept) > _MOST_PARTS_COMPARED:
+    """Leaves out what is superfluous.
+
+    In a conjunction, that is an operand that another one implies; in a disjunction, one that implies another.
+    """
+    kept = list(formula.operands)
+    for operand in formula.operands:
+        if isinstance(operand, Atom) or len(kept) > _MOST_COMPARED:
             continue
-        others = (other for other in kept if other is not part and not other.subjects.isdisjoint(part.subjects))
-        if any(implies(other, part) if isinstance(formula, All) else implies(part, other) for other in others):
-            kept.remove(part)
-    return formula if len(kept) == len(formula.parts) else (all_of if isinstance(formula, All) else any_of)(kept)
+        others = (other for other in kept if other is not operand and not other.subjects.isdisjoint(operand.subjects))
+        if any(implies(other, operand) if isinstance(formula, All) else implies(operand, other) for other in others):
+            kept.remove(operand)
+    return formula if len(kept) == len(formula.operands) else (all_of if isinstance(formula, All) else any_of)(kept)

@@ -109,7 +109,7 @@ def _sets_by_subject(formulas: _Open) -> dict[Subject, dict[ValueSet, None]]:
 
 
 def _is_constant(formula: Formula) -> bool:
-    return not isinstance(formula, Atom) and not formula.parts
+    return not isinstance(formula, Atom) and not formula.operands
 
 
 def _power_of_two(exponent: int) -> float:

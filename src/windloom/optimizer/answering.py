@@ -72,5 +72,5 @@ def estimate_answering(
                 named = cost_name(str(name), planned.family), planned.family.name, planned.family.costs_like
                 if (*named, key) not in predicted:  # and by the same technique
                     predicted[*named, key] = technique_cost(constants, named[0], planned.family, work)
-                costs[has, index] = planned.card.parts(planned) * predicted[*named, key][has]
+                costs[has, index] = planned.card.limbs(planned) * predicted[*named, key][has]
     return Answering(answers, costs)

@@ -104,7 +104,7 @@ def _asked(
         asking = sum(planned.component in query.components for query in queries)
         if asking:
             key = (planned.family, asking / len(queries))
-            kinds[key] = kinds.get(key, 0) + planned.card.parts(planned)
+            kinds[key] = kinds.get(key, 0) + planned.card.limbs(planned)
     return tuple(
         Asked(family, parts, share, _cost_names(family, technique, constants))
         for (family, share), parts in kinds.items()
@@ -113,7 +113,7 @@ def _asked(
 
 def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> Asked:
     """What every query asks for."""
-    return Asked(planned.family, planned.card.parts(planned), 1.0, _cost_names(planned.family, technique, constants))
+    return Asked(planned.family, planned.card.limbs(planned), 1.0, _cost_names(planned.family, technique, constants))
 
 
 def _answered(windows: Sequence[Window], statistics: Statistics) -> float:

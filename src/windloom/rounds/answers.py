@@ -24,10 +24,10 @@ from windloom.plan.physical import Asking, FeedPlace, PartialSet, Plan, PlannedJ
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.cohorts import Cohort, Piece, ShapeRun, make_windows, shape_runs
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.joins.answers import join_folds, join_makers
-from windloom.rounds.parts import Part, Piece, ShapePart, make_windows, shape_parts
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.summaries import summary_blocks
 from windloom.rounds.tree_cells import TreeCells
@@ -148,28 +148,28 @@ class _TreeAnswers:
         self.answers, self.plan, self.partial_set, self.queries = answers, answers.plan, partial_set, tree.answered
         self.held, self.span = TreeCells(partial_set, tree, cells), answers.spans.get(partial_set.number)
         self.tree, self.cells = tree, self.held.cells
-        self.parts: dict[tuple[int, int], Part] = {}
+        self.cohorts: dict[tuple[int, int], Cohort] = {}
 
     def blocks(self, rows: int) -> Iterator[Block]:
         every = slice(0, len(self.queries))
-        for groups in _parts(self._estimated_rows(every, axis=0), rows):
+        for groups in _cut_by_size(self._estimated_rows(every, axis=0), rows):
             one_group = slice(groups.start, groups.start + 1)
             if groups != one_group:
                 yield from self._answer(groups, every)
                 continue
-            # A technique derives its structures from the group's cells once per part, so parts must outweigh that.
+            # A technique derives its structures from the group's cells once per cohort, so cohorts must outweigh that.
             cells = int(np.diff(self.cells.group_bounds[groups.start : groups.stop + 1])[0])
-            for queries in _parts(self._estimated_rows(groups, axis=1), max(rows, 4 * cells)):
+            for queries in _cut_by_size(self._estimated_rows(groups, axis=1), max(rows, 4 * cells)):
                 yield from self._answer(groups, queries)
 
-    def _estimated_rows(self, part: slice, axis: int) -> NDArray[np.float64]:
-        """Upper bounds of rows: for every group over all queries (axis 0), or for every query in `part` of groups."""
+    def _estimated_rows(self, chosen: slice, axis: int) -> NDArray[np.float64]:
+        """Upper bounds of rows: for every group over all queries (axis 0), or for every query over `chosen` groups."""
         bounds, starts = self.cells.group_bounds, self.cells.starts
-        groups = slice(0, len(bounds) - 1) if axis == 0 else part
+        groups = slice(0, len(bounds) - 1) if axis == 0 else chosen
         windows = [planned.query.window for planned in self.queries]
         length = np.array([window.extent_ticks or window.range_ticks for window in windows], np.float64)[:, None]
         slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
-        whole = self._part(slice(0, len(windows)))
+        whole = self._cohort(slice(0, len(windows)))
         grows = (whole.windows.every_landmark != NO_LANDMARK)[:, None]
         totals = []
         step = max(1, (1 << 20) // len(windows))
@@ -187,32 +187,32 @@ class _TreeAnswers:
             totals.append(rows.sum(axis=axis))
         return np.concatenate(totals)
 
-    def _part(self, queries: slice) -> Part:
-        """The part that all blocks of these queries share; made once."""
+    def _cohort(self, queries: slice) -> Cohort:
+        """The cohort that all blocks of these queries share; made once."""
         key = (queries.start, queries.stop)
-        if key not in self.parts:
+        if key not in self.cohorts:
             planned = self.queries[queries]
             intervals = [self.answers.interval(planned_query) for planned_query in planned]
             windows = make_windows(self.partial_set, planned, intervals, self.answers.landmarks, self.answers.since)
-            self.parts[key] = replace(windows, shapes=shape_parts(self.plan, self.partial_set, planned))
-        return self.parts[key]
+            self.cohorts[key] = replace(windows, shapes=shape_runs(self.plan, self.partial_set, planned))
+        return self.cohorts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
-        part = self._part(queries)
-        located = self.held.located(part, groups, self.span)
+        cohort = self._cohort(queries)
+        located = self.held.located(cohort, groups, self.span)
         lanes, window_end = located.lanes, located.window_end
         if not len(lanes):
             return
-        combined = self.held.combine(part, groups, lanes)
-        list_rows = self.held.list_rows(part, groups, lanes)
+        combined = self.held.combine(cohort, groups, lanes)
+        list_rows = self.held.list_rows(cohort, groups, lanes)
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
-        for shape in part.shapes:
-            lane_bounds = lanes.bounds[shape.first * count : shape.last * count + 1]
+        for run in cohort.shapes:
+            lane_bounds = lanes.bounds[run.first * count : run.last * count + 1]
             rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
             if rows.stop > rows.start:
                 yield self._block(
-                    shape,
+                    run,
                     lane_bounds - rows.start,
                     lanes.window_start[rows],
                     window_end[rows],
@@ -223,7 +223,7 @@ class _TreeAnswers:
 
     def _block(
         self,
-        part: ShapePart,
+        run: ShapeRun,
         lane_bounds: NDArray[np.int64],
         window_start: NDArray[np.int64],
         window_end: NDArray[np.int64],
@@ -231,12 +231,12 @@ class _TreeAnswers:
         combined: dict[int, Combined],
         list_rows: ListRows,
     ) -> Block:
-        shape = self.plan.shapes[part.queries[0].shape]
-        groups = (len(lane_bounds) - 1) // len(part.queries)
+        shape = self.plan.shapes[run.queries[0].shape]
+        groups = (len(lane_bounds) - 1) // len(run.queries)
         bounds = lane_bounds[::groups]
 
         def refuse(row: int, value: str) -> None:
-            query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
+            query = run.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
             edges = [query.window.edge_text(int(edge[row])) for edge in (window_start, window_end)]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
@@ -247,15 +247,15 @@ class _TreeAnswers:
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
-        arrays += [group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
-        for pieces, (_, kind) in zip(part.columns, shape.columns, strict=True):
-            arrays.append(self._column(part, pieces, arrow_type(kind), bounds, combined, list_rows, refuse))
-        table = pa.Table.from_arrays(arrays, names=part.names)
-        return Block(part.queries[0].shape, part.query_names, bounds, table)
+        arrays += [group_column(keys[i], lane_bounds) for i in run.queries[0].group_positions]
+        for pieces, (_, kind) in zip(run.columns, shape.columns, strict=True):
+            arrays.append(self._column(run, pieces, arrow_type(kind), bounds, combined, list_rows, refuse))
+        table = pa.Table.from_arrays(arrays, names=run.names)
+        return Block(run.queries[0].shape, run.query_names, bounds, table)
 
     def _column(
         self,
-        part: ShapePart,
+        run: ShapeRun,
         pieces: tuple[Piece, ...],
         kind: pa.DataType,
         bounds: NDArray[np.int64],
@@ -270,7 +270,7 @@ class _TreeAnswers:
             listed = self.held.lists(piece.components[0])
             if listed is not None:
                 technique = self.tree.techniques[piece.components[0]]
-                queries = part.first + np.arange(piece.first, piece.last)
+                queries = run.first + np.arange(piece.first, piece.last)
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
                 continue
             argument = self.partial_set.components[piece.components[0]].argument_type
@@ -285,12 +285,12 @@ class _TreeAnswers:
 
 def rows_of(combined: Combined, rows: slice) -> Combined:
     """Some rows of a component."""
-    parts = tuple(type(part)(*(column[rows] for column in part)) for part in combined.parts)
-    return Combined(parts, None if combined.valid is None else combined.valid[rows], combined.dictionary)
+    limbs = tuple(type(limb)(*(column[rows] for column in limb)) for limb in combined.limbs)
+    return Combined(limbs, None if combined.valid is None else combined.valid[rows], combined.dictionary)
 
 
-def _parts(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
-    """Consecutive parts whose sizes add up to at most `limit`; a larger one stands alone."""
+def _cut_by_size(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
+    """Consecutive stretches whose sizes add up to at most `limit`; a larger one stands alone."""
     first, total = 0, 0.0
     for i, size in enumerate(sizes):
         if i > first and total + size > limit:

@@ -48,7 +48,7 @@ class Cells:
         """COUNT(*) of every cell: the first component of every set."""
         counted = self.lifted[0]
         assert isinstance(counted, Lifted)
-        count: NDArray[np.int64] = counted.parts[0].value
+        count: NDArray[np.int64] = counted.limbs[0].value
         return count
 
 
@@ -179,12 +179,12 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
 def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
     """The value of each cell accumulated from the start of its run: the running value that Cutty reads at a mark."""
 
-    def accumulated(part: object) -> object:
-        out = type(part)(*(np.empty_like(column) for column in part))  # type: ignore[attr-defined]
-        running_values(part, runs, out)
+    def accumulated(limb: object) -> object:
+        out = type(limb)(*(np.empty_like(column) for column in limb))  # type: ignore[attr-defined]
+        running_values(limb, runs, out)
         return out
 
-    return lifted.map_parts(accumulated)
+    return lifted.map_limbs(accumulated)
 
 
 def group_of_cells(cells: Cells) -> NDArray[np.int64]:

@@ -85,12 +85,12 @@ class Lineage:
     is_apart: bool = False
 
     @property
-    def parts(self) -> tuple[Cells, ...]:
+    def cells(self) -> tuple[Cells, ...]:
         return (*held(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
         """The cells together with those of the first `rounds` later rounds; None if there are none."""
-        return _merged([*self.parts, *(later_round.cells for later_round in self.later[:rounds])])
+        return _merged([*self.cells, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:
         """The ticks at which late tuples change the cells that windows of a query see."""
@@ -153,7 +153,7 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
         return Owed(_merged([each for each in dropped if len(each)]))
     later = _still_late(lineage.later, names)
     # Tuples that came in time are in no window that had ended: they may as well have been there before.
-    cells = _merged([*lineage.parts, *(each.cells for each in later if not each.is_late)])
+    cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
     kept = [each for each in later if each.is_late]
     return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(kept))
 

@@ -30,7 +30,7 @@ from windloom.weave.updates import fold_values
 
 Codes = NDArray[np.int32]
 #: A component without its FILTER, and what it reads: sets that differ in predicates and FILTERs share it.
-Part = tuple[PlannedComponent, Read]
+Reading = tuple[PlannedComponent, Read]
 
 #: What a tuple (or a cell by signature) costs, roughly in nanoseconds: to test a bit and list it, to find its cell, to
 #: update a component.
@@ -40,24 +40,24 @@ _TEST, _NUMBER, _UPDATE = 1.0, 6.0, 2.5
 class SignedCells:
     """The tuples of a grouping in cells by slice, group and signature, from which the cells of sets are made."""
 
-    def __init__(self, tuples: Tuples, signatures: Signatures, grid: Grid, parts: Sequence[Part]) -> None:
+    def __init__(self, tuples: Tuples, signatures: Signatures, grid: Grid, readings: Sequence[Reading]) -> None:
         self._tuples, self._signatures, self._grid = tuples, signatures, grid
         self._signature_of = signatures.codes[grid.row_of]
         every = np.arange(len(grid), dtype=np.int64)  # in order of slices, as coarser cells are numbered
         self._cut = Cut(tuples, grid, (), Kept(every, np.array([0, len(grid)])))
-        self._lifted: dict[Part, Lifted] = {}
+        self._lifted: dict[Reading, Lifted] = {}
         self._grids: dict[EdgeSet, Grid] = {}
-        self._parts = parts
+        self._readings = readings
 
     def makers(self) -> list[Callable[[], None]]:
         """Functions that make a component each, in any order or at the same time; `cells` may be called after them."""
-        return [partial(self._make, part) for part in self._parts]
+        return [partial(self._make, reading) for reading in self._readings]
 
-    def _make(self, part: Part) -> None:
-        planned, read = part
+    def _make(self, reading: Reading) -> None:
+        planned, read = reading
         made = planned.card.weave(planned, self._cut, read)
         assert isinstance(made, Lifted), "lists are made from tuples"
-        self._lifted[part] = made
+        self._lifted[reading] = made
 
     def cells(self, fed: WovenSet, partial_set: PartialSet) -> Cells:
         """The cells of one set. Components that cannot be rolled up are made from tuples."""
@@ -85,19 +85,19 @@ class SignedCells:
     def _rolled(
         self, planned: PlannedComponent, read: Read, cut: Cut, of_signed: Codes, rows_of_set: Codes
     ) -> AnyLifted:
-        found = self._lifted[part_of(planned, read)]
+        found = self._lifted[without_filter(planned, read)]
         nothing = neutral(planned, len(cut.grid))
         assert isinstance(nothing, Lifted)
         bits = cut.own if read.filter is None else (*cut.own, read.filter)
         rows = rows_of_set if read.filter is None else self._rows(bits)
-        for values, out in zip(found.parts, nothing.parts, strict=True):
+        for values, out in zip(found.limbs, nothing.limbs, strict=True):
             fold_values(of_signed, rows, not bits, values, out)
-        parts = tuple(type(out)(*map(cut.taken, out)) for out in nothing.parts)
+        limbs = tuple(type(out)(*map(cut.taken, out)) for out in nothing.limbs)
         if nothing.valid is None or (found.valid is None and read.filter is None):
-            return without_unused(Lifted(parts, None, found.dictionary))
+            return without_unused(Lifted(limbs, None, found.dictionary))
         fold_values(of_signed, rows, not bits, AddInt(valid_or_ones(found)), nothing.valid)
         valid = cut.taken(nothing.valid.value)
-        return without_unused(Lifted(parts, None if (valid > 0).all() else AddInt(valid), found.dictionary))
+        return without_unused(Lifted(limbs, None if (valid > 0).all() else AddInt(valid), found.dictionary))
 
     def _rows(self, bits: Bits) -> Codes:
         """The cells whose signatures have all these bits; without bits the list is empty, because all cells do."""
@@ -119,7 +119,7 @@ def bits_of(fed: WovenSet) -> Bits:
     return () if fed.bit is None else (fed.bit,)
 
 
-def part_of(planned: PlannedComponent, read: Read) -> Part:
+def without_filter(planned: PlannedComponent, read: Read) -> Reading:
     if read.filter is None:
         return planned, read
     return replace(planned, component=replace(planned.component, where=None)), replace(read, filter=None)
@@ -157,16 +157,16 @@ def _signed(
     signatures = tuples.signatures(len(tuples) if always else None)
     if signatures is None:
         return None
-    parts = list(dict.fromkeys(part_of(planned, read) for planned, read in _plain(sets)))
-    most = len(tuples) if always else _most_cells(tuples, sets, len(parts))
+    readings = list(dict.fromkeys(without_filter(planned, read) for planned, read in _plain(sets)))
+    most = len(tuples) if always else _most_cells(tuples, sets, len(readings))
     if most <= 0:
         return None
     edges = EdgeSet.of(each for _, partial_set in sets for each in partial_set.edges.classes)
     grid = tuples.signed_grid(groups, edges, most)
-    return None if grid is None else SignedCells(tuples, signatures, grid, parts)
+    return None if grid is None else SignedCells(tuples, signatures, grid, readings)
 
 
-def _plain(sets: Sequence[tuple[WovenSet, PartialSet]]) -> list[Part]:
+def _plain(sets: Sequence[tuple[WovenSet, PartialSet]]) -> list[Reading]:
     return [
         (planned, read)
         for fed, partial_set in sets
@@ -175,7 +175,7 @@ def _plain(sets: Sequence[tuple[WovenSet, PartialSet]]) -> list[Part]:
     ]
 
 
-def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], parts: int) -> int:
+def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], readings: int) -> int:
     """With more cells than this, rolling them up would be no better than making each set from tuples."""
     from_tuples = from_a_cell = 0.0
     for fed, partial_set in sets:
@@ -185,7 +185,7 @@ def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], par
         from_a_cell += 2 * _TEST + updates * chosen / len(tuples)
         if fed.bit is not None and all(map(_rolls_up, partial_set.components)):
             from_tuples += len(tuples) * _TEST
-    saved = SIGNED_SHARE * from_tuples - len(tuples) * (_NUMBER + parts * _UPDATE)
+    saved = SIGNED_SHARE * from_tuples - len(tuples) * (_NUMBER + readings * _UPDATE)
     return int(min(saved / from_a_cell, len(tuples) // FEW_CELLS))
 
 

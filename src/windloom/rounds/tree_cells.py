@@ -13,8 +13,8 @@ from windloom.kernels.families.algebra import ADD_INT, AddInt, Columns, Family
 from windloom.kernels.techniques.registry import find_technique
 from windloom.plan.physical import PartialSet, Tree
 from windloom.rounds.cells import Cells, coarsen, running
+from windloom.rounds.cohorts import Cohort
 from windloom.rounds.holistic import ListRows
-from windloom.rounds.parts import Part
 from windloom.rounds.windows.life import Located, Marks, Span
 from windloom.rounds.windows.registry import life_of
 
@@ -43,29 +43,29 @@ class TreeCells:
             self._marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         self.cells = cells
 
-    def located(self, part: Part, groups: slice, span: Span | None) -> Located:
+    def located(self, cohort: Cohort, groups: slice, span: Span | None) -> Located:
         """The cells that each window of the part covers, for some groups."""
         own = None if span is None else (span[0][groups], span[1][groups])
-        return self.life.located(self.cells, groups, part, self._marks_of(groups), own)
+        return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own)
 
-    def combine(self, part: Part, groups: slice, lanes: Lanes) -> dict[int, Combined]:
+    def combine(self, cohort: Cohort, groups: slice, lanes: Lanes) -> dict[int, Combined]:
         """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined.
 
         Components whose cells hold lists are not among them: they are read by `lists` and `list_rows`.
         """
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
         combined = {}
-        for index, wanted in part.wanted.items():
+        for index, wanted in cohort.wanted.items():
             technique = self.tree.techniques[index]
             lifted, tails = self.cells.lifted[index], self._running.get(index)
             if isinstance(lifted, Listed):
                 continue
             family = self.partial_set.components[index].family
-            parts = tuple(
+            limbs = tuple(
                 self._evaluate(
-                    technique, family, column, None if tails is None else tails.parts[i], bounds, lanes, wanted
+                    technique, family, column, None if tails is None else tails.limbs[i], bounds, lanes, wanted
                 )
-                for i, column in enumerate(lifted.parts)
+                for i, column in enumerate(lifted.limbs)
             )
             valid = None
             if lifted.valid is not None:
@@ -74,13 +74,13 @@ class TreeCells:
                 counted = self._evaluate(counting, ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
                 assert isinstance(counted, AddInt)
                 valid = counted.value > 0
-            combined[index] = Combined(parts, valid, lifted.dictionary)
+            combined[index] = Combined(limbs, valid, lifted.dictionary)
         return combined
 
-    def list_rows(self, part: Part, groups: slice, lanes: Lanes) -> ListRows:
+    def list_rows(self, cohort: Cohort, groups: slice, lanes: Lanes) -> ListRows:
         """The rows in the form in which lists are read."""
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
-        rows = ListRows(bounds, self.cells.starts, part.windows, lanes)
+        rows = ListRows(bounds, self.cells.starts, cohort.windows, lanes)
         if self._fine is None:
             return rows
         starts, mark_bounds, _ = self._marks_of(groups)

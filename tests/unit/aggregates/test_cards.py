@@ -68,7 +68,7 @@ def together(parts: Sequence[AnyLifted], order: Sequence[int] | None = None) -> 
     whole = chosen[0]
     for part in chosen[1:]:
         whole = concat(whole, part)
-    count = len(whole) if isinstance(whole, Listed) else len(whole.parts[0][0])
+    count = len(whole) if isinstance(whole, Listed) else len(whole.limbs[0][0])
     return merge(whole, np.arange(count), np.array([0, count]))
 
 
@@ -83,7 +83,7 @@ def read(aggregate: Aggregate, found: Sequence[AnyLifted]) -> Any:
     for lifted in found:
         assert isinstance(lifted, Lifted)
         combined.append(
-            Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+            Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
         )
     assert aggregate.argument is not None
     argument = COLUMNS[str(aggregate.argument.column)]
@@ -143,7 +143,7 @@ def test_cells_that_are_kept_stay_what_they_are(function: str, column: str, aggr
         kept = []
         for part, none in zip(held, nothing, strict=True):
             both = concat(part, none)
-            count = len(both) if isinstance(both, Listed) else len(both.parts[0][0])
+            count = len(both) if isinstance(both, Listed) else len(both.limbs[0][0])
             kept.append(keep(both, np.arange(count) < count - 1))
         assert read(aggregate, kept) == read(aggregate, held)
 

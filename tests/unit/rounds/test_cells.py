@@ -52,7 +52,7 @@ def seen(cells: Cells) -> dict[Any, list[tuple[int, int, int]]]:
     for group in range(cells.groups):
         key = tuple(column[group].as_py() for column in cells.keys)
         part = slice(cells.group_bounds[group], cells.group_bounds[group + 1])
-        sums = cells.lifted[1].parts[0][0]
+        sums = cells.lifted[1].limbs[0][0]
         found[key] = list(
             zip(cells.starts[part].tolist(), cells.tuples[part].tolist(), sums[part].tolist(), strict=True)
         )
@@ -146,5 +146,5 @@ def test_coarser_slices_hold_the_sums_of_finer_ones_and_tell_which() -> None:
     coarse, runs = coarsen(cells, EdgeSet.of(SLICINGS["panes"].edges(TimeWindow(20, 20))))
     assert seen(coarse) == {("a",): [(-20, 1, 1), (0, 2, 5)], ("b",): [(0, 1, 4)]}
     assert runs.tolist() == [0, 1, 3, 4]
-    accumulated = running(cells.lifted[1], runs).parts[0]
+    accumulated = running(cells.lifted[1], runs).limbs[0]
     assert np.asarray(accumulated[0]).tolist() == [1, 2, 5, 4]

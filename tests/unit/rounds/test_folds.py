@@ -69,7 +69,7 @@ def test_a_decimal_beyond_38_digits_is_refused() -> None:
     side = case.component(0, Component("sum", Expression.of_column("w")))
     asking.add("sum", [Carried(0, side, asking.weights({}))], 0, "s0.w")
     sides = case.sides
-    sides[1].combined[0].parts[0].value[:] = 2**40
+    sides[1].combined[0].limbs[0].value[:] = 2**40
     found = fold_sides(case.join, case.types, sides, case.ends, [0], "pairwise")
     assert [(refusal.component, refusal.row) for refusal in found.refused] == [(0, 0)]
     assert "38 digits" in found.refused[0].text
@@ -80,7 +80,7 @@ def test_a_count_beyond_64_bits_is_refused() -> None:
     asking.add("count", [Summed((Product(1, asking.weights({})),))], 0, None)
     sides = case.sides
     for side in sides:
-        side.combined[0].parts[0].value[:] = 2**40
+        side.combined[0].limbs[0].value[:] = 2**40
     (refused,) = fold_sides(case.join, case.types, sides, case.ends, [0], "pairwise").refused
     assert refused.text == str(2**80)
 

@@ -43,7 +43,7 @@ def lowered(function: str, kind: str, *native: list[pa.Array]) -> pa.Array:
 
 def as_combined(lifted: Lifted) -> Combined:
     valid = None if lifted.valid is None else lifted.valid.value > 0
-    return Combined(lifted.parts, valid, lifted.dictionary)
+    return Combined(lifted.limbs, valid, lifted.dictionary)
 
 
 def halves(values: list[int | None]) -> list[pa.Array]:

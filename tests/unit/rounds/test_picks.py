@@ -32,7 +32,7 @@ def lifted(function: str, kind: str, by: pa.Array, values: list[Any]) -> Lifted:
 
 def lowered(function: str, kind: str, cells: Lifted) -> list[Any]:
     valid = None if cells.valid is None else cells.valid.value > 0
-    combined = Combined(cells.parts, valid, cells.dictionary)
+    combined = Combined(cells.limbs, valid, cells.dictionary)
     found = lower(Aggregate(function, X, Y), DataType.parse(kind), [combined], lambda row, value: None)
     assert found.type == arrow_type(DataType.parse(kind))
     return list(found.to_pylist())
@@ -127,7 +127,7 @@ def test_cells_from_before_it_was_kept_add_nothing() -> None:
 def test_values_that_no_cell_holds_any_more_are_forgotten() -> None:
     count = 4 * SMALL_DICTIONARY
     cells = lifted("min_by", "bigint", pa.array(range(count)), [-tick for tick in range(count)])
-    rest = cells.map_parts(lambda part: type(part)(*(column[-3:] for column in part)))
+    rest = cells.map_limbs(lambda limb: type(limb)(*(column[-3:] for column in limb)))
     small = without_unused(rest)
     assert small.dictionary is not None
     assert len(small.dictionary) == 3

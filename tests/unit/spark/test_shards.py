@@ -31,16 +31,16 @@ ROWS = [{"tick": tick, "k": "xy"[tick % 2], "i": tick % 5, "b": tick % 3 == 0} f
 
 
 def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
-    """What all tasks of all parts leave; every part reads the tuples in two tasks."""
+    """What all tasks of all passes leave; every pass reads the tuples in two tasks."""
     cells: list[bytes] = []
     ticks, behind, scanned = Ticks(), {}, {}
     for scan in plan.scans:
         if scan.counted_by is not None:
             continue
-        for part in shards._parts(plan, scan):
-            task = shards._task(plan, part, before_round(plan, state)["s"], 3)
+        for one_pass in shards._passes(plan, scan):
+            task = shards._task(plan, one_pass, before_round(plan, state)["s"], 3)
             for rows in (ROWS[:many], ROWS[many:]):
-                table = tuples_table(plan, part.scan, rows)
+                table = tuples_table(plan, one_pass.scan, rows)
                 for batch in task(iter(table.to_batches())):
                     (row,) = batch.to_pylist()
                     if row["shard"] != shards.TOLD:
@@ -58,7 +58,7 @@ def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
 
 @pytest.mark.parametrize("names", [list(CATALOG), ["all", "only_b"], ["all", "by_both"], ["by_both", "of_rows"]])
 @pytest.mark.parametrize("from_cells", [2.0, -1.0], ids=["before", "behind"])
-def test_parts_of_a_scan_tell_what_the_whole_scan_would(
+def test_the_passes_of_a_scan_tell_what_the_whole_scan_would(
     monkeypatch: pytest.MonkeyPatch, names: list[str], from_cells: float
 ) -> None:
     monkeypatch.setattr(shards, "MANY_CELLS", from_cells)
@@ -71,18 +71,18 @@ def test_parts_of_a_scan_tell_what_the_whole_scan_would(
     assert found.scanned == expected.scanned
     if plan.scans[0].signature.sees_all:
         assert (ticks.first, ticks.last) == (-20, 60)
-    shuffled = {part.shuffled_by for part in shards._parts(plan, plan.scans[0])}
+    shuffled = {one_pass.shuffled_by for one_pass in shards._passes(plan, plan.scans[0])}
     assert (shuffled == {()}) == (from_cells > 1)
 
 
-def test_tuples_without_a_time_are_counted_once_however_many_parts_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuples_without_a_time_are_counted_once_however_many_passes_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "MANY_CELLS", -1.0)
     plan = plan_of(CATALOG, WOVEN)
     ticks = Ticks()
-    for part in shards._parts(plan, plan.scans[0]):
-        table = tuples_table(plan, part.scan, ROWS[:4])
+    for one_pass in shards._passes(plan, plan.scans[0]):
+        table = tuples_table(plan, one_pass.scan, ROWS[:4])
         table = table.set_column(0, "tick", pa.array([None] * table.num_rows, pa.int64()))
-        for batch in shards._task(plan, part, before_round(plan, State())["s"], 3)(iter(table.to_batches())):
+        for batch in shards._task(plan, one_pass, before_round(plan, State())["s"], 3)(iter(table.to_batches())):
             (row,) = batch.to_pylist()
             assert row["shard"] == shards.TOLD
             ticks += shards._read_told(row["cells"])[0]

@@ -36,7 +36,7 @@ def woven(kind: str, cut: Cut, read: Read) -> Lifted:
 )
 def test_sums_in_halves_are_the_same_whatever_the_values(values: list[int | None]) -> None:
     cut = cut_of(tuples_of(TICKS, pa.array(values, pa.int64())))
-    high, low = (part.value for part in woven("sum", cut, Read(0)).parts)
+    high, low = (limb.value for limb in woven("sum", cut, Read(0)).limbs)
     for tick in range(4):
         own = [value for value, at in zip(values, TICKS, strict=True) if at == tick and value is not None]
         assert (high[tick], low[tick]) == (sum(value >> 32 for value in own), sum(value & 0xFFFFFFFF for value in own))
@@ -47,9 +47,9 @@ def test_a_column_without_nulls_is_counted_once_and_has_a_value_in_every_cell() 
     cut = cut_of(tuples_of(TICKS, column, holes))
     every = PlannedComponent(COUNT_STAR, None).card.weave(PlannedComponent(COUNT_STAR, None), cut, Read())
     assert isinstance(every, Lifted)
-    assert woven("count", cut, Read(0)).parts[0].value is every.parts[0].value
+    assert woven("count", cut, Read(0)).limbs[0].value is every.limbs[0].value
     assert valid_in(cut, Read(0)) is None
-    assert woven("count", cut, Read(1)).parts[0].value.tolist() == [1, 3, 0, 1]
+    assert woven("count", cut, Read(1)).limbs[0].value.tolist() == [1, 3, 0, 1]
     valid = valid_in(cut, Read(1))
     assert valid is not None
     assert valid.value.tolist() == [1, 3, 0, 1]

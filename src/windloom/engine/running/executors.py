@@ -167,7 +167,7 @@ def gathered_round(
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _ShardStates:
     """The states of all shards, read one after another each time this is iterated over."""
 
     files: ShardFiles
@@ -270,7 +270,7 @@ class ExecutorPlacement:
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         names = self._states
         with self._files.pinned(names), self._rows.pinned(state):
-            yield _Parts(self._files, names, state, plan)
+            yield _ShardStates(self._files, names, state, plan)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         outlet = None if self._outlets is None else self._outlets.of(round.plan)

@@ -175,6 +175,6 @@ def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
         second[:] = second[order]
 
 
-def parts_of(side: Matchable) -> Ints:
+def groups_of_rows(side: Matchable) -> Ints:
     """The group of each row."""
     return np.repeat(np.arange(side.groups), np.diff(side.bounds))

@@ -16,7 +16,7 @@ import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.folds.matching import Allowed, Alone, Ints, Linked, Matched, Stretches
-from windloom.kernels.folds.pairs import parts_of
+from windloom.kernels.folds.pairs import groups_of_rows
 
 #: Matches that are handed out at a time.
 BLOCK_MATCHES = 1 << 16
@@ -36,8 +36,8 @@ class Recalculate:
             places = np.indices((int(allowed.parent.max()) + 1, int(allowed.child.max()) + 1))
             holds = allowed.test(places[0].ravel(), places[1].ravel()).reshape(places.shape[1:])
         arguments = (
-            *(parts_of(parent), parent.ends, parent.codes, allowed.parent),
-            *(parts_of(child), child.ends, child.codes, allowed.child),
+            *(groups_of_rows(parent), parent.ends, parent.codes, allowed.parent),
+            *(groups_of_rows(child), child.ends, child.codes, allowed.child),
             holds,
             linked.pairs,
             linked.alone is Alone.UNMATCHED,
@@ -81,8 +81,8 @@ def _compare(  # type: ignore[no-untyped-def]
 
 def _numbered(linked: Linked, rows: Ints, others: Ints) -> Matched:
     parent, child = linked.parent, linked.child
-    first = parent.outs[parts_of(parent)[rows]]
-    second = np.append(child.outs[parts_of(child)], linked.alone_out)[others]
+    first = parent.outs[groups_of_rows(parent)[rows]]
+    second = np.append(child.outs[groups_of_rows(child)], linked.alone_out)[others]
     seconds = max(child.out_count, linked.alone_out + 1)
     groups, group_of = np.unique(first * seconds + second, return_inverse=True)
     every, out = np.unique(group_of * max(1, linked.ends) + parent.ends[rows], return_inverse=True)

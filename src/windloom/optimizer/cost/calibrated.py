@@ -192,6 +192,6 @@ def compared_classes(slice_id: SliceId) -> int:
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """The number of columns of the cells of a set."""
     return sum(
-        planned_component.card.parts(planned_component) * len(planned_component.family.kinds)
+        planned_component.card.limbs(planned_component) * len(planned_component.family.kinds)
         for planned_component in components
     )

@@ -348,7 +348,7 @@ def _relation(
     def combined(component: Component) -> Combined:
         lifted = cells.lifted[place[component]]
         assert isinstance(lifted, Lifted), "a matrix folds no lists"
-        return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+        return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
 
     keys = [cells.keys[position] for position in member.group_positions]
     ends = np.zeros(len(cells), np.int32)

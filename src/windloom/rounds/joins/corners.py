@@ -20,7 +20,7 @@ from windloom.model.types import TypeKind
 from windloom.rounds.joins.decimals import decimals_of, wide_of
 from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, flags_or_none
 from windloom.rounds.joins.partner import Partner
-from windloom.rounds.joins.terms import Extreme, Parts, Terms, corner_terms, restricted
+from windloom.rounds.joins.terms import Extreme, Operands, Terms, corner_terms, restricted
 
 _ALL_KNOWN = np.zeros(0, np.bool_)
 Keys = NDArray[np.int64]
@@ -85,7 +85,7 @@ def _known_rows(known: Held) -> Flags:
 
 
 def _keys_at(
-    terms: Terms, partner: Partner, end: End, weights: Parts
+    terms: Terms, partner: Partner, end: End, weights: Operands
 ) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
     low, high, known = corner_terms(end, restricted(weights, partner.sides))
     held = [partner.held(value) for value in (low, high)]

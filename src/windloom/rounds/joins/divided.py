@@ -46,11 +46,11 @@ def _lifted(combined: Combined | Listed) -> AnyLifted:
     if isinstance(combined, Listed):
         return combined
     return Lifted(
-        combined.parts, None if combined.valid is None else AddInt(combined.valid.astype(np.int64)), combined.dictionary
+        combined.limbs, None if combined.valid is None else AddInt(combined.valid.astype(np.int64)), combined.dictionary
     )
 
 
 def _combined(lifted: AnyLifted) -> Combined | Listed:
     if isinstance(lifted, Listed):
         return lifted
-    return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+    return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)

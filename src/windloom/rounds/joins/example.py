@@ -79,5 +79,5 @@ def _two_rows(planned: PlannedComponent) -> Combined | ListedRows:
         places = np.arange(2, dtype=np.int32)
         return ListedRows(replace(nothing, cells=cells, dictionary=pa.array([1])), places, places + np.int32(1))
     assert isinstance(nothing, Lifted)
-    parts = tuple(type(part)(*(column + column.dtype.type(1) for column in part)) for part in nothing.parts)
-    return Combined(parts, None if nothing.valid is None else np.array([True, False]), None)
+    limbs = tuple(type(limb)(*(column + column.dtype.type(1) for column in limb)) for limb in nothing.limbs)
+    return Combined(limbs, None if nothing.valid is None else np.array([True, False]), None)

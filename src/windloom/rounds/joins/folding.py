@@ -26,7 +26,7 @@ from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, Numb
 from windloom.rounds.joins.listed import ListFold
 from windloom.rounds.joins.partner import Partner
 from windloom.rounds.joins.rows import ListedRows
-from windloom.rounds.joins.terms import Extreme, Factors, Known, Parts, Term, Terms, Value, restricted
+from windloom.rounds.joins.terms import Extreme, Factors, Known, Operands, Term, Terms, Value, restricted
 
 _ALL_KNOWN = np.zeros(0, np.bool_)
 
@@ -42,11 +42,11 @@ class TermFold(Protocol):
 def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int) -> TermFold:
     """The fold of a term over `rows` rows of the result, each of which has a match."""
     match term:
-        case Factors(of=parts):
-            return (_FloatProducts if terms.is_float(parts) else _WholeProducts)(parts, parent, child, rows)
-        case Known(of=parts):
-            return _AnyKnown(parts, parent, child, rows)
-        case Value(part=(side, component)):
+        case Factors(of=operands):
+            return (_FloatProducts if terms.is_float(operands) else _WholeProducts)(operands, parent, child, rows)
+        case Known(of=operands):
+            return _AnyKnown(operands, parent, child, rows)
+        case Value(operand=(side, component)):
             family = terms.types.sides[side][component].family
             return (_list_fold if family.is_list else _Combined)(term, family, parent, child, rows)
         case Extreme(left=left, right=right):
@@ -66,15 +66,15 @@ def is_settled(fold: TermFold) -> bool:
 class _WholeProducts:
     """Products of integers, added up in 128 bits; in 64 as long as these certainly suffice."""
 
-    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
+    def __init__(self, operands: Operands, parent: Partner, child: Partner, rows: int) -> None:
         self.parent, self.child, self.rows = parent, child, rows
-        left, right = numbers_of(parts, parent), numbers_of(parts, child)
+        left, right = numbers_of(operands, parent), numbers_of(operands, child)
         assert not isinstance(left, AddFloat)
         assert not isinstance(right, AddFloat)
         self.safe = 0  # this many matches cannot exceed 64 bits
         if isinstance(left, AddInt) and isinstance(right, AddInt):
             sizes = [
-                partner.once(("size", parts), partial(_size, add_int))
+                partner.once(("size", operands), partial(_size, add_int))
                 for partner, add_int in ((parent, left), (child, right))
             ]
             self.safe = (1 << 62) // max(1, sizes[0] * sizes[1])
@@ -124,16 +124,16 @@ def _size(numbers: AddInt) -> int:
 class _FloatProducts:
     """Products of floats, or of floats and integers, added up as pairs."""
 
-    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
-        left, right = numbers_of(parts, parent), numbers_of(parts, child)
+    def __init__(self, operands: Operands, parent: Partner, child: Partner, rows: int) -> None:
+        left, right = numbers_of(operands, parent), numbers_of(operands, child)
         if not isinstance(left, AddFloat):
             parent, child, left, right = child, parent, right, left
         assert isinstance(left, AddFloat)
         self.first, self.second, self.left = parent, child, left
         self.right: object = right
         if not isinstance(right, AddFloat):
-            self.right = child.once(("floats", parts), partial(_as_floats, right))
-        self.known = known_of(parts, parent), known_of(parts, child)
+            self.right = child.once(("floats", operands), partial(_as_floats, right))
+        self.known = known_of(operands, parent), known_of(operands, child)
         self.out = AddFloat(np.zeros(rows), np.zeros(rows))
 
     def add(self, stretches: Stretches) -> None:
@@ -155,9 +155,9 @@ def _as_floats(numbers: AddInt | Wide) -> AddFloat | NDArray[np.float64]:
 class _AnyKnown:
     """Flags: is there a match in which both are known? If everything is known, nothing is computed."""
 
-    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
+    def __init__(self, operands: Operands, parent: Partner, child: Partner, rows: int) -> None:
         self.parent, self.child = parent, child
-        self.left, self.right = known_of(parts, parent), known_of(parts, child)
+        self.left, self.right = known_of(operands, parent), known_of(operands, child)
         self.out = np.zeros(rows, np.bool_) if len(self.left) or len(self.right) else None
 
     def add(self, stretches: Stretches) -> None:
@@ -173,9 +173,9 @@ class _Combined:
     """Values of one side, combined as often as the other side counts."""
 
     def __init__(self, term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> None:
-        is_parents = term.part[0] in parent.sides
+        is_parents = term.operand[0] in parent.sides
         self.owner, self.other = (parent, child) if is_parents else (child, parent)
-        held = self.owner.held(Value(term.part, restricted(term.weights, self.owner.sides)))
+        held = self.owner.held(Value(term.operand, restricted(term.weights, self.owner.sides)))
         assert isinstance(held, HeldValue)
         self.held, self.times = held, _times(term, family, self.other)
         self.out = empty_like(held.columns, rows)
@@ -190,8 +190,8 @@ class _Combined:
 
 
 def _list_fold(term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> ListFold:
-    owner, other = (parent, child) if term.part[0] in parent.sides else (child, parent)
-    held = owner.held(Value(term.part, restricted(term.weights, owner.sides)))
+    owner, other = (parent, child) if term.operand[0] in parent.sides else (child, parent)
+    held = owner.held(Value(term.operand, restricted(term.weights, owner.sides)))
     assert isinstance(held, ListedRows)
     return ListFold(held, owner, other, _times(term, family, other).astype(np.int64, copy=False), rows)
 
@@ -224,16 +224,16 @@ class _CarriedExtreme:
         return HeldExtreme(self.keys, self.held.dictionary, flags_or_none(self.found), refused)
 
 
-def numbers_of(parts: Parts, partner: Partner) -> Number:
-    """The product of those parts that a partner has."""
-    held = partner.held(Factors(restricted(parts, partner.sides)))
+def numbers_of(operands: Operands, partner: Partner) -> Number:
+    """The product of those operands that a partner has."""
+    held = partner.held(Factors(restricted(operands, partner.sides)))
     assert isinstance(held, AddInt | Wide | AddFloat)
     return held
 
 
-def known_of(parts: Parts, partner: Partner) -> Flags:
-    """Whether these parts have values; empty if all do."""
-    held = partner.held(Known(restricted(parts, partner.sides)))
+def known_of(operands: Operands, partner: Partner) -> Flags:
+    """Whether these operands have values; empty if all do."""
+    held = partner.held(Known(restricted(operands, partner.sides)))
     assert held is None or isinstance(held, np.ndarray)
     return _ALL_KNOWN if held is None else held
 

@@ -52,7 +52,7 @@ def held_by_side(
 ) -> Held:
     """A term over one side alone, from what the side answers."""
     match term:
-        case Factors(of=((_, component),)) | Known(of=((_, component),)) | Value(part=(_, component), weights=()):
+        case Factors(of=((_, component),)) | Known(of=((_, component),)) | Value(operand=(_, component), weights=()):
             held, kind = combined[component], planned[component]
         case _:
             raise AssertionError(f"a side has no term {term}")
@@ -62,14 +62,14 @@ def held_by_side(
         return number_of(held, kind)
     if isinstance(term, Known):
         return known_of(held, kind)
-    return HeldValue(type(held.parts[0])(*map(_own, held.parts[0])), held.dictionary)
+    return HeldValue(type(held.limbs[0])(*map(_own, held.limbs[0])), held.dictionary)
 
 
 def number_of(combined: Combined, planned: PlannedComponent) -> Number:
     """A sum or a count as numbers that can be multiplied."""
     if planned.family is ADD_FLOAT:
-        return normalised(combined.parts[0])
-    pieces: list[NDArray[np.int64]] = [_own(part.value) for part in combined.parts]
+        return normalised(combined.limbs[0])
+    pieces: list[NDArray[np.int64]] = [_own(limb.value) for limb in combined.limbs]
     if len(pieces) == 1:
         return AddInt(pieces[0])
     if len(pieces) == 2 and (whole := from_halves(*pieces)) is not None:
@@ -82,7 +82,7 @@ def known_of(combined: Combined, planned: PlannedComponent) -> Flags | None:
     if planned.component == COUNT_STAR:
         return None
     if planned.component.kind in (COUNT_STAR.kind, "count"):
-        return flags_or_none(combined.parts[0].value > 0)
+        return flags_or_none(combined.limbs[0].value > 0)
     return combined.valid
 
 
@@ -93,15 +93,17 @@ def flags_or_none(flags: Flags) -> Flags | None:
 def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
     """One row of a term for a row without a match: NULL, which only COUNT(*) counts."""
     match term:
-        case Factors(of=parts):
-            count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in parts))
+        case Factors(of=operands):
+            count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in operands))
             if isinstance(like, AddFloat):
                 return AddFloat(np.zeros(1), np.zeros(1))
             if isinstance(like, Wide):
                 return Wide(np.zeros(1, np.int64), np.array([count], np.uint64))
             return AddInt(np.array([count], np.int64))
-        case Known(of=parts):
-            return np.array([all(terms.types.sides[side][part].component == COUNT_STAR for side, part in parts)])
+        case Known(of=operands):
+            return np.array(
+                [all(terms.types.sides[side][component].component == COUNT_STAR for side, component in operands)]
+            )
         case Value():
             if isinstance(like, ListedRows):
                 nowhere = np.zeros(1, np.int32)

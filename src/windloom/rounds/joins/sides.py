@@ -17,8 +17,8 @@ from windloom.model.aggregate import Component
 from windloom.model.join import Side
 from windloom.plan.physical import Member, PartialSet, Plan, SidePlace
 from windloom.rounds.cells import Cells
+from windloom.rounds.cohorts import make_windows
 from windloom.rounds.joins.rows import ListedRows, SideRows
-from windloom.rounds.parts import make_windows
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark
 

@@ -18,29 +18,29 @@ from windloom.model.types import DataType
 from windloom.rounds.joins.rows import FoldTypes
 
 #: Components of sides, as (side, component), at most one per side, in order of side.
-Parts = tuple[tuple[int, int], ...]
+Operands = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
     """The sum over all matches of the product of these components, which are counts and sums."""
 
-    of: Parts
+    of: Operands
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """Whether a match exists in which each of these components has a value; a count has one if it is above 0."""
 
-    of: Parts
+    of: Operands
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """The values of one component, combined over all matches, each as often as the weights of the other sides say."""
 
-    part: tuple[int, int]
-    weights: Parts
+    operand: tuple[int, int]
+    weights: Operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Extreme:
     operator: str
     left: tuple[int, int, int]  # side, MIN, MAX
     right: tuple[int, int, int]
-    weights: Parts
+    weights: Operands
     lowest: bool
     kind: DataType
 
@@ -58,27 +58,27 @@ class Extreme:
 Term = Factors | Known | Value | Extreme
 
 
-def restricted(parts: Parts, sides: frozenset[int]) -> Parts:
-    return tuple(part for part in parts if part[0] in sides)
+def restricted(operands: Operands, sides: frozenset[int]) -> Operands:
+    return tuple(operand for operand in operands if operand[0] in sides)
 
 
-def joined(*parts: tuple[int, int]) -> Parts:
-    return tuple(sorted(parts))
+def joined(*operands: tuple[int, int]) -> Operands:
+    return tuple(sorted(operands))
 
 
 def sides_of(term: Term) -> frozenset[int]:
     """The sides that a term is about."""
     match term:
-        case Factors(of=parts) | Known(of=parts):
-            found = {side for side, _ in parts}
+        case Factors(of=operands) | Known(of=operands):
+            found = {side for side, _ in operands}
         case Value():
-            found = {term.part[0], *(side for side, _ in term.weights)}
+            found = {term.operand[0], *(side for side, _ in term.weights)}
         case Extreme():
             found = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
     return frozenset(found)
 
 
-def corner_terms(end: tuple[int, int, int], weights: Parts) -> tuple[Value, Value, Known]:
+def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[Value, Value, Known]:
     """The lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
     return Value((side, low), weights), Value((side, high), weights), Known(joined((side, low), *weights))
@@ -100,19 +100,21 @@ class Terms:
             case Carried():
                 return self.carried(folded)
             case Summed():
-                products = tuple(Factors(self._parts(product.factors)) for product in folded.products)
-                return products if folded.counted is None else (*products, Known(self._parts(folded.counted.factors)))
+                products = tuple(Factors(self._operands(product.factors)) for product in folded.products)
+                return (
+                    products if folded.counted is None else (*products, Known(self._operands(folded.counted.factors)))
+                )
             case Corner():
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: Carried) -> tuple[Term, ...]:
         """Its values, and whether there is one; lists need only the values, because an empty list shows it."""
-        part, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
+        operand, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
-        every = joined(part, *weights)
+        every = joined(operand, *weights)
         if planned.family.is_list:
-            return (Value(part, weights),)
-        return Factors(every) if is_number(planned) else Value(part, weights), Known(every)
+            return (Value(operand, weights),)
+        return Factors(every) if is_number(planned) else Value(operand, weights), Known(every)
 
     def extreme(self, number: int, folded: Corner) -> Extreme:
         planned = self.types.folded[number]
@@ -121,28 +123,28 @@ class Terms:
         lowest = planned.component.kind == "min"
         return Extreme(folded.operator, folded.left, folded.right, weights, lowest, planned.argument_type)
 
-    def _parts(self, components: tuple[int, ...]) -> Parts:
+    def _operands(self, components: tuple[int, ...]) -> Operands:
         return tuple((side, component) for side, component in enumerate(components) if side in self.sides)
 
-    def _weights(self, components: tuple[int, ...], *without: int) -> Parts:
-        return tuple(part for part in self._parts(components) if part[0] not in without)
+    def _weights(self, components: tuple[int, ...], *without: int) -> Operands:
+        return tuple(operand for operand in self._operands(components) if operand[0] not in without)
 
-    def is_float(self, parts: Parts) -> bool:
-        """Whether one of the parts is a sum of floats, so that their product is a float."""
-        return any(self.types.sides[side][component].family is ADD_FLOAT for side, component in parts)
+    def is_float(self, operands: Operands) -> bool:
+        """Whether one of the operands is a sum of floats, so that their product is a float."""
+        return any(self.types.sides[side][component].family is ADD_FLOAT for side, component in operands)
 
     def needed_of(self, term: Term, sides: frozenset[int]) -> tuple[Term, ...]:
         """The terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
-            case Factors(of=parts):
-                own = restricted(parts, sides)
+            case Factors(of=operands):
+                own = restricted(operands, sides)
                 # Zero times infinity is NaN, but no value times infinity is no value.
-                return (Factors(own), Known(own)) if self.is_float(parts) else (Factors(own),)
-            case Known(of=parts):
-                return (Known(restricted(parts, sides)),)
-            case Value(part=part, weights=weights):
+                return (Factors(own), Known(own)) if self.is_float(operands) else (Factors(own),)
+            case Known(of=operands):
+                return (Known(restricted(operands, sides)),)
+            case Value(operand=operand, weights=weights):
                 own = restricted(weights, sides)
-                return (Value(part, own),) if part[0] in sides else (Factors(own),)
+                return (Value(operand, own),) if operand[0] in sides else (Factors(own),)
             case Extreme():
                 return _needed_of_extreme(term, sides)
 

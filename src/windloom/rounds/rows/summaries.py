@@ -137,4 +137,4 @@ class _Lowering:
 
 def _combined(lifted: AnyLifted) -> Combined:
     assert isinstance(lifted, Lifted), "lists are not summarised"
-    return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+    return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)

@@ -26,7 +26,7 @@ from windloom.weave.grid import Grid
 from windloom.weave.tuples import Tuples
 
 if TYPE_CHECKING:
-    from windloom.rounds.parts import Part
+    from windloom.rounds.cohorts import Cohort
 
 #: For every group of a set, `(after, until]` for the ends of its windows, if groups close separately.
 Span = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -159,19 +159,19 @@ class Life(ABC):
         """The tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has all."""
         return None if seen is None else seen + 1
 
-    def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
-        """The cells that each window of the part covers, for some groups."""
+    def located(self, cells: Cells, groups: slice, cohort: Cohort, marks: Marks, span: Span | None) -> Located:
+        """The cells that each window of the cohort covers, for some groups."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
-        lanes = locate(cells.starts, bounds, part.windows, part.after, part.until, marks, span)
+        lanes = locate(cells.starts, bounds, cohort.windows, cohort.after, cohort.until, marks, span)
         window_end = new_array(len(lanes), np.int64)
-        shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
+        shift_queries(lanes.window_start, lanes.bounds, cohort.windows.ranges, window_end)
         count = groups.stop - groups.start
-        for query in part.windows.landmark_queries:
+        for query in cohort.windows.landmark_queries:
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
-            lanes.window_start[rows] = part.windows.every_landmark[query]
-        for query in part.windows.periodic_queries:
+            lanes.window_start[rows] = cohort.windows.every_landmark[query]
+        for query in cohort.windows.periodic_queries:
             own = lanes.window_start[int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])]
-            own -= (own - part.windows.offsets[query]) % part.windows.every_period[query]
+            own -= (own - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
         return Located(lanes, window_end)
 
     # ---- of a query ---------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_cells, move_cells
+from windloom.rounds.cohorts import Cohort
 from windloom.rounds.exact import kept_from
-from windloom.rounds.parts import Part
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.life import Left, Life, Located, Marks, Reported, Span, Turn
@@ -69,14 +69,14 @@ class SessionLife(Life):
         # A session that begins earlier may have begun with tuples that nobody held.
         return None if seen is None else seen + window.range_ticks + 1
 
-    def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
+    def located(self, cells: Cells, groups: slice, cohort: Cohort, marks: Marks, span: Span | None) -> Located:
         """A row for every session; each is a cell."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
         own = slice(int(bounds[0]), int(bounds[-1]))
-        starts, ends = cells.starts[own], _lasts(cells)[own] + part.windows.ranges[0]
+        starts, ends = cells.starts[own], _lasts(cells)[own] + cohort.windows.ranges[0]
         sizes, found = [np.zeros(1, np.int64)], []
-        for query in range(len(part.windows)):
-            wanted = (ends > part.after[query]) & (ends <= part.until[query]) & (starts >= part.since[query])
+        for query in range(len(cohort.windows)):
+            wanted = (ends > cohort.after[query]) & (ends <= cohort.until[query]) & (starts >= cohort.since[query])
             before = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
             sizes.append(np.diff(before[bounds - bounds[0]]))
             found.append(np.flatnonzero(wanted))
@@ -118,5 +118,5 @@ def _lasts(cells: Cells) -> Ints:
     """The tick of the latest tuple of every cell."""
     lifted = cells.lifted[_LAST]
     assert isinstance(lifted, Lifted)
-    found: Ints = lifted.parts[0].value
+    found: Ints = lifted.limbs[0].value
     return found

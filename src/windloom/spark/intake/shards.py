@@ -61,8 +61,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Tuples that are woven together, and whether this part reports what its scan saw."""
+class _Pass:
+    """One pass over the tuples of a stream, and whether it reports what its scan saw."""
 
     scan: Scan
     tells: bool
@@ -79,9 +79,9 @@ def shard_cells(
         if isinstance(scan, WovenScan) and scan.counted_by is not None:
             # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
             frame = with_positions(frame, stream, scan.counted_by)
-        for part in _parts(plan, scan):
-            taken = _taken_frame(part, stream, frame, shards)
-            found.append(taken.mapInArrow(_task(plan, part, before.get(stream.name, ON_TIME), shards), _DDL))
+        for one_pass in _passes(plan, scan):
+            taken = _taken_frame(one_pass, stream, frame, shards)
+            found.append(taken.mapInArrow(_task(plan, one_pass, before.get(stream.name, ON_TIME), shards), _DDL))
     if not found:  # there are only row queries, which are answered from tuples
         spark = next(iter(frames.values())).sparkSession
         return spark.createDataFrame([], _DDL), 0
@@ -150,10 +150,10 @@ def _keeping(plan: Plan, scan: Scan) -> Keeping | None:
     return keeping_of(store, plan.rows, plan.stream(scan.stream))
 
 
-def _parts(plan: Plan, scan: Scan) -> list[_Part]:
-    """A scan in parts: one that is woven where tuples are read, and one for each grouping that is shuffled first."""
+def _passes(plan: Plan, scan: Scan) -> list[_Pass]:
+    """The passes of a scan: one woven where tuples are read, and one for each grouping that is shuffled first."""
     if isinstance(scan, NativeScan) or scan.counted_by is not None:
-        return [_Part(scan, tells=not isinstance(scan, NativeScan) or scan.tells)]
+        return [_Pass(scan, tells=not isinstance(scan, NativeScan) or scan.tells)]
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
     for fed in scan.feeds:
         partial_set = plan.sets[fed.number]
@@ -164,17 +164,17 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
         )
         groupings.setdefault(key, []).append(partial_set)
     if set(groupings) <= {()}:
-        return [_Part(scan, tells=True)]
+        return [_Pass(scan, tells=True)]
     every = {*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)}
-    parts: list[_Part] = []
+    found: list[_Pass] = []
     for key, sets in sorted(groupings.items()):
-        # The first part reports on the whole stream: it reads what any set of the scan wants, at all edges.
-        others = () if parts else sorted(every - {partial_set.number for partial_set in sets})
-        keeping = None if parts else _keeping(plan, scan)
+        # The first pass reports on the whole stream: it reads what any set of the scan wants, at all edges.
+        others = () if found else sorted(every - {partial_set.number for partial_set in sets})
+        keeping = None if found else _keeping(plan, scan)
         own = woven_scan(scan.number, sets, [plan.sets[number] for number in others], keeping=keeping)
         columns = {column.sql: f"x{i}" for i, column in enumerate(own.columns)}
-        parts.append(_Part(own, tells=not parts, shuffled_by=tuple(columns[sql] for sql in key)))
-    return parts
+        found.append(_Pass(own, tells=not found, shuffled_by=tuple(columns[sql] for sql in key)))
+    return found
 
 
 def _cells_per_tuple(partial_set: PartialSet) -> float:
@@ -185,30 +185,30 @@ def _cells_per_tuple(partial_set: PartialSet) -> float:
     return 1.0 / max(1.0, float(statistics.tuples_per_cell(np.array([partial_set.edges.edges_per_second]))[0]))
 
 
-def _taken_frame(part: _Part, stream: Stream, frame: DataFrame, shards: int) -> DataFrame:
-    if isinstance(part.scan, NativeScan):
-        return partials_frame(part.scan, stream, frame)
-    found = projected(part.scan, stream, frame)
-    return found.repartition(shards, *part.shuffled_by) if part.shuffled_by else found
+def _taken_frame(own: _Pass, stream: Stream, frame: DataFrame, shards: int) -> DataFrame:
+    if isinstance(own.scan, NativeScan):
+        return partials_frame(own.scan, stream, frame)
+    found = projected(own.scan, stream, frame)
+    return found.repartition(shards, *own.shuffled_by) if own.shuffled_by else found
 
 
-def _task(plan: Plan, part: _Part, before: Before, shards: int) -> _Task:
+def _task(plan: Plan, own: _Pass, before: Before, shards: int) -> _Task:
     """The function that is sent to the executors: it carries values only, never a frame."""
     sharding = sharding_of(plan)
 
     def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ticks, parts = Ticks(), []
         for table in _blocks(batches):
-            if isinstance(part.scan, NativeScan):
-                table, span = timed_partials(part.scan, table)
-                parts.append(take_partials(plan, part.scan, table, before))
+            if isinstance(own.scan, NativeScan):
+                table, span = timed_partials(own.scan, table)
+                parts.append(take_partials(plan, own.scan, table, before))
             else:
                 table, span = timed_tuples(table)
-                parts.append(take_tuples(plan, part.scan, table, before))
+                parts.append(take_tuples(plan, own.scan, table, before))
             ticks += span
         taken = take_together(parts) if parts else Taken()
-        number = part.scan.number
-        if part.tells:
+        number = own.scan.number
+        if own.tells:
             seen = taken.scanned.get(number, Scanned())
             yield _row(number, TOLD, _write_told(ticks, seen, taken.behind.get(number)))
         for shard, cells in split_cells(taken.cells, shards, sharding):

@@ -1,4 +1,4 @@
-"""Parts: queries of a tree that are answered together, and what all their blocks share."""
+"""Cohorts: queries of a tree that are answered together, and what all their blocks share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.rounds.windows.life import Landmark
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of one answer column: queries `first : last` of a shape part fill it from the same components."""
+    """A piece of one answer column: queries `first : last` of a shape run fill it from the same components."""
 
     first: int
     last: int
@@ -27,8 +27,8 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapePart:
-    """Queries `first : last` of a part, which have one shape and the same grouping columns."""
+class ShapeRun:
+    """Queries `first : last` of a cohort, which have one shape and the same grouping columns."""
 
     first: int
     last: int
@@ -39,7 +39,7 @@ class ShapePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Cohort:
     """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
 
     By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds of windows whose ends do
@@ -51,7 +51,7 @@ class Part:
     until: NDArray[np.int64]
     since: NDArray[np.int64]
     wanted: Mapping[int, NDArray[np.int64]]
-    shapes: tuple[ShapePart, ...] = ()
+    shapes: tuple[ShapeRun, ...] = ()
 
 
 def make_windows(
@@ -60,8 +60,8 @@ def make_windows(
     intervals: Sequence[tuple[int, int]],
     landmarks: Mapping[str, Landmark],
     since: Mapping[str, int],
-) -> Part:
-    """The part of some queries, still without shapes; `intervals` are `(after, until]` for the ends of each."""
+) -> Cohort:
+    """The cohort of some queries, still without shapes; `intervals` are `(after, until]` for the ends of each."""
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
@@ -84,21 +84,21 @@ def make_windows(
         if found:
             wanted[index] = np.array(found, np.int64)
     own_since = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
-    return Part(arrays, np.array(after, np.int64), np.array(until, np.int64), own_since, wanted)
+    return Cohort(arrays, np.array(after, np.int64), np.array(until, np.int64), own_since, wanted)
 
 
-def shape_parts(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapePart, ...]:
-    return tuple(_shape_part(plan, partial_set, queries, first, last) for first, last in _same_shape(queries))
+def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapeRun, ...]:
+    return tuple(_shape_run(plan, partial_set, queries, first, last) for first, last in _same_shape(queries))
 
 
-def _shape_part(
+def _shape_run(
     plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int
-) -> ShapePart:
+) -> ShapeRun:
     mine = queries[first:last]
     shape = plan.shapes[mine[0].shape]
     names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
     columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
-    return ShapePart(first, last, mine, tuple(planned.name for planned in mine), names, columns)
+    return ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, columns)
 
 
 def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
