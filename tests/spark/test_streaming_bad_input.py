@@ -208,3 +208,66 @@ def test_lateness_is_as_the_docs_draw_it(spark: SparkSession, tmp_path: Path) ->
         (20, 2),
         (30, 1),
     ]
+
+
+def test_a_query_that_was_added_and_fails_does_not_hold_back_the_others(
+    desk: Desk, expected: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    put(desk.data, "000", ROWS[:9])
+    handle = desk.start(trigger={"processingTime": "1 second"})
+    handle.process_all_available()
+    handle.add("poison", "SELECT sum(CAST(symbol AS INT)) AS s FROM trades [TUMBLE 10 seconds]")
+    handle.add("large", "SELECT sum(volume + 9223372036854775000) AS s FROM trades [TUMBLE 10 seconds]")
+    put(desk.data, "001", ROWS[9:])
+    with pytest.raises(WindloomError, match="cannot evaluate"):
+        handle.process_all_available()
+    with pytest.raises(WindloomError, match="cannot evaluate"):
+        handle.process_all_available()  # said again, and not as if everything were well
+    desk.fails()
+    error = desk.fails(without=["poison"])
+    assert error.message == "query 'large': a value does not fit its type"
+    assert "without=['large']" in error.hint
+    with pytest.raises(WindloomError, match="cannot go on without query 'q'"):
+        desk.start(without=["q"])
+    handle = desk.finishes(without=["large"])
+    assert rows(handle.arrow("q")) == expected
+    assert list(handle.queries) == ["q"]
+
+
+def test_a_stream_without_any_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    with pytest.raises(WindloomError, match="no query to answer"):
+        loom.start("memory", checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT symbol, count(*) AS n FROM trades [SESSION GAP 5 seconds] GROUP BY symbol",
+        "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]",
+        "SELECT ISTREAM symbol FROM trades [TUMBLE 10 seconds]",
+    ],
+)
+def test_a_sink_refuses_queries_that_it_cannot_take_before_any_round_has_them(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "in").mkdir()
+
+    def loom_of(**queries: str) -> Loom:
+        loom = Loom(spark)
+        loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+        for name, query in queries.items():
+            loom.query(name, query)
+        return loom
+
+    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c"}
+    with pytest.raises(WindloomError, match="query 'bad' has no present result"):
+        loom_of(good=TEXT, bad=text).start("current", **places)
+    handle = loom_of(good=TEXT).start("current", **places)
+    try:
+        with pytest.raises(WindloomError, match="query 'bad' has no present result"):
+            handle.add("bad", text)
+        assert list(handle.queries) == ["good"]
+    finally:
+        handle.stop()

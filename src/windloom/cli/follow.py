@@ -28,6 +28,12 @@ _OPTIONS = {"sinks": "--sink", "sink_settings": "--sink-option"}
 
 
 #: Given to `windloom run` and to `windloom serve`.
+WITHOUT_OPTION = click.option(
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    help="Go on without this query, which was added while the stream ran; may be repeated.",
+)
 BUDGET_OPTIONS = (
     click.option(
         "--schedule",
@@ -67,6 +73,7 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
         ),
         *BUDGET_OPTIONS,
+        WITHOUT_OPTION,
         click.option(
             "--files",
             type=click.IntRange(min=1),

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.follow import BUDGET_OPTIONS, FollowOptions, saying_warnings, stop_signals, wait_for_end
+from windloom.cli.follow import (
+    BUDGET_OPTIONS,
+    WITHOUT_OPTION,
+    FollowOptions,
+    saying_warnings,
+    stop_signals,
+    wait_for_end,
+)
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
@@ -77,6 +84,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
         *ADAPT_OPTIONS,
         *BUDGET_OPTIONS,
+        WITHOUT_OPTION,
         click.option(
             "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
         ),

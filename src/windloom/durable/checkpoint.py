@@ -12,8 +12,10 @@
 |                             | the round                                            | needs it                      |
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
-A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged, if a
-crash cut a write short on storage without atomic renames: then they count as not written, and are written again.
+A round that is logged and not committed runs again, with the same plan: a sink may have rows of it. A round that has
+begun and is not logged begins anew with the newest plan, because nothing of it was answered. If a round failed after it
+was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
+atomic renames: then they count as not written, and are written again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 from uuid import uuid4
 
@@ -64,12 +66,13 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 class Begun:
     """What is fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
 
-    `only_answers`: the round takes nothing in.
+    `only_answers`: the round takes nothing in. `has_failed`: it was logged, and then could not be answered.
     """
 
     plan_version: int
     batch: int | None
     only_answers: bool = False
+    has_failed: bool = False
 
 
 class Checkpoint:
@@ -94,7 +97,9 @@ class Checkpoint:
         """
         storage.lock(this_process())
         try:
-            return cls(storage, _verify(storage, streams, relations or {}))
+            found = cls(storage, _verify(storage, streams, relations or {}))
+            found._forget_unlogged()
+            return found
         except BaseException:
             storage.unlock()
             raise
@@ -153,11 +158,36 @@ class Checkpoint:
             version = self._plan_version_for(round) if answers_of is None else answers_of.version
             only_answers = answers_of is not None
             fault("before begun")
-            body = {"round": round, "plan_version": version, "batch": batch, "only_answers": only_answers}
-            self._write("begun", round, write_record("begun", body))
-            self._begun[round] = Begun(version, batch, only_answers)
+            self._write_begun(round, Begun(version, batch, only_answers))
             fault("after begun")
         return self.plan(version)
+
+    def note_failure(self, round: int) -> None:
+        """Notes that a logged round could not be answered: see `has_failed`."""
+        begun = self.begun(round)
+        if begun is not None and round > self.last_committed and self.read_log(round) is not None:
+            self._write_begun(round, replace(begun, has_failed=True))
+
+    def has_failed(self, round: int) -> bool:
+        """Whether a round was logged and then failed: queries that have changed since need not be answered by it."""
+        begun = self.begun(round)
+        return begun is not None and begun.has_failed
+
+    def _write_begun(self, round: int, begun: Begun) -> None:
+        self._write("begun", round, write_record("begun", {"round": round, **asdict(begun)}))
+        self._begun[round] = begun
+
+    def _forget_unlogged(self) -> None:
+        """Lets the round after the last committed one begin anew, unless it is logged.
+
+        A round that ends the stream has no batch. It stays begun, so that the next start ends the stream.
+        """
+        following = self.last_committed + 1
+        begun = self.begun(following)
+        if begun is None or (begun.batch is None and following > 0) or self.read_log(following) is not None:
+            return
+        self._storage.delete(_name("begun", following))
+        del self._begun[following], self._numbers["begun"][-1]
 
     def upcoming(self, round: int) -> PlanRecord:
         """The plan with which `begin` would begin a round."""
@@ -188,7 +218,7 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._begun[round] = Begun(body["plan_version"], body.get("batch"), body.get("only_answers", False))
+            self._begun[round] = Begun(**{field.name: body[field.name] for field in fields(Begun)})
         return self._begun[round]
 
     def _plan_version_for(self, round: int) -> int:

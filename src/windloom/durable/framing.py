@@ -21,7 +21,7 @@ from windloom.errors import WindloomError
 #: The kinds of frames, each with the version that is written, which is also the only one that is read.
 VERSIONS = {
     "answers": 1,
-    "begun": 1,
+    "begun": 2,
     "checkpoint": 1,
     "commit": 3,
     "emitted": 1,

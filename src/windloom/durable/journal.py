@@ -31,6 +31,12 @@ class Journal(Protocol):
 
     def has_begun(self, round: int) -> bool: ...
 
+    def has_failed(self, round: int) -> bool: ...
+
+    def note_failure(self, round: int) -> None: ...
+
+    def newest_plan(self) -> PlanRecord | None: ...
+
     def write_log(self, log: RoundLog) -> None: ...
 
     def read_log(self, round: int) -> RoundLog | None: ...
@@ -79,6 +85,14 @@ class NoJournal:
 
     def has_begun(self, round: int) -> bool:
         return False
+
+    def has_failed(self, round: int) -> bool:
+        return False
+
+    def note_failure(self, round: int) -> None: ...
+
+    def newest_plan(self) -> PlanRecord | None:
+        return self._record
 
     def write_log(self, log: RoundLog) -> None: ...
 

@@ -374,6 +374,7 @@ class Loom:
         objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
+        without: Sequence[str] = (),
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -404,6 +405,8 @@ class Loom:
         priority and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds:
         these answers are late, but each row still comes once and is the same. `schedule` says what is answered
         together: "late_pending", "late", "hybrid", "conservative", "aggressive" or "edf".
+
+        `without` names queries that were added while the stream ran, and that it goes on without.
         """
         options = StreamOptions.of(
             trigger,
@@ -420,6 +423,7 @@ class Loom:
             objective=objective,
             budget=budget,
             schedule=schedule,
+            without=without,
         )
         handle = start_stream(
             self.spark,

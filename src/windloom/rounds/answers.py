@@ -87,6 +87,17 @@ class Answers:
         ]
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
+    def without(self, names: Collection[str]) -> Answers:
+        """The same answers, except of these queries."""
+        if not names:
+            return self
+        return replace(
+            self,
+            intervals={name: interval for name, interval in self.intervals.items() if name not in names},
+            earlier=tuple(each.without(names) for each in self.earlier),
+            rows=tuple(asked for asked in self.rows if asked[0].planned.name not in names),
+        )
+
     def of_summaries(self, timed: Timed = untimed) -> Iterator[Block]:
         """Only the answers of aggregates over rows, which shards do not make; `blocks` has them too."""
         for name, make in self._summary_makers():

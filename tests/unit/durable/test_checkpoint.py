@@ -18,6 +18,7 @@ from support.frames_on_disk import of_version
 from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
+from windloom.durable.checkpoint import Begun
 from windloom.durable.framing import DamagedError
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, DataType, TimeWindow
@@ -56,6 +57,7 @@ def test_a_round_keeps_the_plan_it_began_with(tmp_path: Path) -> None:
         checkpoint.record_plan(PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, CHOICES))
         checkpoint.record_plan(PlanRecord(2, 0, {"c": "x"}))
         assert checkpoint.begin(0).version == 0
+        checkpoint.write_log(RoundLog(0, 0, RoundInput()))
     with opened(tmp_path) as checkpoint:
         assert checkpoint.begin(0).version == 0
         assert checkpoint.begin(1).version == 2
@@ -63,6 +65,47 @@ def test_a_round_keeps_the_plan_it_began_with(tmp_path: Path) -> None:
         second = checkpoint.plan(1)
         assert second == PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, CHOICES)
         assert second.history_ticks == 7
+
+
+@pytest.mark.parametrize("batch", [0, None])
+def test_a_round_that_was_not_logged_begins_anew_at_the_next_start(tmp_path: Path, batch: int | None) -> None:
+    with opened(tmp_path) as checkpoint:
+        checkpoint.record_plan(PlanRecord(0, 0, {"a": "x"}))
+        assert checkpoint.begin(0, batch).version == 0
+        assert checkpoint.first_free_round == 1, "while it runs"
+    with opened(tmp_path) as checkpoint:
+        assert checkpoint.first_free_round == 0
+        checkpoint.record_plan(PlanRecord(1, 0, {"b": "x"}))
+        assert checkpoint.begin(0, batch).version == 1
+
+
+def test_a_round_that_ends_a_stream_stays_begun(tmp_path: Path) -> None:
+    with opened(tmp_path) as checkpoint:
+        checkpoint.record_plan(PlanRecord(0, 0, {"a": "x"}))
+        checkpoint.begin(0, 0)
+        checkpoint.commit(0, {})
+        checkpoint.begin(1)
+    with opened(tmp_path) as checkpoint:
+        begun = checkpoint.begun(1)
+        assert begun is not None
+        assert begun.batch is None
+
+
+def test_only_a_round_that_is_logged_and_not_committed_is_noted_as_failed(tmp_path: Path) -> None:
+    with opened(tmp_path) as checkpoint:
+        checkpoint.record_plan(PlanRecord(0, 0, {"a": "x"}))
+        checkpoint.begin(0, 0)
+        checkpoint.note_failure(0)
+        assert not checkpoint.has_failed(0)
+        checkpoint.write_log(RoundLog(0, 0, RoundInput()))
+        checkpoint.note_failure(0)
+        assert checkpoint.has_failed(0)
+    with opened(tmp_path) as checkpoint:
+        assert checkpoint.has_failed(0)
+        assert checkpoint.begun(0) == Begun(0, 0, has_failed=True)
+        checkpoint.commit(0, {})
+        checkpoint.begin(1, 1)
+        assert not checkpoint.has_failed(1)
 
 
 def test_a_plan_holds_from_its_round_on(tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ class SinkWait:
         )
 
 
+class SinkGivenUpError(WindloomError):
+    """A sink has been down for longer than a round waits for it."""
+
+
 class RoundStoppedError(Exception):
     """The stream was stopped while a round waited; the round is not committed, and runs again at the next start."""
 
@@ -132,7 +136,7 @@ class _Outage:
 
 def _gave_up(name: str, patience: float, error: SinkDownError) -> WindloomError:
     lasted = f" for {duration_words(patience)}" if patience else ""
-    return WindloomError(f"the sink '{name}' has been down{lasted}", _reason(error), error.hint or "bring it back")
+    return SinkGivenUpError(f"the sink '{name}' has been down{lasted}", _reason(error), error.hint or "bring it back")
 
 
 def _reason(error: SinkDownError) -> str:

@@ -77,7 +77,8 @@ class DriverPlacement:
         with watch("step"):
             history_ticks = round.record.history_ticks
             given = log.complete(round.plan, round.state)
-            state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
+            state, made, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
+            answers = made.without(round.set_aside)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
         timer = Timer(round.give_way)

@@ -4,7 +4,7 @@ A round, and what a crash right after each of its parts leaves:
 
 | part                                                       | after a crash the round …                       |
 |------------------------------------------------------------|-------------------------------------------------|
-| `begun`: the plan version                                  | runs again, with the same plan                  |
+| `begun`: the plan version                                  | begins anew, with the newest plan               |
 | job 1: partials, on the executors; the frontiers; tuples   | runs again, from the same micro-batch; tuple    |
 | that are kept, in files                                    | files are leftovers                             |
 | job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
@@ -234,10 +234,12 @@ class ExecutorPlacement:
         with watch("observe"):
             observed = observe(round.plan, round.state, log.input, counts)
 
+        of_driver = facts.without(round.set_aside)
+
         def blocks() -> Iterable[Block]:
-            of_shards = joined(self._blocks(log.shards, round.plan, facts.landmarks))
-            of_rows = self._rows.blocks(round, given, facts, intake, timer)
-            return chain(of_shards, facts.of_summaries(timer), of_rows)
+            of_shards = joined(self._blocks(log.shards, round, facts.landmarks))
+            of_rows = self._rows.blocks(round, given, of_driver, intake, timer)
+            return chain(of_shards, of_driver.of_summaries(timer), of_rows)
 
         return Outcome(
             state,
@@ -301,15 +303,17 @@ class ExecutorPlacement:
             self._files.write(past[shard], [cells])
         return replace(told, remade=frozenset(made), past=past)
 
-    def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
+    def _blocks(self, notes: Iterable[ShardNote], round: Round, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
         """Blocks, shard by shard: the driver holds the answers of one at a time. Joins folded in parts come last."""
-        folds: dict[int, list[Cells]] = {}
+        plan, folds = round.plan, dict[int, list[Cells]]()
         for note in notes:
             if note.answers is not None:
-                yield from read_blocks(note.answers, self._files.read(note.answers))
+                for block in read_blocks(note.answers, self._files.read(note.answers)):
+                    yield block.without(round.set_aside)
             if note.folds is not None:
                 for number, cells in restored_folds(self._files.read(note.folds), plan).items():
-                    folds.setdefault(number, []).append(cells)
+                    if plan.joins[number].name not in round.set_aside:
+                        folds.setdefault(number, []).append(cells)
         yield from blocks_of(plan, folds, landmarks)
 
     def _recorded(self, round: int) -> tuple[ShardNote, ...]:

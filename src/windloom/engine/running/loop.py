@@ -19,12 +19,20 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.durable.storage import StorageError
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
-from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
+from windloom.engine.running.delivery import (
+    PATIENCE_SECONDS,
+    Delivery,
+    RoundStoppedError,
+    SinkGivenUpError,
+    SinkWait,
+)
 from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.events import events_of
+from windloom.engine.running.failures import set_aside
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.running.questioners import Questioners
@@ -213,6 +221,12 @@ class RoundLoop:
                 # The round is not committed. It begins again, as after a crash, without what needs the file.
                 if not self.placement.lose(error):
                     raise
+            except (RoundStoppedError, SinkGivenUpError, StorageError):
+                raise  # no query is to blame, and some sinks may have the answers
+            except Exception:
+                # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
+                self._journal.note_failure(self.next_round)
+                raise
 
     def _attempt(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float) -> Ran:
         number = self.next_round
@@ -226,7 +240,8 @@ class RoundLoop:
             self._keep_past(number - 1, record, plan, state)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
-        round = Round(number, record, plan, state, self.plan, self.state)
+        aside = set_aside(self._journal, number, plan, self._plan_of)
+        round = Round(number, record, plan, state, self.plan, self.state, set_aside=aside)
         deciding = Deciding(self.scheduling, round, intake, watch)
         self.questions.round_begins()
         decided = replace(round, decide=deciding, give_way=self.questions.give_way)

@@ -56,7 +56,8 @@ class Round:
 
     `left` is the same state in terms of `previous`, the plan of that last round; `previous` is None before the first
     round. `decide` is called when it is known what the round brings, and returns which answers are left to later
-    rounds. `give_way` is called now and then while the round answers, and waits for questions.
+    rounds. `give_way` is called now and then while the round answers, and waits for questions. `set_aside` are queries
+    that the round does not answer any more, because it failed and they have changed since.
     """
 
     number: int
@@ -67,6 +68,7 @@ class Round:
     left: State
     decide: Callable[[RoundInput], Mapping[str, int]] = _nothing_postponed
     give_way: Callable[[], None] = lambda: None
+    set_aside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,9 @@ class CurrentSink(Sink):
         sizes = {"expiries": expiries, "files": files, "buckets": buckets}
         return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
 
+    def check(self, query: Query) -> None:
+        _refuse(query)
+
     def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
         try:
             return self._written(round, answers)
@@ -93,7 +96,6 @@ class CurrentSink(Sink):
         for name, info in answers.tables.items():
             held = pa.concat_tables(rows[name]) if name in rows else None
             for query in info.asked.values():
-                _refuse(query)
                 own = None if held is None else _of_query(held, query.name, len(info.asked))
                 asked[query.name] = Versions(self._root, query.name, _identity(query))
                 written += self._write(asked[query.name], round, query, info, own, answers)

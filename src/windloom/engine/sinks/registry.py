@@ -105,7 +105,7 @@ def choose_sinks(
 
     `path` is the target of sinks that take a path and are not given one.
     """
-    given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice)
+    given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice or ())
     if not given:
         raise WindloomError(
             "a stream needs a sink", "none is given", f"use one of: {', '.join(sink_names())}, a function"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -111,6 +111,22 @@ class Sink(Protocol):
     def close(self) -> None:
         """Called when the stream has ended."""
         return
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A sink that cannot take the rows of every query."""
+
+    def check(self, query: Query) -> None:
+        """Raises if the sink cannot take the query; called before any round has it."""
+        ...
+
+
+def check_query(sinks: Iterable[Sink], query: Query) -> None:
+    """Refuses a query that one of the sinks cannot take."""
+    for sink in sinks:
+        if isinstance(sink, Selective):
+            sink.check(query)
 
 
 def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:

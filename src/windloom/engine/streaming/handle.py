@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections import deque
@@ -24,7 +25,7 @@ from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.running.scheduling import Kept
 from windloom.engine.sinks.reports import replaced
-from windloom.engine.sinks.sink import Sink, read_back
+from windloom.engine.sinks.sink import Sink, check_query, read_back
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.catching_up import CatchingUp
 from windloom.engine.streaming.deadlines import least_seconds, schedule_lines, warning_of
@@ -48,6 +49,9 @@ from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.ingest import Ingest
+
+#: The name of the query that an error is about.
+_QUERY = re.compile(r"query '(.+?)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +357,7 @@ class Handle(AnswerViews):
                 bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
                 if not loop.placement.counts_rows:
                     refuse_unsharded([bound])
+                check_query(self._sinks, bound)
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock, so that no round waits for the optimizer.
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
@@ -374,10 +379,16 @@ class Handle(AnswerViews):
     def process_all_available(self) -> None:
         """Wait until everything that the sources have at this moment has been taken in by a round and answered."""
         if self._query is not None and self.is_active:
-            with as_windloom_errors("the stream"):
-                self._query.processAllAvailable()
-                if self.is_active:
-                    self._loop.catch_up(everything=True)
+            try:
+                with as_windloom_errors("the stream"):
+                    self._query.processAllAvailable()
+                    if self.is_active:
+                        self._loop.catch_up(everything=True)
+            except Exception:
+                if self._failure is None:
+                    raise
+        if self._failure is not None:  # Spark only knows that a round has failed
+            raise self._failure
 
     def stop(self, drain: bool = False) -> None:
         """End the stream after the current round; with `drain`, after everything the sources have at this moment."""
@@ -442,7 +453,11 @@ class Handle(AnswerViews):
         """The same error; if the user can fix it, with a hint on how to continue afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
-        hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
+        named, newest = _QUERY.match(error.message), self._newest
+        name = "" if named is None else named[1]
+        is_added = name in newest.queries and name not in newest.declared
+        otherwise = f", or start without the query (without=['{name}'], --without {name})" if is_added else ""
+        hint = f"{error.hint}{otherwise}; then start again with the same checkpoint: nothing is lost"
         mendable = WindloomError(error.message, error.detail, hint)
         mendable.__cause__ = error.__cause__
         return mendable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ class StreamOptions:
     the `objective`, and follow what rounds observe, by charts with the options `adapt`; if `adapt` is None, plans stay
     as they are until queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says
     what a round answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row
-    queries need.
+    queries need. `without` are queries of the checkpoint that the stream goes on without.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class StreamOptions:
     budget_seconds: float | None = None
     schedule: str = DEFAULT_SCHEDULE
     tuple_ticks: int = 0
+    without: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -65,6 +66,7 @@ class StreamOptions:
         budget: str | timedelta | None = None,
         schedule: str | None = None,
         keep_tuples: str | timedelta | None = None,
+        without: Sequence[str] = (),
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -107,6 +109,7 @@ class StreamOptions:
             seconds,
             chosen,
             0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
+            (without,) if isinstance(without, str) else tuple(without),
         )
 
     @property
@@ -198,7 +201,12 @@ def _check_placement(placement: str, shards: object) -> None:
 
 
 def _is_trigger(trigger: object) -> bool:
-    return isinstance(trigger, Mapping) and len(trigger) == 1 and next(iter(trigger)) in TRIGGERS
+    return (
+        isinstance(trigger, Mapping)
+        and len(trigger) == 1
+        and next(iter(trigger)) in TRIGGERS
+        and trigger.get("availableNow", True) is True
+    )
 
 
 def _is_count(number: object) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from windloom.durable import Checkpoint, recover
+from windloom.durable import Checkpoint, PlanRecord, recover
 from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
@@ -33,12 +34,12 @@ from windloom.engine.running.scheduling import LEARNED_ROUNDS, Measured, Schedul
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
-from windloom.engine.sinks.sink import Sink, SinkPlace
+from windloom.engine.sinks.sink import Sink, SinkPlace, check_query
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
-from windloom.errors import WindloomError, near_names
+from windloom.errors import WindloomError, WindloomWarning, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.adapter import Adapter
@@ -108,6 +109,8 @@ def start_stream(
         for name, open_sink in openers.items():
             sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
             undo.callback(sinks[name].close)
+        for query in registry.queries.values():
+            check_query(sinks.values(), query)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
         tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
@@ -273,7 +276,8 @@ def _record_plan(
 ) -> None:
     """Writes the first plan record of a checkpoint, or one more if the program's queries or options have changed.
 
-    Queries that were added or removed through a handle stay so: only what the program itself changed is taken over.
+    Queries that were added or removed through a handle stay so: only what the program itself changed is taken over, and
+    queries that it names are left out.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
     chosen = {name: str(value) for name, value in asdict(plan_options).items()}
@@ -291,6 +295,7 @@ def _record_plan(
             )
         put = {name: text for name, text in declared.items() if before.get(name) != text}
         gone = [name for name in before if name not in declared and name in newest.queries]
+        gone += [name for name in _left_out(options, newest, declared) if name not in gone]
         if not put and not gone and dict(newest.options) == wanted:
             return
         record = queries.following(
@@ -302,7 +307,28 @@ def _record_plan(
             declared=declared,
             options=wanted,
         )
+    if not record.queries:
+        raise WindloomError(
+            "there is no query to answer",
+            "no query is registered, and the checkpoint has none that was added",
+            "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
+        )
     checkpoint.record_plan(record)
+
+
+def _left_out(options: StreamOptions, newest: PlanRecord, declared: Mapping[str, str]) -> list[str]:
+    """The queries of the checkpoint that the stream is to go on without."""
+    for name in options.without:
+        if name in declared:
+            raise WindloomError(
+                f"the stream cannot go on without query '{name}'",
+                "it is registered here, and would be added again",
+                "remove it from the catalog, or from the program",
+            )
+        if name not in newest.queries:
+            message = f"there is no query '{name}' to go on without: {near_names(name, list(newest.queries))}"
+            warnings.warn(message, WindloomWarning, stacklevel=2)
+    return [name for name in dict.fromkeys(options.without) if name in newest.queries]
 
 
 def _history_frames(
