@@ -59,7 +59,8 @@ class Change:
     """A change of queries that is saved in the checkpoint; it takes effect in `round`.
 
     `complete_from` is the start of the first window that an added query reports: an instant, or (`row 120`) a position.
-    It is None if the query reports every window since the stream began, and for a removal. `warning` names a deadline
+    It is None if the query reports every window since the stream began (or, for windows of rows that were not counted
+    before, since they are counted), and for a removal. `warning` names a deadline
     that no round can keep.
     """
 
