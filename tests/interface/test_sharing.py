@@ -30,6 +30,34 @@ def test_one_more_query_is_priced(windloom: Command, desk: Path) -> None:
     assert found["added"] == pytest.approx(found["after"] - found["before"])
 
 
+ROWS = """
+CREATE STREAM a (ts TIMESTAMP, k STRING, x BIGINT) TIME ts;
+CREATE QUERY r AS SELECT k, x FROM a [TUMBLE 1 minute];
+CREATE QUERY s AS SELECT k FROM a [TUMBLE 1 hour] WHERE x > 3;
+"""
+COUNTED = "CREATE QUERY n AS SELECT k, count(*) AS n FROM a [TUMBLE 1 minute] GROUP BY k;"
+BY_TUPLE = """CREATE QUERY t AS SELECT median(l.x + r.x) AS m FROM a [TUMBLE 1 second] l JOIN a [TUMBLE 1 second] r
+ON l.k = r.k;"""
+
+
+@pytest.mark.parametrize(
+    ("queries", "said"),
+    [
+        (ROWS + COUNTED, "2 row queries are not among these figures: r, s\n"),
+        (ROWS, "2 row queries are not among these figures: r, s\n"),
+        (ROWS + COUNTED + BY_TUPLE, "3 row queries are not among these figures: "),
+    ],
+)
+def test_row_queries_have_no_figures_of_sharing_and_are_named(
+    windloom: Command, tmp_path: Path, queries: str, said: str
+) -> None:
+    (tmp_path / "c.cql").write_text(queries, encoding="utf-8")
+    outcome = windloom("explain", tmp_path / "c.cql", "--sharing")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert said in outcome.out
+    assert windloom("explain", tmp_path / "c.cql", "--sharing", "--json").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

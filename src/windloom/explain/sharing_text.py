@@ -45,12 +45,26 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     parts = {**report.queries, **report.joins}
-    total, alone = report.seconds.total, sum(parts[query.name].alone for query in plan.queries)
+    rows = {planned.name for planned in plan.rows}
+    total = report.seconds.total
+    alone = sum(parts[query.name].alone for query in plan.queries if query.name not in rows)
     yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
     if report.seconds.job:
         yield f"  of this {work(report.seconds.job)} to start a Spark job per round"
+    yield from _row_lines(plan)
+
+
+def _row_lines(plan: Plan) -> Iterator[str]:
+    """Names the row queries: what is predicted of them is what is kept, not how long making their rows takes."""
+    if not plan.rows:
+        return
+    are = "is" if len(plan.rows) == 1 else "are"
+    names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in plan.rows[:_SHOWN_QUERIES]]
+    more = f" and {len(plan.rows) - len(names):,} more" if len(names) < len(plan.rows) else ""
+    left_out = f"{count(len(plan.rows), 'row query', 'row queries')} {are} not among these figures"
+    yield from wrapped(f"{left_out}: {', '.join(names)}{more}", "  ", "    ")
 
 
 def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterator[str]:
