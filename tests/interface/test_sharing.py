@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.command import Command
+from support.trades import WINDOW, catalog, trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUESTION = "SELECT symbol, max(price) AS m FROM trades [RANGE 1 minute SLIDE 7 seconds] GROUP BY symbol"
 
@@ -28,6 +33,25 @@ def test_one_more_query_is_priced(windloom: Command, desk: Path) -> None:
     assert outcome.out.startswith("WhatIf: adds ")
     found = json.loads(windloom("explain", desk / "desk.cql", "--what-if", QUESTION, "--json").out)
     assert found["added"] == pytest.approx(found["after"] - found["before"])
+
+
+def test_over_a_file_one_more_query_adds_what_the_plan_then_costs_more(
+    windloom: Command, spark: SparkSession, tmp_path: Path
+) -> None:
+    trades(spark).coalesce(1).write.parquet(str(tmp_path / "trades"))
+    first = "SELECT symbol, sum(volume) AS v … GROUP BY symbol"
+    second = "SELECT symbol, max(price) AS m … GROUP BY symbol"
+    (tmp_path / "one.cql").write_text(catalog(a=first), encoding="utf-8")
+    (tmp_path / "two.cql").write_text(catalog(a=first, b=second), encoding="utf-8")
+    given = ("--stream", f"trades={tmp_path / 'trades'}", "--json")
+    one, two = (
+        json.loads(windloom("explain", tmp_path / f"{name}.cql", *given, "--sharing").out)["sharing"]
+        for name in ("one", "two")
+    )
+    found = json.loads(windloom("explain", tmp_path / "one.cql", *given, "--what-if", second.replace("…", WINDOW)).out)
+    assert (found["before"], found["after"]) == pytest.approx((one["total"], two["total"]))
+    assert one["queries"]["a"]["saved"] == pytest.approx(0, abs=1e-9), "there is nobody to share with"
+    assert found["alone"] == pytest.approx(two["queries"]["b"]["alone"])
 
 
 ROWS = """

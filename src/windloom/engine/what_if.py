@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,9 +89,16 @@ def unused_name(names: Collection[str]) -> str:
     return name
 
 
-def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+def compare_plans(
+    before: Plan | None,
+    after: Plan,
+    query: Query,
+    constants: Constants,
+    files: Mapping[str, frozenset[str]] | None = None,
+) -> WhatIf:
+    """`files` has, by stream, the columns that the driver can read itself, if the plans were made with them."""
     if query.join is not None:
-        return _compare_joined(before, after, query, constants)
+        return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
         return _compare_rows(before, after, query, constants)
     partial_set, tree, _ = after.find(query.name)
@@ -101,7 +108,7 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants).queries[query.name].alone,
+        report_sharing(after, constants, files).queries[query.name].alone,
         tree_name(after, partial_set, tree),
         len(tree.queries) - 1,
         without is None,
@@ -119,7 +126,13 @@ def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Con
     return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
 
 
-def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+def _compare_joined(
+    before: Plan | None,
+    after: Plan,
+    query: Query,
+    constants: Constants,
+    files: Mapping[str, frozenset[str]] | None,
+) -> WhatIf:
     """For a join, the trees are those of its sides."""
     join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
@@ -140,7 +153,7 @@ def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: C
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants).joins[query.name].alone,
+        report_sharing(after, constants, files).joins[query.name].alone,
         f"{join.fold} of {' and '.join(dict.fromkeys(names))}",
         len(partners),
         all(had is None for had in known.values()),
