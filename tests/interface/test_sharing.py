@@ -85,7 +85,7 @@ def test_row_queries_have_no_figures_of_sharing_and_are_named(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--sharing", "--format", "svg"), "sharing cannot be shown of a picture"),
+        (("--sharing", "--format", "svg"), "sharing cannot be shown as a picture"),
         (("--sharing", "--query", "flow"), "sharing cannot be shown of one query"),
         (("--what-if", QUESTION, "--sharing"), "--what-if shows one thing only"),
         (("--what-if", "SELECT"), "what if"),

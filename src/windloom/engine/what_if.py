@@ -10,7 +10,7 @@ from windloom.engine.notebook import facts_table
 from windloom.explain.cost_views import work
 from windloom.explain.labels import tree_name
 from windloom.explain.rows import kept_texts, made_by
-from windloom.model.figures import count, number, share
+from windloom.model.figures import amount, count, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants
@@ -44,7 +44,9 @@ class WhatIf:
 
     def __repr__(self) -> str:
         grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
-        lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
+        adds = f"adds {work(self.added)} of event time{grows}"
+        head = "a row query, for which tuples are kept" if self.keeps else adds
+        lines = [f"WhatIf: {head}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
         if self.keeps:
             lines += [f"  place   {self.place}", *(f"  keeps   {keep}" for keep in self.keeps)]
@@ -53,7 +55,8 @@ class WhatIf:
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""
         lines.append(f"  alone   {work(self.alone)}{spared}")
         lines.append(f"  place   {self.place}")
-        edges = "no edges" if self.added_edges_per_second <= 0 else f"{number(self.added_edges_per_second)} edges/s"
+        rate = self.added_edges_per_second
+        edges = "no edges" if rate <= 0 else amount(rate, "edge/s", "edges/s")
         lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
         return "\n".join(lines)
 
@@ -69,6 +72,13 @@ class WhatIf:
             **({"keeps": "; ".join(self.keeps)} if self.keeps else {}),
         }
         return facts_table("What if: work per second of event time", facts)
+
+    @property
+    def summary(self) -> str:
+        """The costs in one sentence; of a row query, what is kept for it, since its work is not predicted."""
+        if self.keeps:
+            return f"keeps tuples, by stream: {'; '.join(self.keeps)}"
+        return f"adds {work(self.added)} of event time; alone it would take {work(self.alone)}"
 
     @property
     def place(self) -> str:
