@@ -84,3 +84,8 @@ def test_plan_and_explain_predict_the_same_cost(windloom: Command, tmp_path: Pat
     assert told["cost"] == pytest.approx(explained["cost"]["total"])
     of_sets = sum(partial_set["cost"] for partial_set in told["sets"])
     assert told["cost"] == pytest.approx(of_sets + sum(told["besides"].values()))
+
+
+def test_one_query_and_one_tree_are_told_in_the_singular(windloom: Command, tmp_path: Path) -> None:
+    (tmp_path / "c.cql").write_text(_RELATIONS, encoding="utf-8")
+    assert ": 1 query, 1 distinct window, 1 tree, 200 events/s" in windloom("plan", tmp_path / "c.cql").out
