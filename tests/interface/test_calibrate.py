@@ -13,7 +13,7 @@ from windloom.calibration import kernels as calibrate_kernels
 from windloom.calibration import step as calibrate_step
 from windloom.calibration.kernels import Case
 from windloom.calibration.step import Synthetic
-from windloom.optimizer.cost.constants import RUNTIME
+from windloom.optimizer.cost.constants import RUNTIME, load_constants
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,43 @@ def test_estimates_are_compared_with_what_was_measured(windloom: Command) -> Non
     rows = json.loads(windloom("calibrate", "--check", "--quick", "--json").out)
     assert len(rows) == 27
     assert all(row["measured_seconds"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("text", [None, "{}", "not JSON"])
+def test_the_file_that_the_environment_names_is_made_or_mended(
+    windloom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    path = tmp_path / "deep" / "costs.json"
+    if text is not None:
+        path.parent.mkdir()
+        path.write_text(text)
+    monkeypatch.setenv("WINDLOOM_COSTS", str(path))
+    outcome = windloom("calibrate", "--quick", "--no-spark")
+    assert outcome.code == 0, outcome.err
+    assert f"kept in {path}; strategy 'auto' uses them from now on" in outcome.out
+    assert load_constants().source == str(path)
+    assert ("the constants of scanning are those that ship" in outcome.err) == (text is not None)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_constants_kept_elsewhere_are_said_to_need_the_environment(windloom: Command, tmp_path: Path) -> None:
+    outcome = windloom("calibrate", "--quick", "--no-spark", "--out", tmp_path / "costs.json")
+    assert "from now on" not in outcome.out
+    assert f"where WINDLOOM_COSTS names this file: export WINDLOOM_COSTS={tmp_path / 'costs.json'}" in outcome.out
+
+
+@pytest.mark.parametrize("place", ["/dev/null/costs.json", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
+    windloom: Command, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(calibrate_kernels, "measure_techniques", _not_yet)
+    outcome = windloom("calibrate", "--quick", "--no-spark", "--out", place)
+    assert outcome.code == 2
+    assert f"cannot write '{place}'" in outcome.err
+
+
+def _not_yet(*_: object) -> None:
+    raise AssertionError("something was measured")
 
 
 def test_constants_that_cannot_be_written_or_read_are_one_message(

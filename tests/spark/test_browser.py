@@ -130,7 +130,7 @@ def test_a_query_is_written_added_answered_asked_and_removed(page: Browser, serv
     page.picture("asked")
 
     page.write("#query-text", PRICES)
-    page.sees("#verdict", "of work per second of event time")
+    page.sees("#verdict", "of event time")
     page.sees("#verdict", "complete from")
     page.click("#add")
     page.sees("h1", "prices")
@@ -157,7 +157,7 @@ def test_a_join_is_tried_added_answered_and_seen_in_the_plan(page: Browser, serv
     page.open(f"{served.address}/#/new")
     page.write("#query-name", "pairs")
     page.write("#query-text", PAIRS)
-    page.sees("#verdict", "of work per second of event time")
+    page.sees("#verdict", "of event time")
     page.click("#ask")
     page.sees("#answer", "complete up to")
     page.click("#add")

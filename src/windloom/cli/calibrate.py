@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     """
     from windloom.calibration.check import as_json as outcomes_json
     from windloom.calibration.check import check
-    from windloom.optimizer.cost.constants import constants_path, load_constants
+    from windloom.optimizer.cost.constants import constants_path, in_force, load_constants, shipped_constants
 
     if only_check:
         constants = load_constants()
@@ -54,18 +55,45 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
         click.echo(f"constants: {constants.source}")
         click.echo("\n".join(check_lines(outcomes)))
         return
-    with showing_progress(as_json) as tell:
+    path = Path(out) if out else constants_path()
+    if not dry_run:
+        _check_writable(path)
+    so_far, unread = _constants_so_far() if no_spark else (None, None)
+    # Measured plans need constants too; those of this user may be what is to be made, or mended.
+    with showing_progress(as_json) as tell, in_force(shipped_constants()):
         fits = measure(quick, no_spark, tell)
-    constants = _constants(fits, no_spark)
+    constants = _constants(fits, so_far)
+    if unread is not None:
+        click.echo(f"the constants of scanning are those that ship: {unread.message}", err=True)
     if as_json:
         click.echo(constants.to_json())
     else:
         click.echo("\n".join(fit_lines(fits)))
     if not dry_run:
-        path = Path(out) if out else constants_path()
         _write(path, constants)
         if not as_json:
-            click.echo(f"\nkept in {path}; strategy 'auto' uses them from now on")
+            click.echo(f"\nkept in {path}; {_use_of(path)}")
+
+
+def _use_of(path: Path) -> str:
+    """Whether plans are made with the constants in this file."""
+    from windloom.optimizer.cost.constants import VARIABLE, constants_path
+
+    if path.resolve() == constants_path().resolve():
+        return "strategy 'auto' uses them from now on"
+    return f"strategy 'auto' uses them where {VARIABLE} names this file: export {VARIABLE}={shlex.quote(str(path))}"
+
+
+def _constants_so_far() -> tuple[Constants, WindloomError | None]:
+    """The constants in force; those that ship if they cannot be read, with the reason."""
+    from windloom.optimizer.cost.constants import constants_path, load_constants, shipped_constants
+
+    if not constants_path().exists():
+        return shipped_constants(), None
+    try:
+        return load_constants(), None
+    except WindloomError as error:
+        return shipped_constants(), error
 
 
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
@@ -106,10 +134,11 @@ def _techniques(fits: dict[str, Fit]) -> dict[str, dict[str, dict[str, float]]]:
     return found
 
 
-def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
-    from windloom.optimizer.cost.constants import Constants, load_constants
+def _constants(fits: dict[str, Fit], so_far: Constants | None) -> Constants:
+    """What was measured; where scanning was not, with the constants of scanning as they were."""
+    from windloom.optimizer.cost.constants import Constants
 
-    runtime = dict(load_constants().runtime) if no_spark else {}
+    runtime = {} if so_far is None else dict(so_far.runtime)
     for name, fit in fits.items():
         if " " not in name:
             runtime.update(fit.nanoseconds)
@@ -151,11 +180,30 @@ def check_lines(outcomes: list[Outcome]) -> list[str]:
     return [*table_lines(("technique", "workload", *numbers), rows, right=numbers), "", *summary(outcomes)]
 
 
+def _check_writable(path: Path) -> None:
+    """Raises before anything is measured, which takes a while, if the constants could not be kept afterwards."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("it is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _unfinished(path).touch()
+        _unfinished(path).unlink()
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
 def _write(path: Path, constants: Constants) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".unfinished")
+        unfinished = _unfinished(path)
         unfinished.write_text(constants.to_json(), encoding="utf-8")
         unfinished.replace(path)
     except OSError as error:
-        raise WindloomError(f"cannot write '{path}'", str(error), "choose another file with --out") from None
+        raise _cannot_write(path, error) from None
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(path.name + ".unfinished")
+
+
+def _cannot_write(path: Path, error: OSError) -> WindloomError:
+    return WindloomError(f"cannot write '{path}'", str(error), "choose another file with --out")

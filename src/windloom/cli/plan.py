@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from windloom.cli.options import check_plan_options, name_value_pairs, open_loom
 from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
-    from windloom.cli.plan_report import Sharing
+    from windloom.cli.plan_report import Planned
     from windloom.model.windows import Window
 
 #: Defaults of the options of each generated workload.
@@ -88,12 +87,12 @@ def plan(
     check_plan_options(strategy, slicing, technique)
     limit = _bytes(memory)
     if workload is None:
-        problems = _of_catalog(str(catalog), rates, slicing, technique, cost)
+        planned = _of_catalog(str(catalog), rates, slicing, technique, cost)
     else:
-        problems = [_of_workload(workload, given, rates, slicing, technique, cost)]
-    found = find_sharing(problems, strategy, epsilon, limit)
+        planned = _of_workload(workload, given, rates, slicing, technique, cost)
+    find_sharing(planned, strategy, epsilon, limit)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique}
-    click.echo(json.dumps(to_json(found, options), indent=2) if as_json else to_text(found, options))
+    click.echo(json.dumps(to_json(planned, options), indent=2) if as_json else to_text(planned, options))
 
 
 def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]) -> None:
@@ -110,8 +109,8 @@ def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]
 
 def _of_workload(
     workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
-) -> Sharing:
-    from windloom.cli.plan_report import Sharing, workload_problem
+) -> Planned:
+    from windloom.cli.plan_report import Planned, Sharing, workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
     from windloom.model import Component, DataType, Expression
     from windloom.plan.physical import PlannedComponent
@@ -130,7 +129,7 @@ def _of_workload(
             "use --aggregate sum, or another technique",
         )
     problem = workload_problem(_windows(workload, options), asked, slicing, technique, rate, cost)
-    return Sharing(workload, None, problem, rate, rate_from)
+    return Planned([Sharing(workload, None, problem, rate, rate_from)], problem.model.unit)
 
 
 def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
@@ -151,8 +150,8 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     return made(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
-def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> list[Sharing]:
-    from windloom.cli.plan_report import sharing_of_set
+def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> Planned:
+    from windloom.cli.plan_catalog import plan_catalog
 
     loom = open_loom(catalog, (), (), "*", None, ())
     given = name_value_pairs(rates, "--rate", "STREAM=N")
@@ -163,15 +162,7 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
             )
     read = {name: _rate(text, name) for name, text in given.items()}
     # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
-    base = loom.plan("shared", slicing, technique)
-    found = []
-    for partial_set in base.sets:
-        stream = loom.streams[partial_set.stream]
-        declared = stream.events_per_second
-        rate, rate_from = read.get(partial_set.stream, (declared, "catalog" if declared else "default"))
-        at_rate = replace(stream, events_per_second=rate)
-        found.append(sharing_of_set(partial_set, slicing, technique, at_rate, rate_from, cost))
-    return found
+    return plan_catalog(loom.plan("shared", slicing, technique), read, cost)
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -14,25 +14,53 @@ import numpy as np
 
 from windloom.cli.tables import table_lines
 from windloom.explain.cost_views import work
+from windloom.explain.lines import one_line
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.figures import count
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.windows import Window
-from windloom.optimizer.auto import asked_by_all, calibrated_problem, choose_trees, windows_problem
+from windloom.optimizer.auto import asked_by_all, choose_trees, windows_problem
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name, omega
-from windloom.optimizer.cost.paper import PaperCost, costed_techniques
-from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.incremental import Incremental
 from windloom.optimizer.sharing.loads import WindowColumns
-from windloom.optimizer.sharing.problem import SharingProblem
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import Strategy, find_strategy
-from windloom.plan.physical import PartialSet, PlannedComponent
+from windloom.plan.costs import SetSeconds
+from windloom.plan.physical import PlannedComponent
 from windloom.plan.statistics import assumed_statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import find_slicing
 
 #: Trees that the table shows.
 SHOWN = 20
+#: What a plan takes besides its sets, in words.
+_BESIDES = {
+    "job": "to start a Spark job per round",
+    "folds": "to fold joins",
+    "relations": "to answer from versions of relations",
+}
+
+
+@dataclass
+class Planned:
+    """All that is planned together: sets of queries, and what the plan takes and holds besides them."""
+
+    sets: list[Sharing]
+    unit: str
+    #: Seconds per second of event time, by what they are spent on: see `_BESIDES`.
+    besides: dict[str, float] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()  # names of row queries, which have no partials
+
+    @property
+    def cost(self) -> float:
+        return sum(sharing.cost for sharing in self.sets) + sum(self.besides.values())
+
+    @property
+    def seconds(self) -> float:
+        """The time that the search took."""
+        return sum(sharing.seconds for sharing in self.sets)
 
 
 @dataclass
@@ -45,6 +73,8 @@ class Sharing:
     rate: float | None
     rate_from: str
     pace: float = 1.0  # of its statistics
+    price: Callable[[Trees], SetSeconds] | None = None  # of its trees in the plan of a catalog, in seconds
+    once: float = 0.0
     cost: float = 0.0
     trees: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -60,9 +90,14 @@ class Sharing:
         self.seconds = perf_counter() - begun
         if strategy is not None and strategy.name == "tri_weave":
             self.problem = self.problem.one_scan()
-        costs = self.problem.tree_costs(trees)
-        self.cost = self.problem.once + float(costs.sum())
-        self.trees = [self._tree(tree, float(cost)) for tree, cost in zip(trees, costs, strict=True)]
+        if self.price is None:
+            self.once, costs = self.problem.once, self.problem.tree_costs(trees).tolist()
+        else:
+            # The search takes every set to have a scan of its own; the plan has one scan for all sets of a stream.
+            priced = self.price(trees)
+            self.once, costs = priced.shared, [tree.total for tree in priced.trees]
+        self.cost = self.once + sum(costs)
+        self.trees = [self._tree(tree, cost) for tree, cost in zip(trees, costs, strict=True)]
 
     def _tree(self, tree: tuple[int, ...], cost: float) -> dict[str, Any]:
         counts = Counter(self.windows[i] for i in tree)
@@ -99,44 +134,25 @@ def workload_problem(
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
 
 
-def sharing_of_set(
-    partial_set: PartialSet, slicing: str, technique: str, stream: Stream, rate_from: str, cost: str
-) -> Sharing:
-    """The queries of a planned set, with the techniques that answer them, at the rate of the stream."""
-    queries = [planned.query for planned in partial_set.queries]
-    name, names, rate = partial_set.text, tuple(query.name for query in queries), stream.events_per_second
-    if cost == "paper":
-        techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
-        model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)
-        problem = SharingProblem(tuple(query.window for query in queries), find_slicing(slicing), model)
-        return Sharing(name, names, problem, rate, rate_from, partial_set.statistics.pace)
-    statistics = set_statistics(stream, queries, Known())
-    constants = load_constants().scaled(statistics.pace)
-    groupings = len(partial_set.group_by)
-    problem = calibrated_problem(
-        queries, partial_set.components, groupings, technique, find_slicing(slicing), statistics, constants
-    )
-    return Sharing(name, names, problem, rate, rate_from, statistics.pace)
-
-
-def find_sharing(sets: list[Sharing], strategy: str, epsilon: float | None, memory_limit: int) -> list[Sharing]:
+def find_sharing(planned: Planned, strategy: str, epsilon: float | None, memory_limit: int) -> None:
     chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
-    for sharing in sets:
+    for sharing in planned.sets:
         sharing.problem = replace(sharing.problem, memory_limit=memory_limit)
         sharing.find(chosen)
-    return sets
 
 
-def to_json(sets: list[Sharing], options: dict[str, str]) -> dict[str, Any]:
+def to_json(planned: Planned, options: dict[str, str]) -> dict[str, Any]:
     return {
         **options,
-        "cost": sum(sharing.cost for sharing in sets),
-        "unit": sets[0].problem.model.unit,
-        "queries": sum(len(sharing.windows) for sharing in sets),
-        "tree_count": sum(len(sharing.trees) for sharing in sets),
-        "seconds": sum(sharing.seconds for sharing in sets),
+        "cost": planned.cost,
+        "unit": planned.unit,
+        "queries": sum(len(sharing.windows) for sharing in planned.sets),
+        "row_queries": list(planned.rows),
+        "tree_count": sum(len(sharing.trees) for sharing in planned.sets),
+        "seconds": planned.seconds,
         "peak_memory_bytes": peak_memory(),
-        "sets": [_set_json(sharing) for sharing in sets],
+        "besides": planned.besides,
+        "sets": [_set_json(sharing) for sharing in planned.sets],
     }
 
 
@@ -149,26 +165,36 @@ def _set_json(sharing: Sharing) -> dict[str, Any]:
         "distinct_windows": len(sharing.problem.distinct[0]),
         "bundles": len(sharing.problem.bundles),
         "cost": sharing.cost,
-        "once": sharing.problem.once,
+        "once": sharing.once,
         "seconds": sharing.seconds,
         "trees": sharing.trees,
     }
 
 
-def to_text(sets: list[Sharing], options: dict[str, str]) -> str:
-    lines = [line for sharing in sets for line in _set_lines(sharing)]
-    told = ", ".join(f"{name} {value}" for name, value in options.items())
-    lines.append(f"cost {cost_text(sets[0], sum(sharing.cost for sharing in sets))} of event time ({told})")
-    seconds, memory = sum(sharing.seconds for sharing in sets), peak_memory() / 2**20
-    lines.append(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
+def to_text(planned: Planned, options: dict[str, str]) -> str:
+    lines = [line for sharing in planned.sets for line in _set_lines(sharing)]
+    if not planned.sets:
+        lines.append("no query has partials to share")
+    if planned.rows:
+        rows = count(len(planned.rows), "row query", "row queries")
+        are = "is" if len(planned.rows) == 1 else "are"
+        names = [one_line(name) for name in planned.rows[:SHOWN]]
+        more = f" and {len(planned.rows) - SHOWN:,} more" if len(planned.rows) > SHOWN else ""
+        lines.append(f"{rows} {are} made from tuples, not from partials: {', '.join(names)}{more}")
+    if planned.sets:
+        lines += [f"{_BESIDES[what]}: {work(cost)}" for what, cost in planned.besides.items() if cost]
+        told = ", ".join(f"{name} {value}" for name, value in options.items())
+        lines.append(f"cost {cost_text(planned.sets[0], planned.cost)} of event time ({told})")
+        memory = peak_memory() / 2**20
+        lines.append(f"found in {planned.seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
     return "\n".join(lines)
 
 
 def _set_lines(sharing: Sharing) -> Iterator[str]:
     rate = f"{sharing.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({sharing.rate_from})"
     yield (
-        f"{sharing.name}: {len(sharing.windows):,} queries, {len(sharing.problem.distinct[0]):,} distinct windows, "
-        f"{len(sharing.trees):,} trees, {rate}"
+        f"{sharing.name}: {count(len(sharing.windows), 'query', 'queries')}, "
+        f"{count(len(sharing.problem.distinct[0]), 'distinct window')}, {count(len(sharing.trees), 'tree')}, {rate}"
     )
     in_operations = isinstance(sharing.problem.model, PaperCost)
     columns = ("tree", "queries", "windows", "edges/s", *(("operations/edge",) if in_operations else ()), "cost")
@@ -185,11 +211,11 @@ def _set_lines(sharing: Sharing) -> Iterator[str]:
         for number, tree in enumerate(ordered[:SHOWN])
     ]
     yield from table_lines(columns, rows, right=columns)
-    if sharing.problem.once:
-        yield f"once, for all trees: {cost_text(sharing, sharing.problem.once)}"
+    if sharing.once:
+        yield f"once, for all trees: {cost_text(sharing, sharing.once)}"
     if len(ordered) > SHOWN:
         rest = ordered[SHOWN:]
-        yield f"… {len(rest):,} more trees, cost {cost_text(sharing, sum(tree['cost'] for tree in rest))}"
+        yield f"… {count(len(rest), 'more tree')}, cost {cost_text(sharing, sum(tree['cost'] for tree in rest))}"
 
 
 def cost_text(sharing: Sharing, cost: float) -> str:

@@ -26,8 +26,8 @@ def check_view(cost: str, format: str, query: str | None, *, sharing: bool) -> N
     if sharing and cost != "seconds":
         refused = f"sharing cannot be shown with cost '{cost}'", "it is predicted in seconds"
     elif sharing and (query is not None or format == "svg"):
-        what = "a picture" if format == "svg" else "one query"
-        refused = f"sharing cannot be shown of {what}", "it compares all queries, as text or JSON"
+        how = "as a picture" if format == "svg" else "of one query"
+        refused = f"sharing cannot be shown {how}", "it compares all queries, as text or JSON"
     elif query is not None and format != "text":
         refused = f"query '{query}' cannot be shown as {format}", "one query is shown as text"
     if refused is not None:

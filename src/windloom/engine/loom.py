@@ -212,7 +212,7 @@ class Loom:
         if key not in self._plans:
             self._check_queries()
             types, sources = self._registry.types(), self._registry.sources
-            known = self._learned.known_with(self._registry.file_columns() if reads_files else {})
+            known = self._known() if reads_files else self._learned.known
             self._plans[key] = make_plan(sources, self.queries.values(), types, options, known)
         return self._plans[key]
 
@@ -475,8 +475,9 @@ class Loom:
         query = self._registry.bind(unused_name(self.queries), text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types, sources = self._registry.types(), self._registry.sources
-        after = make_plan(sources, [*self.queries.values(), query], types, options, self._learned.known)
-        return compare_plans(before, after, query, self._learned.known.in_force())
+        known = self._known()
+        after = make_plan(sources, [*self.queries.values(), query], types, options, known)
+        return compare_plans(before, after, query, known.in_force(), known.files)
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
         """Recompute a query with Spark's own `window()` and compare every row.
@@ -490,7 +491,12 @@ class Loom:
         return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
     def _report(self, plan: Plan) -> SharingReport:
-        return report_sharing(plan, self._learned.known.in_force())
+        known = self._known()
+        return report_sharing(plan, known.in_force(), known.files)
+
+    def _known(self) -> Known:
+        """What plans are made with, including the columns that the driver can read from files."""
+        return self._learned.known_with(self._registry.file_columns())
 
     def _changed(self) -> None:
         self._plans.clear()

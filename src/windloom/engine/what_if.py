@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from windloom.engine.notebook import facts_table
 from windloom.explain.cost_views import work
 from windloom.explain.labels import tree_name
 from windloom.explain.rows import kept_texts, made_by
-from windloom.model.figures import count, number, share
+from windloom.model.figures import amount, count, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants
@@ -44,7 +44,9 @@ class WhatIf:
 
     def __repr__(self) -> str:
         grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
-        lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
+        adds = f"adds {work(self.added)} of event time{grows}"
+        head = "a row query, for which tuples are kept" if self.keeps else adds
+        lines = [f"WhatIf: {head}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
         if self.keeps:
             lines += [f"  place   {self.place}", *(f"  keeps   {keep}" for keep in self.keeps)]
@@ -53,7 +55,8 @@ class WhatIf:
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""
         lines.append(f"  alone   {work(self.alone)}{spared}")
         lines.append(f"  place   {self.place}")
-        edges = "no edges" if self.added_edges_per_second <= 0 else f"{number(self.added_edges_per_second)} edges/s"
+        rate = self.added_edges_per_second
+        edges = "no edges" if rate <= 0 else amount(rate, "edge/s", "edges/s")
         lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
         return "\n".join(lines)
 
@@ -69,6 +72,13 @@ class WhatIf:
             **({"keeps": "; ".join(self.keeps)} if self.keeps else {}),
         }
         return facts_table("What if: work per second of event time", facts)
+
+    @property
+    def summary(self) -> str:
+        """The costs in one sentence; of a row query, what is kept for it, since its work is not predicted."""
+        if self.keeps:
+            return f"keeps tuples, by stream: {'; '.join(self.keeps)}"
+        return f"adds {work(self.added)} of event time; alone it would take {work(self.alone)}"
 
     @property
     def place(self) -> str:
@@ -89,9 +99,16 @@ def unused_name(names: Collection[str]) -> str:
     return name
 
 
-def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+def compare_plans(
+    before: Plan | None,
+    after: Plan,
+    query: Query,
+    constants: Constants,
+    files: Mapping[str, frozenset[str]] | None = None,
+) -> WhatIf:
+    """`files` has, by stream, the columns that the driver can read itself, if the plans were made with them."""
     if query.join is not None:
-        return _compare_joined(before, after, query, constants)
+        return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
         return _compare_rows(before, after, query, constants)
     partial_set, tree, _ = after.find(query.name)
@@ -101,7 +118,7 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants).queries[query.name].alone,
+        report_sharing(after, constants, files).queries[query.name].alone,
         tree_name(after, partial_set, tree),
         len(tree.queries) - 1,
         without is None,
@@ -119,7 +136,13 @@ def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Con
     return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
 
 
-def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+def _compare_joined(
+    before: Plan | None,
+    after: Plan,
+    query: Query,
+    constants: Constants,
+    files: Mapping[str, frozenset[str]] | None,
+) -> WhatIf:
     """For a join, the trees are those of its sides."""
     join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
@@ -140,7 +163,7 @@ def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: C
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants).joins[query.name].alone,
+        report_sharing(after, constants, files).joins[query.name].alone,
         f"{join.fold} of {' and '.join(dict.fromkeys(names))}",
         len(partners),
         all(had is None for had in known.values()),

@@ -217,11 +217,11 @@ class PaperView:
 def work(seconds: float) -> str:
     """Seconds of work per second of event time.
 
-    >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0)
-    ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s')
+    >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0), work(-0.002)
+    ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s', '-2 ms/s')
     """
-    if seconds >= 1:
+    if abs(seconds) >= 1:
         return f"{number(seconds)} s/s"
-    if seconds >= 1e-3:
+    if abs(seconds) >= 1e-3:
         return f"{number(seconds * 1e3)} ms/s"
     return f"{number(seconds * 1e6)} µs/s"

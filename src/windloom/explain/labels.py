@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from windloom.explain.lines import one_line, shorten
-from windloom.model.figures import count, number
+from windloom.model.figures import amount, count
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.windows import Window
@@ -74,10 +74,12 @@ def windows_of_a_tuple(windows: Iterable[Window]) -> str:
     >>> from windloom.model import LandmarkWindow, TimeWindow
     >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
     '6 windows, and in every later one of 1 landmark query'
+    >>> windows_of_a_tuple([TimeWindow(60, 60)])
+    '1 window'
     """
     found = [window.windows_per_tuple for window in windows]
     growing = found.count(None)
-    text = f"{number(sum(each for each in found if each is not None))} windows"
+    text = amount(sum(each for each in found if each is not None), "window")
     return text + (
         f", and in every later one of {count(growing, 'landmark query', 'landmark queries')}" if growing else ""
     )

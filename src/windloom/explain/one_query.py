@@ -16,7 +16,7 @@ from windloom.explain.rows import row_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.statistics import origin_text
-from windloom.model.figures import count, number
+from windloom.model.figures import amount, count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
@@ -65,7 +65,7 @@ def _text_lines(text: str) -> Iterator[str]:
 def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> Iterator[str]:
     yield "Path"
     rate, origin = plan.rate_of(plan.stream(partial_set.stream))
-    events = f"{number(rate)} events/s ({origin_text(origin)})"
+    events = f"{amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})"
     yield from fact("stream", f"{one_line(partial_set.stream)}, {events}")
     where = "every tuple" if partial_set.where is None else f"tuples where {one_line(partial_set.where.sql)}"
     yield from fact("→ scan", fed_text(plan, partial_set))
@@ -101,7 +101,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    spanned = f"{about(tree.edges)}{number(slices)} {'slice' if slices == 1 else 'slices'} of its tree{mean}"
+    spanned = f"{about(tree.edges)}{amount(slices, 'slice')} of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
     stream = planned.query.streams[0]
     delay = plan.stream(stream).delay_ticks

@@ -51,7 +51,7 @@ from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, sl
 from windloom.explain.statistics import origin_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
-from windloom.model.figures import count, number
+from windloom.model.figures import amount, count
 from windloom.model.relation import EnrichedStream
 from windloom.plan.bits import early_sides, plan_name
 from windloom.plan.physical import Asking, Member, Plan, Tree
@@ -162,16 +162,16 @@ class _Picture:
                 stream.base,
                 "+ " + ", ".join(stream.relations),
                 "joined as tuples come",
-                f"{number(rate)} events/s",
+                amount(rate, "event/s", "events/s"),
             ]
             self._dark_card(box, enriched_text(stream), "#334155", told)
             return
         members = windows_over(self.plan, stream)
         windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
-        title = f"stream {stream.name}\n{number(rate)} events/s ({origin_text(origin)})\n{detail}"
-        shown = f"{number(windows)} {'window' if windows == 1 else 'windows'} per tuple"
-        self._dark_card(box, title, "#334155", [stream.name, f"{number(rate)} events/s", origin.source, shown])
+        title = f"stream {stream.name}\n{amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})\n{detail}"
+        shown = f"{amount(windows, 'window')} per tuple"
+        self._dark_card(box, title, "#334155", [stream.name, amount(rate, "event/s", "events/s"), origin.source, shown])
 
     def _dark_card(self, box: Box, title: str, colour: str, texts: Sequence[str]) -> None:
         """A card of the first column: a name and three lines."""

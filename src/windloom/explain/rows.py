@@ -9,7 +9,7 @@ from windloom.explain.labels import output_text
 from windloom.explain.lines import WIDTH, fact, one_line, shorten
 from windloom.explain.relations import size_text
 from windloom.explain.statistics import origin_json, origin_text
-from windloom.model.figures import count, number
+from windloom.model.figures import amount, count, number
 from windloom.model.rows import Reports, Rows, Selection
 from windloom.model.time import format_duration
 from windloom.plan.near import near_join
@@ -45,7 +45,7 @@ def store_lines(plan: Plan, store: Store) -> Iterator[str]:
         "where", "every tuple" if wheres is None else " or ".join(f"({one_line(where)})" for where in wheres)
     )
     yield from fact("kept for", f"{format_duration(size.ticks)} behind the watermark")
-    expected = f"about {number(size.tuples)} tuples, {size_text(round(size.bytes))} of files"
+    expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))} of files"
     yield from fact("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}")
 
 
@@ -132,8 +132,8 @@ def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
         )
         store = Store(name, tuple(columns), tuple(stream.columns[column] for column in columns), predicates)
         size = store_size(store, [planned], *plan.rate_of(stream))
-        expected = f"about {number(size.tuples)} tuples, {size_text(round(size.bytes))}"
-        found.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} ({origin_text(size.origin)} rate)")
+        expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))}"
+        found.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")
     return found
 
 

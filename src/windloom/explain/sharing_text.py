@@ -11,7 +11,7 @@ from windloom.explain.labels import strategy_name, techniques, tree_name
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
 from windloom.explain.statistics import statistics_texts
-from windloom.model.figures import count, number, share
+from windloom.model.figures import amount, count, share
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport
@@ -45,12 +45,26 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     parts = {**report.queries, **report.joins}
-    total, alone = report.seconds.total, sum(parts[query.name].alone for query in plan.queries)
+    rows = {planned.name for planned in plan.rows}
+    total = report.seconds.total
+    alone = sum(parts[query.name].alone for query in plan.queries if query.name not in rows)
     yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
     if report.seconds.job:
         yield f"  of this {work(report.seconds.job)} to start a Spark job per round"
+    yield from _row_lines(plan)
+
+
+def _row_lines(plan: Plan) -> Iterator[str]:
+    """Names the row queries: what is predicted of them is what is kept, not how long making their rows takes."""
+    if not plan.rows:
+        return
+    are = "is" if len(plan.rows) == 1 else "are"
+    names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in plan.rows[:_SHOWN_QUERIES]]
+    more = f" and {len(plan.rows) - len(names):,} more" if len(names) < len(plan.rows) else ""
+    left_out = f"{count(len(plan.rows), 'row query', 'row queries')} {are} not among these figures"
+    yield from wrapped(f"{left_out}: {', '.join(names)}{more}", "  ", "    ")
 
 
 def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterator[str]:
@@ -63,7 +77,7 @@ def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterat
     held = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
     rate = rate_text(partial_set, partial_set.edges)
     yield from fact(
-        "slices", f"{rate}, {about(partial_set.edges)}{number(held)} tuples per slice and group{_thin(held)}"
+        "slices", f"{rate}, {about(partial_set.edges)}{amount(held, 'tuple')} per slice and group{_thin(held)}"
     )
     yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
     yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
@@ -185,7 +199,7 @@ def _saves(found: QueryShare) -> str:
 def _why(query: Query, found: QueryShare, slides: dict[str, int], measure: Measure) -> Iterator[str]:
     if found.added_edges_per_second <= 0:
         return
-    said = f"adds {number(found.added_edges_per_second)} edges/s that no other query needs"
+    said = f"adds {amount(found.added_edges_per_second, 'edge/s', 'edges/s')} that no other query needs"
     slide = query.window.slide_ticks
     if found.hindrance is not None:
         said += f": {relation(slide, slides[found.hindrance[0]], one_line(found.hindrance[0]), measure)}"

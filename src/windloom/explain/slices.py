@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windloom.explain.durations import is_astronomic, length, period
-from windloom.model.figures import count, number, short_duration
+from windloom.model.figures import amount, count, short_duration
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.physical import PartialSet
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -36,7 +36,7 @@ class Measure:
         return count(ticks, "row") if self.is_of_positions else short_duration(ticks)
 
     def length(self, ticks: float) -> str:
-        return f"{number(ticks)} rows" if self.is_of_positions else length(ticks)
+        return amount(ticks, "row") if self.is_of_positions else length(ticks)
 
     def period(self, ticks: int) -> str:
         return count(ticks, "row") if self.is_of_positions else period(ticks)
@@ -89,8 +89,7 @@ def about(edges: EdgeSet) -> str:
 
 
 def edge_rate(edges: EdgeSet, measure: Measure = TIME) -> str:
-    rate = number(measure.rate(edges))
-    return f"{about(edges)}{rate} {'edge' if rate == '1' else 'edges'}/s"
+    return about(edges) + amount(measure.rate(edges), "edge/s", "edges/s")
 
 
 def rate_text(partial_set: PartialSet, edges: EdgeSet) -> str:
@@ -100,7 +99,7 @@ def rate_text(partial_set: PartialSet, edges: EdgeSet) -> str:
         return "one version"
     if partial_set.window.is_sliced:
         return edge_rate(edges, measure)
-    return f"at most {number(measure.rate(edges))} cells/s per group"
+    return f"at most {amount(measure.rate(edges), 'cell/s', 'cells/s')} per group"
 
 
 def cut_text(partial_set: PartialSet, edges: EdgeSet) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from windloom.model.figures import count, number, share, short_duration
+from windloom.model.figures import amount, count, number, share, short_duration
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet
 from windloom.plan.statistics import Origin, Statistics
@@ -34,12 +34,12 @@ def origin_text(origin: Origin) -> str:
 def statistics_texts(partial_set: PartialSet) -> Iterator[str]:
     """What is known of a set, in a few lines."""
     known, origins = partial_set.statistics, partial_set.statistics.origins
-    rate = f"{number(known.event_rate)} tuples/s"
+    rate = amount(known.event_rate, "tuple/s", "tuples/s")
     if partial_set.predicate is None:
         rate += f" ({origin_text(origins.rate)})"
     else:
         rate += f": {share(known.selectivity)} of the stream ({origin_text(origins.selectivity)})"
-    groups = f"{number(known.groups)} groups ({origin_text(origins.groups)})" if partial_set.group_by else "one group"
+    groups = f"{amount(known.groups, 'group')} ({origin_text(origins.groups)})" if partial_set.group_by else "one group"
     yield f"{rate}, {groups}"
     evenness = _evenness(known)
     if evenness:

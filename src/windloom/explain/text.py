@@ -30,7 +30,7 @@ from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.explain.statistics import origin_text, statistics_texts
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.figures import count, number
+from windloom.model.figures import amount, count
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Tree
 from windloom.slicing.identify import RegularSlice
 
@@ -82,7 +82,7 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
         rate, origin = plan.rate_of(stream)
         windows = windows_of_a_tuple(windows_over(plan, stream))
         name = shorten(one_line(stream.name), _NAME_WIDTH)
-        yield f"  rate of {name}: {number(rate)} events/s ({origin_text(origin)})"
+        yield f"  rate of {name}: {amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
@@ -151,7 +151,7 @@ def _tree_lines(
     if partial_set.window.is_sliced:
         yield from fact("slices", cut_text(partial_set, tree.edges), 4)
     if tree.marks.classes:
-        marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
+        marks = f"{about(tree.marks)}{amount(measure.rate(tree.marks), 'mark/s', 'marks/s')}"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
     for label, text in costs.tree_facts(partial_set, tree):
         yield from fact(label, text, 4)

@@ -43,6 +43,16 @@ def count(how_many: int, singular: str, many: str | None = None) -> str:
     return f"{how_many:,} {singular if how_many == 1 else (many or singular + 's')}"
 
 
+def amount(value: float, singular: str, many: str | None = None) -> str:
+    """A number that need not be whole, with its unit.
+
+    >>> amount(1.0004, "window"), amount(0.5, "window"), amount(1.0, "edge/s", "edges/s"), amount(1200, "tuple")
+    ('1 window', '0.5 windows', '1 edge/s', '1,200 tuples')
+    """
+    text = number(value)
+    return f"{text} {singular if text == '1' else (many or singular + 's')}"
+
+
 def share(part: float) -> str:
     """
     >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)

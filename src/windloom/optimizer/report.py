@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
+from windloom.optimizer.alone import Alone, edges_of, unmarked
 from windloom.optimizer.answering import estimate_answering, set_model
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import weaveability_of
 from windloom.optimizer.estimate import estimate_plan
-from windloom.optimizer.joins.folds import fold_seconds
 from windloom.plan.costs import Advice, Merger, PlanSeconds, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
@@ -39,8 +39,12 @@ _TRIED_SLIDES, _KEPT_SLIDES = 6, 2
 _WORTH = 0.05
 
 
-def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
+def report_sharing(
+    plan: Plan, constants: Constants, files: Mapping[str, frozenset[str]] | None = None
+) -> SharingReport:
+    """`files` has, by stream, the columns that the driver can read itself, if the plan was made with them."""
     seconds = estimate_plan(plan, constants)
+    lone = Alone(plan, constants, files or {})
     slicing = find_slicing(plan.slicing)
     queries: dict[str, QueryShare] = {}
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
@@ -49,7 +53,7 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
     )  # a job serves sides as it serves plain queries
     for partial_set, costs in zip(plan.sets, seconds.sets, strict=True):
         own = constants.scaled(partial_set.statistics.pace)
-        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, own))
+        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, own, lone))
         queries.update(_advised(partial_set, costs, queries, slicing, own))
         mergers.update(_mergers(partial_set, costs, own))
     common = {
@@ -58,36 +62,40 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
         for tree in partial_set.trees
         if len(tree.queries) > 1
     }
-    return SharingReport(seconds, queries, mergers, common, _joins(plan, seconds, queries, constants))
+    return SharingReport(seconds, queries, mergers, common, _joins(plan, seconds, queries, lone))
 
 
-def _joins(
-    plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], constants: Constants
-) -> dict[str, QueryShare]:
+def _joins(plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], lone: Alone) -> dict[str, QueryShare]:
     """The cost of every join: its part of its sides, which are divided among the joins that ask them, and its fold."""
     asking = Counter(place.name for join in plan.joins for place in join.sides)
     found = {}
     for join in plan.joins:
         places = [place.name for place in join.sides]
         own = sum(sides[name].seconds / asking[name] for name in places) + seconds.folds[join.name]
-        alone = sum(sides[name].alone for name in dict.fromkeys(places))
-        alone += fold_seconds([join], plan.sets, constants)[join.name]
         added = sum(sides[name].added_edges_per_second for name in dict.fromkeys(places) if asking[name] == 1)
-        found[join.name] = QueryShare(own, alone, added)
+        found[join.name] = QueryShare(own, lone.join_seconds(join, seconds.job), added)
     return found
 
 
 def _shares(
-    partial_set: PartialSet, costs: SetSeconds, job: float, count: int, slicing: Slicing, constants: Constants
+    partial_set: PartialSet,
+    costs: SetSeconds,
+    job: float,
+    count: int,
+    slicing: Slicing,
+    constants: Constants,
+    lone: Alone,
 ) -> dict[str, QueryShare]:
     """Divides each cost among the queries that cause it, in proportion to what each would cause alone."""
     members = [planned.query for planned in partial_set.queries]
     own_edges = _edges_of([query.window for query in members], slicing)
-    scans, partials = _scanned_alone(partial_set, members, own_edges, constants)
+    scans, partials = _weights(partial_set, members, own_edges, constants)
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
     techniques = [tree.techniques for tree in partial_set.trees for _ in tree.queries]
-    answering = estimate_answering(partial_set, [[query] for query in members], own_edges, techniques, constants)
-    alone = job + scans + partials + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))
+    tree_edges = [unmarked(query.window, slicing, cut) for query, cut in zip(members, own_edges, strict=True)]
+    answering = estimate_answering(partial_set, [[query] for query in members], tree_edges, techniques, constants)
+    cells = [lone.cell_seconds(partial_set, query, cut) for query, cut in zip(members, own_edges, strict=True)]
+    alone = job + np.array(cells) + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))
     found: dict[str, QueryShare] = {}
     first = 0
     for tree, tree_cost in zip(partial_set.trees, costs.trees, strict=True):
@@ -120,21 +128,18 @@ def _edges_of(windows: Iterable[Window], slicing: Slicing) -> list[EdgeSet]:
     found = []
     for window in windows:
         if window not in known:
-            known[window] = _edges([window], slicing)
+            known[window] = edges_of([window], slicing)
         found.append(known[window])
     return found
 
 
-def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
-    return EdgeSet.of(
-        edge_class for window in windows for edge_class in (*slicing.edges(window), *slicing.marks(window))
-    )
-
-
-def _scanned_alone(
+def _weights(
     partial_set: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
 ) -> tuple[Floats, Floats]:
-    """The cost of scanning, and of fetching and sorting partials, for each query as the only one."""
+    """What each query contributes to the cost of scanning, and of fetching and sorting partials.
+
+    All are weighed alike, as if Spark aggregated each of them: by itself, each might be taken in differently.
+    """
     found = []
     for query, cut in zip(queries, edges, strict=True):
         needed = tuple(
@@ -208,7 +213,7 @@ def _advised(
     for name in names:
         window = members[name].window
         others = {query.window for query in members.values() if query.name != name}
-        rest = _edges(others, slicing).edges_per_second
+        rest = edges_of(others, slicing).edges_per_second
         added = max(0.0, partial_set.edges.edges_per_second - rest)
         if added <= 1e-12 * partial_set.edges.edges_per_second:
             found[name] = replace(shares[name], added_edges_per_second=0.0)
@@ -253,7 +258,7 @@ def _other_slides(
     kept = []
     for slide in tried:
         changed = replace(query, source=WindowedStream(query.stream, window.with_slide(slide)))
-        edges = _edges({*others, changed.window}, slicing)
+        edges = edges_of({*others, changed.window}, slicing)
         saves = now - _set_and_query(partial_set, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:
             kept.append(Advice(slide, saves))

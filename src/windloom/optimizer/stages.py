@@ -236,6 +236,18 @@ def _plan_set(
     )
 
 
+def with_trees(partial_set: PartialSet, trees: Trees, options: PlanOptions, constants: Constants) -> PartialSet:
+    """A planned set with other trees, in the order given; a tree is given as positions among the set's queries."""
+    members, slicing = list(partial_set.queries), find_slicing(options.slicing)
+    made = []
+    for number, positions in enumerate(trees):
+        tree = _plan_tree(number, [members[i] for i in positions], slicing, partial_set.trees[0].techniques)
+        if options.technique == "auto":
+            tree = _with_fastest(tree, partial_set.components, partial_set.statistics, constants)
+        made.append(tree)
+    return replace(partial_set, trees=tuple(made))
+
+
 def sharing_problem(
     stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
 ) -> SharingProblem:

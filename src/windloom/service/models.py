@@ -108,12 +108,16 @@ class Changed(BaseModel):
 
 
 class DryRun(BaseModel):
-    """The cost of one more query, in seconds of work per second of event time."""
+    """The cost of one more query, in seconds of work per second of event time.
+
+    The work of a row query is not predicted: `keeps` says what is kept for it, by stream.
+    """
 
     before: float
     after: float
     added: float
     alone: float
+    keeps: list[str]
     place: str
     partners: int
     complete_from: str | None

@@ -95,7 +95,7 @@ def test_sharing_is_explained_as_text_and_json_only(loom: Loom) -> None:
     assert loom.explain(sharing=True).startswith("Sharing: 1 query")
     assert '"sharing": {' in loom.explain("json", sharing=True)
     for wrong in ({"format": "svg"}, {"query": "a"}):
-        with pytest.raises(WindloomError, match="sharing cannot be shown of"):
+        with pytest.raises(WindloomError, match=r"sharing cannot be shown (of one query|as a picture)"):
             loom.explain(sharing=True, **wrong)  # type: ignore[arg-type]
 
 
@@ -105,3 +105,21 @@ def test_a_row_query_tells_what_is_kept_for_it(loom: Loom) -> None:
     assert keeps.startswith("trades: 1 minute, about 60,000 tuples, ")
     assert "looks kept tuples up by key and time" in found.place
     assert keeps in repr(found)
+    assert keeps.endswith("(rate assumed)")
+    assert repr(found).startswith("WhatIf: a row query, for which tuples are kept\n"), "its work is not predicted"
+
+
+def test_what_is_one_is_told_in_the_singular(loom: Loom) -> None:
+    assert "adds 1 edge/s to its set's" in repr(loom.what_if("SELECT count(*) AS n FROM trades [TUMBLE 1 second]"))
+    loom.query("b", "SELECT count(*) AS n FROM trades [TUMBLE 1 second]")
+    loom.query("c", "SELECT count(*) AS n FROM trades [RANGE 10001 ms SLIDE 10 s OFFSET 500 ms]")
+    assert "adds 1 edge/s that no other query needs" in loom.explain(sharing=True)
+    assert "lies in 1 window, on average" in loom.explain(query="c")
+
+
+def test_a_chart_of_row_queries_says_that_there_is_nothing_to_choose(tmp_path: Path) -> None:
+    path = tmp_path / "c.cql"
+    path.write_text(catalog(a="SELECT symbol, price …"), encoding="utf-8")
+    loom = Loom(no_session)
+    loom.load(path)
+    assert "A: row queries only, which leave nothing to choose" in loom.chart()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from golden.plans import FEW, MIXED, STREAMS, many_queries, plan_of, plan_of_queries
+from golden.plans import FEW, KINDS, MIXED, STREAMS, joined_plan, many_queries, plan_of, plan_of_queries
 from windloom.language import parse_catalog
 from windloom.model import TimeWindow
 from windloom.optimizer.cost.constants import load_constants
@@ -92,3 +92,47 @@ def test_trees_apart_are_compared_as_one() -> None:
     together = estimate_plan(plan_of(ODD, strategy="shared"), constants).total
     assert together < report.seconds.total, "so at least one merger must be said to save"
     assert any(merger.more < 0 for each in report.mergers.values() for merger in each)
+
+
+@pytest.mark.parametrize("slicing", ["pairs", "cutty"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT symbol, median(price) AS p FROM trades [ROWS 100 SLIDE 10] GROUP BY symbol",
+        "SELECT symbol, median(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol",
+        "SELECT symbol, sum(volume) AS v FROM trades [RANGE 50 seconds SLIDE 7 seconds] GROUP BY symbol",
+        "SELECT max(price) AS p FROM trades [RANGE 1 hour SLIDE 1 second] WHERE volume > 3",
+        "SELECT symbol, count(*) AS n FROM trades [SESSION GAP 1 minute] GROUP BY symbol",
+        "SELECT symbol, sum(volume) AS v FROM trades [LANDMARK SLIDE 1 hour] GROUP BY symbol",
+        "SELECT symbol, sum(volume) AS v FROM trades [CUMULATE 1 day SLIDE 1 minute] GROUP BY symbol",
+    ],
+)
+def test_a_query_that_is_the_only_one_costs_what_it_costs_alone(asked: str, slicing: str) -> None:
+    report = report_sharing(plan_of(f"CREATE QUERY q AS {asked};", slicing=slicing), load_constants())
+    assert report.queries["q"].alone == pytest.approx(report.seconds.total)
+    assert report.queries["q"].saved == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("intake", ["woven", "native"])
+def test_alone_a_query_is_taken_in_as_was_asked_for(intake: str) -> None:
+    catalog = "CREATE QUERY q AS SELECT symbol, max(price) AS p FROM trades [TUMBLE 1 hour] GROUP BY symbol;"
+    report = report_sharing(plan_of(catalog, intake=intake), load_constants())
+    assert report.queries["q"].alone == pytest.approx(report.seconds.total)
+
+
+@pytest.mark.parametrize("fold", ["auto", "pairwise"])
+def test_a_join_that_is_the_only_one_costs_what_it_costs_alone(fold: str) -> None:
+    joined = """CREATE QUERY j AS SELECT o.customer, count(*) AS n FROM orders [RANGE 1 hour SLIDE 1 minute] o
+    JOIN trades [RANGE 1 hour] t ON o.customer = t.symbol GROUP BY o.customer;
+    """
+    report = report_sharing(joined_plan(joined, fold=fold), load_constants())
+    assert report.joins["j"].alone == pytest.approx(report.seconds.total)
+
+
+@pytest.mark.parametrize("catalog", [MIXED, KINDS])
+def test_alone_is_what_a_plan_for_the_query_alone_costs(catalog: str) -> None:
+    report = report_sharing(plan_of(catalog), load_constants())
+    for statement in catalog.split(";")[:-1]:
+        name = statement.split("CREATE QUERY")[1].split()[0]
+        lone = estimate_plan(plan_of(f"{statement};"), load_constants())
+        assert report.queries[name].alone == pytest.approx(lone.total, rel=0.02), name

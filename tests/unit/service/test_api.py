@@ -73,7 +73,8 @@ def test_a_query_is_tried_added_read_replaced_and_removed(client: Client) -> Non
     assert tried["allowed"] is True
     assert tried["added"] == pytest.approx(tried["after"] - tried["before"])
     assert tried["complete_from"] == "2026-01-05T00:02:00+00:00"
-    assert "work per second of event time" in tried["summary"]
+    assert re.fullmatch(r"adds .+/s of event time; alone it would take .+/s", tried["summary"])
+    assert tried["keeps"] == []
 
     added = client.post("/api/v1/queries", json={"name": "average", "text": AVERAGE})
     assert (added.status_code, added.json()["round"]) == (201, 2)
@@ -90,6 +91,13 @@ def test_a_query_is_tried_added_read_replaced_and_removed(client: Client) -> Non
     gone = client.get("/api/v1/queries/average")
     assert gone.status_code == 404
     assert gone.json()["error"]["message"] == "unknown query 'average'"
+
+
+def test_of_a_row_query_a_dry_run_says_what_is_kept_for_it(client: Client) -> None:
+    tried = client.post("/api/v1/queries/dry-run", json={"text": "SELECT symbol, price FROM trades [TUMBLE 1 minute]"})
+    (kept,) = tried.json()["keeps"]
+    assert kept.startswith("trades: ")
+    assert tried.json()["summary"] == f"keeps tuples, by stream: {kept}"
 
 
 def test_a_mistake_in_a_query_is_told_with_its_place(client: Client) -> None:
@@ -246,7 +254,7 @@ def test_a_query_above_the_largest_cost_is_refused_with_the_figure(loom: FakeLoo
         refused = client.post("/api/v1/queries", json={"name": "average", "text": AVERAGE})
         assert refused.status_code == 422
         assert refused.json()["error"]["message"] == "query 'average' costs too much"
-        assert "of work per second of event time, and" in refused.json()["error"]["detail"]
+        assert "of event time, and" in refused.json()["error"]["detail"]
         assert "average" not in loom.queries
 
 

@@ -54,7 +54,7 @@ def test_the_example_of_the_docs_runs(port: int, capsys: pytest.CaptureFixture[s
     assert isinstance(api, httpx.Client)
     api.close()
     said = capsys.readouterr().out.splitlines()
-    assert "of work per second of event time; alone it would take" in said[0]
+    assert "of event time; alone it would take" in said[0]
     assert said[2] == "['flow', 'high', 'avg_1m', 'high_5m']"
     assert said[4:] == ["query 'wrong': unknown column 'prise'", "high_5m is removed"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.model.figures import number, share, short_duration
+from windloom.model.figures import amount, share, short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 
@@ -61,4 +61,4 @@ def sliding_tuple_text(window: Window) -> str:
         return "lies in exactly one window"
     if window.slide_ticks > window.range_ticks:
         return f"lies in one window, or in a gap between windows: {share(1 - window.overlap)} of all tuples do"
-    return f"lies in {number(window.overlap)} windows" + ("" if window.overlap.is_integer() else ", on average")
+    return f"lies in {amount(window.overlap, 'window')}" + ("" if window.overlap.is_integer() else ", on average")

@@ -44,7 +44,7 @@ def described(choices: Choices) -> str:
     parts += [f"{join} in order {order}" for join, order in orders.items()]
     strands = {name: order for name, order in choices.options_of(ROW_ORDER).items() if order.count(" ") > 1}
     parts += [f"{name} joined in order {order}" for name, order in strands.items()]
-    return "; ".join(parts)
+    return "; ".join(parts) or "row queries only, which leave nothing to choose"
 
 
 class _Letters:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -119,8 +121,24 @@ def constants_path() -> Path:
     return user_config_path("windloom", appauthor=False) / "costs.json"
 
 
+_IN_FORCE: ContextVar[Constants | None] = ContextVar("constants in force", default=None)
+
+
+@contextmanager
+def in_force(constants: Constants) -> Iterator[None]:
+    """Plans are made with these constants meanwhile, and no file is read: it may be missing, or damaged."""
+    before = _IN_FORCE.set(constants)
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(before)
+
+
 def load_constants() -> Constants:
     """The constants that the environment variable names, or else this user's, or else those that ship."""
+    forced = _IN_FORCE.get()
+    if forced is not None:
+        return forced
     path = constants_path()
     if not os.environ.get(VARIABLE) and not path.exists():
         return shipped_constants()
@@ -128,7 +146,9 @@ def load_constants() -> Constants:
         stamp = path.stat().st_mtime_ns
     except OSError as error:
         raise WindloomError(
-            f"cannot read the cost constants '{path}'", str(error), f"set {VARIABLE} to a file, or unset it"
+            f"cannot read the cost constants '{path}'",
+            str(error),
+            f"measure them with `windloom calibrate`, set {VARIABLE} to another file, or unset it",
         ) from None
     return _load(path, stamp)
 

@@ -93,12 +93,20 @@ export function editor({ text = "", replacing = null, mayChange = true, streams 
 
 function right(place, found) {
   place.classList.toggle("wrong", !found.allowed);
-  const spared = found.alone > 0 && found.added < found.alone ? `; alone it would take ${work(found.alone)}` : "";
   put(place,
-    h("p", { class: "cost" }, `adds ${work(found.added)}`),
-    h("p", {}, `of work per second of event time, to ${work(found.before)} now${spared}`),
+    found.keeps.length > 0 ? kept(found) : costs(found),
     h("p", { class: "soft" }, `${found.place}; ${found.complete_from ? `complete from ${instant(found.complete_from)}` : "complete from the beginning"}`),
     !found.allowed && h("p", { class: "wrong-text" }, `more than the ${work(found.max_cost)} that are allowed`));
+}
+
+function costs(found) {
+  const spared = found.alone > 0 && found.added < found.alone ? `; alone it would take ${work(found.alone)}` : "";
+  return [h("p", { class: "cost" }, `adds ${work(found.added)}`), h("p", {}, `of event time, to ${work(found.before)} now${spared}`)];
+}
+
+/** The work of a row query is not predicted: what is kept for it says more. */
+function kept(found) {
+  return [h("p", { class: "cost" }, "keeps tuples"), found.keeps.map((each) => h("p", {}, each))];
 }
 
 export function wrong(place, problem) {

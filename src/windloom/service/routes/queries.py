@@ -74,7 +74,8 @@ def try_query(given: QueryText, service: Served) -> DryRun:
         place=found.place,
         partners=found.partners,
         complete_from=found.complete_from,
-        summary=f"adds {work(found.added)} of work per second of event time; alone it would take {work(found.alone)}",
+        keeps=list(found.keeps),
+        summary=found.summary,
         allowed=most is None or found.added <= most,
         max_cost=most,
     )
@@ -151,7 +152,7 @@ def _check_cost(service: Service, text: str, name: str) -> None:
         raise RefusedError(
             422,
             f"query '{name}' costs too much",
-            f"it is predicted to add {work(found.added)} of work per second of event time, and {work(most)} is allowed",
+            f"it is predicted to add {work(found.added)} of event time, and {work(most)} is allowed",
             "share a window, predicate or grouping with a running query, or raise --max-cost",
         )
 
