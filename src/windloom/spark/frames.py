@@ -43,6 +43,15 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
 
 
+def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
+    """Groups of columns that an expression cannot tell apart: case does not matter, unless the session minds it."""
+    is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    found: dict[str, list[str]] = {}
+    for name in frame.columns:
+        found.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
+    return [names for names in found.values() if len(names) > 1]
+
+
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """A frame with the columns of a declared stream and no rows, to ask Spark about types."""
     fields = ", ".join(f"{quoted(name)} {kind.name}" for name, kind in stream.columns.items())
