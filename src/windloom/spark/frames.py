@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windloom.errors import WindloomError
+from windloom.aggregates import FUNCTIONS
+from windloom.errors import WindloomError, closest, meant
 from windloom.explain.labels import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
@@ -85,9 +86,21 @@ def expression_types(
     except AnalysisException as error:
         if len(wanted) > 1 and one_by_one:
             return {sql: kind for expression in wanted for sql, kind in expression_types(frame, [expression]).items()}
-        raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), "correct it") from None
+        hint = _hint(frame.sparkSession, error) if one_by_one else "correct it"
+        raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), hint) from None
     _refuse_nondeterministic(analyzed, wanted)
     return {expression.sql: DataType.parse(kind) for expression, kind in zip(wanted, kinds, strict=True)}
+
+
+def _hint(spark: SparkSession, error: AnalysisException) -> str:
+    """What to do about an expression that Spark rejects."""
+    if error.getCondition() != "UNRESOLVED_ROUTINE":
+        return "correct the expression, or cast the columns in it"
+    parameters = error.getMessageParameters() or {}
+    name = str(parameters.get("routineName", "")).split(".")[-1].strip("`")
+    known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
+    close = closest(name, [*FUNCTIONS, *known])
+    return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
 
 
 def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> None:
