@@ -262,14 +262,22 @@ FAILING: dict[str, tuple[list[tuple[Any, ...]], str, dict[str, Any], str, tuple[
         {"time": "symbol"},
         "stream 'trades' has tuples without a usable time",
         ("column 'symbol' (string)", "in 30 of its rows"),
-        "filter",
+        'df.where("try_cast(symbol AS TIMESTAMP) IS NOT NULL")',
+    ),
+    "times that are out of range": (
+        [*ROWS, (*ROWS[0][:3], 2**62)],
+        "SELECT count(*) AS n …",
+        {"time": "volume", "unit": "s"},
+        "stream 'trades' has tuples without a usable time",
+        ("column 'volume' (bigint)", "in 1 of its rows"),
+        'df.where("volume BETWEEN -',
     ),
     "a division by zero inside an aggregate": (
         ROWS,
         "SELECT sum(price / (volume - 3)) AS s …",
         {},
         "Spark cannot evaluate stream 'trades'",
-        ("[DIVIDE_BY_ZERO]", "in price / (volume - 3)"),
+        ("[DIVIDE_BY_ZERO]", "in price / (volume - 3), asked by 'q'"),
         "try_",
     ),
     "a cast in WHERE that fails": (
@@ -277,7 +285,7 @@ FAILING: dict[str, tuple[list[tuple[Any, ...]], str, dict[str, Any], str, tuple[
         "SELECT count(*) AS n … WHERE CAST(symbol AS INT) > 0",
         {},
         "Spark cannot evaluate stream 'trades'",
-        ("[CAST_INVALID_INPUT]", "in CAST(symbol AS INT)"),
+        ("[CAST_INVALID_INPUT]", "in CAST(symbol AS INT), asked by 'q'"),
         "try_",
     ),
     "a text that is no timestamp": (
@@ -311,6 +319,19 @@ def test_what_only_the_data_tell(
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == cached
     written = capfd.readouterr()
     assert written.out + written.err == "", "the error says it once"
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_of_many_queries_those_that_ask_for_what_failed_are_named(loom: Loom, placement: str) -> None:
+    for number in range(9):
+        loom.query(
+            f"fine{number}", f"SELECT symbol, sum(price / (volume - {300 + number})) AS s {WINDOW} GROUP BY symbol"
+        )
+    loom.query("inside", f"SELECT max(1 + price / (volume - 3)) AS m {WINDOW}")
+    loom.query("filter", f"SELECT count(*) AS n {WINDOW} WHERE price / (volume - 3) > 1")
+    error = refusal(lambda: loom.run(placement=placement))
+    assert "in price / (volume - 3), asked by " in error.detail
+    assert {"'inside'", "'filter'"} == set(error.detail.split("asked by ")[1].split("\n")[0].split(", "))
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 
 from windloom.errors import WindloomError
+from windloom.model.query import Query
 
 #: What to do about failures in the user's data and expressions, by class of SQLSTATE.
 _HINTS = {
@@ -31,13 +32,18 @@ _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z
 _IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): (.+?)\s*$", re.MULTILINE)
 #: Spark's message about a result that is too large for the driver.
 _LIMIT = re.compile(r"Total size of serialized results of [\d,]+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)")
+#: The number of queries that an error names, if many ask for an expression that failed.
+_NAMED = 5
 #: Our own columns in expressions over aggregates.
 _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
 
 @contextmanager
-def as_windloom_errors(what: str) -> Iterator[None]:
-    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words."""
+def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[None]:
+    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
+
+    If Spark shows the expression that failed, the error names which of the `queries` ask for it.
+    """
     try:
         with quiet():
             yield
@@ -65,7 +71,7 @@ def as_windloom_errors(what: str) -> Iterator[None]:
                 "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
         verb = "read" if state == "KD" else "evaluate"
-        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
+        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), _HINTS[state]) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
@@ -118,7 +124,7 @@ def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
     return messages
 
 
-def _facts(messages: list[str]) -> str:
+def _facts(messages: list[str], queries: Iterable[Query]) -> str:
     """The first line of each message, and the expression that failed if Spark shows it."""
     lines = []
     for message in messages:
@@ -127,8 +133,19 @@ def _facts(messages: list[str]) -> str:
             lines.append(line)
         shown = _FRAGMENT.search(message)
         if shown is not None and not _PLACEHOLDER.search(shown[1]):
-            lines.append("in " + shown[1][len(shown[2]) :][: len(shown[3])])
+            failed = shown[1][len(shown[2]) :][: len(shown[3])]
+            lines.append(f"in {failed}{_asked_by(failed, queries)}")
     return "\n".join(dict.fromkeys(lines))
+
+
+def _asked_by(failed: str, queries: Iterable[Query]) -> str:
+    """The queries with an expression of which the failed one is a part; several queries may share it."""
+    whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
+    names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
+    if not names:
+        return ""
+    more = len(names) - _NAMED
+    return ", asked by " + ", ".join(f"'{name}'" for name in names[:_NAMED]) + (f" and {more} more" * (more > 0))
 
 
 def _read_back(text: str) -> WindloomError:
