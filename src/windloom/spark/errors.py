@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 
-from windloom.errors import WindloomError
+from windloom.errors import NANOSECONDS_HINT, TIME_HINT, WindloomError
 from windloom.model.query import Query
 
 #: What to do about failures in the user's data and expressions, by class of SQLSTATE.
@@ -22,6 +22,12 @@ _HINTS = {
     "21": "correct the expression or the data",
     "22": "correct the expression or the data; Spark's try_… functions give NULL instead of an error",
     "P0": "correct the data, or the condition that refuses it",
+}
+#: What to do about columns of files whose types Spark does not read, by words of its message.
+_TYPE_HINTS = {
+    "TIMESTAMP(NANOS": NANOSECONDS_HINT,
+    "(TIME(": TIME_HINT,
+    "[UNSUPPORTED_TIME_TYPE]": TIME_HINT,
 }
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
 #: Failures of the file system under Spark itself: its log of offsets, the listing of a source.
@@ -70,8 +76,10 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
                 files[1],
                 "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
-        verb = "read" if state == "KD" else "evaluate"
-        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), _HINTS[state]) from error
+        told = "\n".join(messages)
+        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in told else "evaluate"
+        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in told), _HINTS[state])
+        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), hint) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:

@@ -104,7 +104,7 @@ def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
     assert found["n"].to_pylist() == [1, 2]
 
 
-def test_a_range_of_windows_of_rows_is_by_position(tmp_path: Path) -> None:
+def test_an_instant_is_refused_where_windows_are_of_rows(tmp_path: Path) -> None:
     columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "v": "bigint"}
     (tmp_path / "manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["a"]}}}))
     (tmp_path / "t").mkdir()
