@@ -54,6 +54,16 @@ def test_a_mistake_in_a_query_is_refused_when_it_is_registered(loom: Loom, mista
     assert not loom.queries
 
 
+def test_of_an_unknown_function_only_functions_that_a_query_may_call_are_suggested(loom: Loom) -> None:
+    hints = {
+        name: refusal(lambda name=name: loom.query("q", f"SELECT max({name}(price)) AS m {WINDOW}")).hint
+        for name in ("rnadn", "sqrtt", "xyzzyx")
+    }
+    assert "'rand" not in hints["rnadn"], "it gives another answer each time"
+    assert hints["sqrtt"].startswith("did you mean 'sqrt'")
+    assert hints["xyzzyx"] == "Spark knows no function of that name; use the functions of Spark SQL"
+
+
 @pytest.mark.parametrize("mistake", ["an aggregate of a computed string", "an unknown function over aggregates"])
 def test_of_a_catalog_the_wrong_query_is_named_once_there_are_data(
     frame: DataFrame, tmp_path: Path, mistake: str

@@ -98,8 +98,12 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
         return "correct the expression, or cast the columns in it"
     parameters = error.getMessageParameters() or {}
     name = str(parameters.get("routineName", "")).split(".")[-1].strip("`")
+    from windloom.language.functions import (
+        why_refused,
+    )  # only here: executors, which import this module, need no parser
+
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
-    close = closest(name, [*FUNCTIONS, *known])
+    close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
     return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
 
 
