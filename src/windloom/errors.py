@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+#: What to do about columns of Parquet that Spark does not read.
+NANOSECONDS_HINT = (
+    "write timestamps in microseconds: coerce_timestamps='us' in pandas' to_parquet and pyarrow's write_table"
+)
+TIME_HINT = "write the time of day as text, or as a whole number"
+
 
 class WindloomError(Exception):
     """Something the user can act on. Anything else that escapes Windloom is a bug of ours."""

@@ -80,6 +80,10 @@ ARGUMENTS = {
     ),
     "an unknown placement": (("--placement", "cloud"), ("unknown placement 'cloud'", "executors")),
     "a stream that is not in the catalog": (("--stream", "quotes=x.csv"), ("no stream 'quotes'", "trades")),
+    "a relation where none is declared": (
+        ("--relation", "shop=x.csv"),
+        ("no relation 'shop'", "creates no relation", "declare it in the catalog: CREATE RELATION shop ("),
+    ),
     "a stream given twice": (("--stream", "trades=other.csv"), ("--stream 'trades' is given twice", "other.csv")),
     "a stream without a path": (("--stream", "quotes"), ("cannot read --stream 'quotes'", "NAME=PATH")),
     "a stream without a name": (("--stream", "=x.csv"), ("cannot read --stream '=x.csv'", "NAME=PATH")),
@@ -145,6 +149,26 @@ def test_a_column_of_another_type_than_declared(refused: Refused, desk: Path) ->
     said = refused("run", desk / "desk.cql", "--stream", f"trades={desk / 'trades.parquet'}", "--out", desk / "out")
     assert "column 'volume' is not of its declared type" in said
     assert "declared bigint, and its data is double" in said
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [
+        (pa.array([ROWS[0][0]], pa.timestamp("ns", tz="UTC")), "coerce_timestamps='us'"),
+        (pa.array([3_600_000_000], pa.time64("us")), "as text, or as a whole number"),
+        (pa.array([3_600_000], pa.time32("ms")), "as text, or as a whole number"),
+    ],
+)
+def test_a_column_of_parquet_that_spark_does_not_read(
+    refused: Refused, desk: Path, column: pa.Array, hint: str
+) -> None:
+    columns = {"ts": pa.array([ROWS[0][0]]), "symbol": ["A"], "price": [1.0], "volume": [1], "more": column}
+    pq.write_table(pa.table(columns), desk / "trades.parquet")
+    said = refused("run", desk / "desk.cql", "--stream", f"trades={desk / 'trades.parquet'}", "--out", desk / "out")
+    assert hint in said
+    said = refused("init", desk / "trades.parquet", "--out", desk / "new.cql")
+    assert "Spark cannot read column 'more'" in said
+    assert hint in said
 
 
 def test_a_division_by_zero_over_aggregates_is_told_in_sparks_words(refused: Refused, desk: Path) -> None:

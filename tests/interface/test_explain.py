@@ -135,6 +135,13 @@ def test_charts_that_cannot_be_are_refused(refused: Refused, desk: Path, options
     assert words in refused("explain", desk / "desk.cql", "--chart", *options)
 
 
+@pytest.mark.parametrize("option", ["--parts", "--dimensions", "--partition", "--objective"])
+def test_an_option_of_charts_is_refused_without_one(refused: Refused, desk: Path, option: str) -> None:
+    said = refused("explain", desk / "desk.cql", option, "5")
+    assert f"{option} is for charts" in said
+    assert f"add --chart, or leave {option} out" in said
+
+
 @pytest.mark.parametrize("objective", ["latency=0,memory=0", "memory=-2", "speed"])
 def test_a_stream_with_an_objective_that_is_none_does_not_start(refused: Refused, desk: Path, objective: str) -> None:
     given = ("--stream", f"trades={desk}", "--out", desk / "out", "--trigger", "now", "--objective", objective)

@@ -126,7 +126,7 @@ def test_options_of_streams_are_refused_without_follow(refused: Refused, desk: P
 
 MISTAKES = {
     "--placement auto": "unknown placement 'auto'",
-    "--trigger soon": "processingTime: cannot read the duration 'soon'",
+    "--trigger soon": "cannot read --trigger 'soon'",
     "--finish": "--finish needs a stream that ends",
     "--keep forever": "keep: cannot read the duration 'forever'",
     "--idle-after -5s": "idle_after cannot be negative",
@@ -134,6 +134,8 @@ MISTAKES = {
     "--handover yesterday": "--handover is not an instant",
     "--history trade=x": "the catalog has no stream 'trade'",
     "--sink sqlite=x": "unknown sink 'sqlite'",
+    "--sink-option delta.path=x": "no --sink is given",
+    "--sink detla=x": "did you mean 'delta'?",
     "--sink delta": "--sink 'delta' does not say where to write",
     "--sink live=x": "the sink 'live' has no target",
     "--sink delta=a --sink delta=b": "--sink 'delta' is given twice",

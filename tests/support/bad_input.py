@@ -25,7 +25,7 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "an aggregate of a string": ("SELECT avg(symbol) …", ("avg(symbol)", "type string")),
     "an aggregate of a computed string": ("SELECT sum(upper(symbol)) …", ("sum(upper(symbol))", "type string")),
-    "a condition of numbers": ("SELECT every(volume) …", ("bool_and(volume)", "bigint", "not a boolean")),
+    "a condition of numbers": ("SELECT every(volume) …", ("every(volume)", "bigint", "not a boolean")),
     "a condition of computed strings": ("SELECT bool_or(upper(symbol)) …", ("bool_or(upper(symbol))", "type string")),
     "a pick by an array": ("SELECT max_by(symbol, array(volume)) …", ("max_by(symbol, array(volume))", "has no order")),
     "a pick of a map": ("SELECT last(map(symbol, volume)) …", ("last(map(symbol, volume))", "has no order")),
@@ -45,7 +45,7 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a WHERE that is no condition": ("SELECT count(*) … WHERE price + 1", ("WHERE", "type double")),
     "a HAVING that is no condition": ("SELECT count(*) AS n … HAVING sum(volume)", ("HAVING", "sum(volume)", "bigint")),
-    "an unknown function": ("SELECT sum(twice(price)) …", ("twice(price)", "twice")),
+    "an unknown function": ("SELECT sum(roumd(price)) …", ("roumd(price)", "did you mean 'round'")),
     "an unknown function over aggregates": ("SELECT twice(sum(price)) AS x …", ("twice(sum(price))",)),
     "types that do not go together": (
         "SELECT sum(volume) + DATE '2026-01-05' AS x …",

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from windloom.cli.options import (
     check_plan_options,
@@ -88,6 +89,8 @@ def explain(
     No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
+    if not chart:
+        _refuse_without_chart()
     check_plan_options(strategy, slicing, technique, intake, joins, fold)
     loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
@@ -138,3 +141,15 @@ def explain(
     except OSError as error:
         raise WindloomError(f"cannot write '{out}'", str(error), "choose another file") from None
     click.echo(f"written to {out}")
+
+
+def _refuse_without_chart() -> None:
+    """Refuses options that would change nothing."""
+    context = click.get_current_context()
+    for name in ("parts", "dimensions", "partition", "objective"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise WindloomError(
+                f"--{name} is for charts",
+                "without --chart, the plan of one point is shown, and this option changes nothing",
+                f"add --chart, or leave --{name} out",
+            )

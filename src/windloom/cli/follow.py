@@ -171,9 +171,18 @@ class FollowOptions:
 
 
 def _trigger(text: str | None) -> dict[str, object] | None:
+    from windloom.model.time import parse_duration
+
     if text is None:
         return None
-    return {"availableNow": True} if text.strip().lower() == "now" else {"processingTime": text}
+    if text.strip().lower() == "now":
+        return {"availableNow": True}
+    try:
+        parse_duration(text)
+    except WindloomError as error:
+        hint = "write a duration, such as '5 seconds', or now, which takes all there is and ends"
+        raise WindloomError(f"cannot read --trigger '{text}'", error.message, hint) from None
+    return {"processingTime": text}
 
 
 def follow_streams(

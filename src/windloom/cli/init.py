@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.errors import WindloomError
+from windloom.errors import NANOSECONDS_HINT, TIME_HINT, WindloomError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,8 @@ def init(file: str, out: str | None, name: str | None) -> None:
     """
     source = _first_file(Path(file))
     rows = _read(source)
+    if source.suffix.lower() == ".parquet":
+        _refuse_unreadable(source, rows)
     time = guess_time(rows)
     stream = name or re.sub(r"\W+", "_", Path(file).stem.partition(".")[0]).strip("_").lower() or "events"
     target = Path(out or f"{stream}.cql")
@@ -65,7 +68,9 @@ def init(file: str, out: str | None, name: str | None) -> None:
     except OSError as error:
         raise WindloomError(f"cannot write '{target}'", str(error), "give another --out") from None
     click.echo(f"wrote {target}: stream {stream} of {rows.num_columns} columns, event time {time.column} ({time.why})")
-    click.echo(f"next:  windloom explain {target}\n       windloom run {target} --stream {stream}={file}")
+    click.echo(
+        f"next:  {_command('explain', target)}\n       {_command('run', target, '--stream', f'{stream}={file}')}"
+    )
 
 
 def guess_time(rows: pa.Table) -> Time:
@@ -107,9 +112,9 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Pat
         figures = f"avg({_quoted(number)}) AS average, max({_quoted(number)}) AS highest"
     head, tail = ("", "") if key is None else (f"{_quoted(key)}, ", f" GROUP BY {_quoted(key)}")
     unit = "" if time.unit is None else f" UNIT {time.unit}"
-    return f"""-- Made by `windloom init {file}`: read it, change it, run it.
---   windloom explain {target}    shows the plan, without data
---   windloom run {target} --stream {stream}={file}    answers the queries
+    return f"""-- Made by `{_command("init", file)}`: read it, change it, run it.
+--   {_command("explain", target)}    shows the plan, without data
+--   {_command("run", target, "--stream", f"{stream}={file}")}    answers the queries
 
 -- TIME is the event time: {time.column}, {time.why}.
 -- DELAY says how late a tuple may come and still count; it matters for streams only.
@@ -126,6 +131,25 @@ CREATE QUERY last_hour AS
   SELECT {head}{figures}
   FROM {source} [RANGE 1 hour SLIDE 5 minutes]{tail};
 """
+
+
+def _command(*words: object) -> str:
+    """A command as a shell takes it."""
+    return shlex.join(["windloom", *map(str, words)])
+
+
+def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
+    """Raises for columns of Parquet that Spark does not read: no catalog could be run on the file."""
+    import pyarrow as pa
+
+    for field in rows.schema:
+        is_fine_timestamp = pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        if is_fine_timestamp or pa.types.is_time(field.type):
+            raise WindloomError(
+                f"'{path}': Spark cannot read column '{field.name}'",
+                f"it is of type {field.type}",
+                NANOSECONDS_HINT if is_fine_timestamp else TIME_HINT,
+            )
 
 
 def _first_file(path: Path) -> Path:
@@ -231,8 +255,16 @@ def _type_name(kind: pa.DataType) -> str:
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if pa.types.is_dictionary(kind):
         return _type_name(kind.value_type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"ARRAY<{_type_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{_quoted(field.name)}: {_type_name(field.type)}' for field in kind)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{_type_name(kind.key_type)}, {_type_name(kind.item_type)}>"
+    if pa.types.is_duration(kind):
+        return "BIGINT"
+    if pa.types.is_fixed_size_binary(kind):
+        return "BINARY"
     names = {
         "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT",
         "uint8": "SMALLINT", "uint16": "INT", "uint32": "BIGINT", "uint64": "DECIMAL(20, 0)", "halffloat": "FLOAT",

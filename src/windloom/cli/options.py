@@ -203,10 +203,18 @@ def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> d
             is_other = name in others
             raise WindloomError(
                 f"the catalog has no {what} '{name}'",
-                f"'{catalog}' creates {', '.join(known) or 'none'}" + (f", and a {other} '{name}'" if is_other else ""),
-                f"write --{other} {name}={paths[name]}" if is_other else near_names(name, known),
+                f"'{catalog}' creates {', '.join(known) or f'no {what}'}"
+                + (f", and a {other} '{name}'" if is_other else ""),
+                f"write --{other} {name}={paths[name]}" if is_other else _declare_hint(what, name, known),
             )
     return paths
+
+
+def _declare_hint(what: str, name: str, known: list[str]) -> str:
+    if known:
+        return near_names(name, known)
+    example = "(id BIGINT, …)" if what == "relation" else "(ts TIMESTAMP, …) TIME ts"
+    return f"declare it in the catalog: CREATE {what.upper()} {name} {example};"
 
 
 def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:

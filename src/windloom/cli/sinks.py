@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
     from windloom.engine.sinks.registry import SinkChoice
@@ -19,8 +19,7 @@ class _SinkOption(click.Option):
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.engine.sinks.registry import sink_names
 
-        known = [name for name in sink_names() if name not in ("memory", "live")]
-        return f"{'|'.join(known)}=TARGET"
+        return f"{'|'.join(_with_target(sink_names()))}=TARGET"
 
 
 def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,17 +49,25 @@ def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _with_target(names: list[str]) -> list[str]:
+    """The sinks that --sink is for: those that write to a place."""
+    return [name for name in names if name not in ("memory", "live")]
+
+
 def sink_choices(
     sinks: tuple[str, ...], settings: tuple[str, ...], out: str | None, checkpoint: str | None
 ) -> list[SinkChoice]:
     """What `loom.start` is given; refuses what cannot be before Spark starts."""
-    from windloom.engine.sinks.registry import choose_sinks, find_sink, sink
+    from windloom.engine.sinks.registry import choose_sinks, find_sink, sink, sink_names
 
     targets: dict[str, str | None] = {}
     for text in sinks:
         name, _, target = text.partition("=")
         if name in targets:
             raise WindloomError(f"--sink '{name}' is given twice", f"the second is '{text}'", "give it once")
+        if name not in sink_names():  # of the sinks in Python, a command cannot be given a function
+            hint = near_names(name, _with_target(sink_names()))
+            raise WindloomError(f"unknown sink '{name}'", f"it is given as --sink '{text}'", hint)
         targets[name] = target or None
     options: dict[str, dict[str, object]] = {name: {} for name in targets}
     for text in settings:
@@ -101,7 +108,7 @@ def _setting(text: str, known: dict[str, dict[str, object]]) -> tuple[str, str, 
     if name not in known:
         raise WindloomError(
             f"--sink-option '{text}' is for a sink that is not given",
-            f"the sinks are {', '.join(known) or 'none'}",
+            f"--sink gives {', '.join(known)}" if known else "no --sink is given",
             f"add --sink {name}=TARGET, or leave it out",
         )
     return name, key, value

@@ -50,7 +50,8 @@ def run_batch(
 ) -> Results:
     check_placement(placement, shards)
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
-    with as_windloom_errors(streams), ExitStack() as scope:
+    asked = [planned.query for planned in plan.queries]
+    with as_windloom_errors(streams, asked), ExitStack() as scope:
         tables = AnswerTables(spark)
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))

@@ -10,7 +10,13 @@ from pathlib import Path
 from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.engine.join_types import check_join
-from windloom.engine.relations import Given, RelationSource, make_relation, refuse_name_of_other
+from windloom.engine.relations import (
+    Given,
+    RelationSource,
+    make_relation,
+    refuse_name_of_other,
+    refuse_other_spelling,
+)
 from windloom.engine.row_types import check_rows
 from windloom.errors import WindloomError
 from windloom.language import expression_type, joined_type, parse_catalog, parse_query
@@ -71,6 +77,7 @@ class Registry:
                 f"its columns are {', '.join(self.streams[name].columns)}",
                 "use another name, or a new Loom",
             )
+        refuse_other_spelling(name, "stream", self.streams)
         refuse_name_of_other(name, "stream", self.relations)
         made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
         self._replace_source(made)
@@ -84,6 +91,7 @@ class Registry:
                 f"its columns are {', '.join(self.relations[name].columns)}",
                 "use another name, or a new Loom; a relation that changes is given as a function",
             )
+        refuse_other_spelling(name, "relation", self.relations)
         refuse_name_of_other(name, "relation", self.streams)
         made = make_relation(name, given, self.relations.get(name), retroactive)
         self._replace_source(made.relation)
@@ -173,10 +181,14 @@ class Registry:
         streams, relations, queries = dict(self.streams), dict(self.relations), dict(self.queries)
         for declared in (*catalog.streams, *catalog.relations):
             source = declared.stream
-            if source.name in (*streams, *relations):
+            known = {**streams, **relations}
+            # FROM compares names without case.
+            before = next((each for name, each in known.items() if name.lower() == source.name.lower()), None)
+            if before is not None:
+                again = "it again" if before.name == source.name else f"'{source.name}', which is the same name"
                 raise WindloomError(
-                    f"{'relation' if source.name in relations else 'stream'} '{source.name}' is already registered",
-                    f"'{file.name}' creates it again, at line {declared.line}",
+                    f"{before.title} is already registered",
+                    f"'{file.name}' creates {again}, at line {declared.line}",
                     "load a catalog once, and before its data is registered",
                 )
             if isinstance(source, Relation):

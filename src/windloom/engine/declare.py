@@ -11,7 +11,7 @@ from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.api import DataFrame
-from windloom.spark.frames import column_types
+from windloom.spark.frames import column_types, columns_of_one_name
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
@@ -28,6 +28,7 @@ def make_stream(
 ) -> tuple[Stream, DataFrame]:
     """The stream, and its frame with the declared columns; the caller's arguments override the declaration."""
     _check_arguments(name, frame, time, rate)
+    check_columns(f"stream '{name}'", frame, declared)
     if declared is not None:
         frame = match_declaration(declared, frame)
     columns = column_types(frame)
@@ -117,6 +118,19 @@ def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> N
             f"column '{column}' is of type {kind}",
             "leave it out",
         )
+
+
+def check_columns(title: str, frame: DataFrame, declared: Stream | None) -> None:
+    """Raises if the data has two columns of one name; of declared data, only the declared columns matter."""
+    for names in columns_of_one_name(frame):
+        if declared is None or declared.find_column(names[0]) is not None:
+            first, second = names[:2]
+            why = "names are compared without case" if first != second else "they have one name"
+            raise WindloomError(
+                f"{title}: a query cannot tell its columns '{first}' and '{second}' apart",
+                f"{why}; its columns are {', '.join(frame.columns)}",
+                "rename one of them, or leave it out, before it is registered: df.toDF(…), df.select(…)",
+            )
 
 
 def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windloom.errors import WindloomError
+from windloom.language.result_types.conversions import common_type
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, Link, Side, Summed
 from windloom.model.query import Query
@@ -27,6 +28,17 @@ def check_join(join: Join, query: Query, types: Types) -> None:
     for component, folded in zip(query.components, join.folded, strict=True):
         if isinstance(folded, Summed) and folded.counted is not None and component.argument is not None:
             _check_products(join, folded, component.argument, types[query.key_of(component.argument)], types)
+
+
+def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) -> str:
+    """Advises the casts that give both the type to which Spark would widen them; strings hold all other values."""
+    common = common_type([left_type, right_type]) or DataType.parse("string")
+    casts = [
+        f"CAST({written} AS {common.name.upper()})"
+        for written, kind in ((left, left_type), (right, right_type))
+        if kind != common
+    ]
+    return f"cast {'both' if len(casts) > 1 else 'one of them'}: {' and '.join(casts)}"
 
 
 def _type(side: Side, expression: Expression, types: Types) -> DataType:
@@ -59,7 +71,7 @@ def _check_keys(join: Join, link: Link, types: Types) -> None:
             raise WindloomError(
                 f"the keys '{parent.alias}.{expression}' and '{child.alias}.{other}' have different types",
                 f"they are {kinds[0]} and {kinds[1]}",
-                f"cast one of them, for example CAST({child.alias}.{other} AS {kinds[0].name.upper()})",
+                cast_hint(f"{parent.alias}.{expression}", kinds[0], f"{child.alias}.{other}", kinds[1]),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from windloom.engine.declare import match_declaration
+from windloom.engine.declare import check_columns, match_declaration
 from windloom.errors import WindloomError, near_names
 from windloom.model.relation import Relation
 from windloom.model.stream import Stream
@@ -63,6 +63,7 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
     if retroactive is None:
         retroactive = True if declared is None else declared.is_retroactive
     frame = _frame_of(name, given)
+    check_columns(f"relation '{name}'", frame, declared)
     if declared is not None:
         frame = match_declaration(declared, frame)
         own: Given = frame if isinstance(given, DataFrame) else _declared(name, given, declared)
@@ -79,6 +80,17 @@ def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> 
             f"{what} '{name}' cannot be registered",
             f"there is a {other} '{found}', and FROM calls both by their names",
             "give one of them another name",
+        )
+
+
+def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> None:
+    """Raises if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
+    found = next((each for each in known if str(name).lower() == each.lower() and name != each), None)
+    if found is not None:
+        raise WindloomError(
+            f"{what} '{name}' cannot be registered",
+            f"there is a {what} '{found}', and names are compared without case",
+            f"give it another name; if it is the same {what}, call it '{found}'",
         )
 
 

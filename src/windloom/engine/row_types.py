@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.engine.join_types import cast_hint
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.rows import Body, Rows, Selection, SetOperation
@@ -53,15 +54,20 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
         _check_compared(body, found)
         return found
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
-    for column, left_type, right_type in zip(rows.columns, left, right, strict=True):
+    others = _first(body.right).columns
+    for column, other, left_type, right_type in zip(rows.columns, others, left, right, strict=True):
         if left_type != right_type and TypeKind.NULL not in (left_type.kind, right_type.kind):
             raise WindloomError(
                 f"the column '{column.name}' has different types on both sides of {body.kind}",
                 f"they are {left_type} and {right_type}",
-                f"cast one of them, for example CAST({column.name} AS {left_type.name.upper()})",
+                cast_hint(column.name, left_type, other.name, right_type),
             )
     _check_values(body, rows, left)
     return left
+
+
+def _first(body: Body) -> Selection:
+    return body if isinstance(body, Selection) else _first(body.left)
 
 
 def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from windloom.aggregates import FUNCTIONS
-from windloom.errors import QueryError, WindloomError
+from windloom.errors import QueryError, WindloomError, closest, meant
 from windloom.language import trees
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
@@ -328,6 +328,9 @@ class Binder:
             raise self.error(f"'{node.name}' is not the name of a function", node, "use the functions of Spark SQL")
         if self.scope.is_aggregate(name):
             return self.scope.aggregate(Call(name, node), self)
+        if any(isinstance(each, exp.Star) for each in node.expressions):
+            hint = meant(["count"]) if closest(name, ["count"]) else "name the columns"
+            raise self.error(f"'*' can only stand in count(*), not in {name}()", node, hint)
         refused = why_refused(name, len(node.expressions))
         if refused is not None:
             raise self.error(refused[0], node, refused[1])

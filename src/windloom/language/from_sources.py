@@ -86,6 +86,11 @@ class FromSource:
         """The name that qualifies its columns."""
         return (self.alias or self.stream).text
 
+    @property
+    def written(self) -> str:
+        """The stream with its alias, as it stands in FROM."""
+        return self.stream.text if self.alias is None else f"{self.stream.text} {self.alias.text}"
+
 
 def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tuple[list[FromSource], int]:
     """All sources after the FROM at this position, and where they end."""

@@ -47,7 +47,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     if window is None:
         raise _no_window(statement)
     if bracket is not None:
-        syntax_of(bracket.tokens).check(bracket, {group.term.column for group in groups})
+        syntax_of(bracket.tokens).check(bracket, [group.term.column for group in groups])
     return window, groups
 
 

@@ -222,7 +222,7 @@ class GroupScope:
         argument, by = [*(term.row_expression() for term in terms), None, None][:2]
         condition = None if where is None else where.row_expression()
         aggregate = Aggregate(name, argument, by, condition, own=own)
-        self._check(aggregate, terms, arguments, conditions[:1], call, binder)
+        self._check(aggregate, terms, arguments, conditions[:1], label, call, binder)
         asked = Asked(len(self.aggregates), call.node, tuple(arguments), tuple(written))
         return self._use(aggregate, asked, _listed(name, terms, [] if where is None else [where]), label)
 
@@ -233,12 +233,12 @@ class GroupScope:
         conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
         where = conditions[0].row_expression() if conditions else None
         aggregate = Aggregate(name, term.row_expression(), None, where, parameters)
-        self._check(aggregate, [term], [argument], conditions, call, binder)
         shown = str(aggregate)
         if declared.constant is not None:
             spelled = () if declared.spellings.get(call.function) else parameters
             shown = declared.spelled(call.function, term.sql, spelled)
             shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
+        self._check(aggregate, [term], [argument], conditions, shown, call, binder)
         written = () if call.where is None else (call.where,)
         asked = Asked(len(self.aggregates), call.node, (argument,), written)
         return self._use(aggregate, asked, str(aggregate), shown)
@@ -249,10 +249,14 @@ class GroupScope:
         terms: list[Term],
         arguments: list[exp.Expr],
         conditions: list[Term],
+        written: str,
         call: Call,
         binder: Binder,
     ) -> None:
-        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions."""
+        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions.
+
+        Errors call the aggregate by the name with which it is `written`, which may be another spelling.
+        """
         checks = [
             *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
             *((term, call.where, aggregate.check_where) for term in conditions if call.where is not None),
@@ -262,7 +266,8 @@ class GroupScope:
                 try:
                     check(self.names.stream.columns[term.column])
                 except WindloomError as error:
-                    raise binder.wrap(error, node) from None
+                    message = error.message.replace(f"'{aggregate}'", f"'{written}'")
+                    raise binder.wrap(WindloomError(message, error.detail, error.hint), node) from None
 
     def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
         return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)

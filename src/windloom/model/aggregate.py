@@ -222,8 +222,16 @@ class Aggregate:
             raise WindloomError(
                 f"cannot take '{self}'",
                 f"'{self.argument}' is of type {argument_type}, which is not a number",
-                f"use a numeric column, or cast it: {self.function}(cast({self.argument} AS double))",
+                f"use a numeric column, or cast it: {self._spelled_of(f'cast({self.argument} AS double)')}",
             )
+
+    def _spelled_of(self, argument: str) -> str:
+        """The same aggregate of another argument, in as few words as CQL has for it."""
+        if not isinstance(self.declared, Function):
+            return f"{self.function}({argument})"
+        spellings = self.declared.spellings.items()
+        short = next((name for name, implied in spellings if implied and implied == self.parameters), None)
+        return f"{short}({argument})" if short else self.declared.spelled(self.function, argument, self.parameters)
 
     def check_order(self, expression: Expression | None, kind: DataType) -> None:
         """Refuses an expression whose values have no order."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -16,6 +17,12 @@ from windloom.service.models import Failure, Problem
 
 #: Two or more names after slashes, or a scheme such as hdfs; a single one may be a division in a query.
 _PATH = re.compile(r"(?:file:/{1,3}|hdfs://|s3a?://)[^\s'\",;)]+|(?<![\w.)\]…])(?:/[\w.@+~=%-]+){2,}/?")
+#: What hints call in Python, and how a client of the service asks for the same.
+_REQUESTS = {
+    "use handle.replace": "replace it with PUT /api/v1/queries/NAME",
+    "start the stream with keep_tuples='1 hour', or add it as a query": "add it as a query, with POST /api/v1/queries",
+}
+_NAMES = "a name has 1 to 200 characters, without slashes and line breaks"
 _CODES = {401: "a token is needed", 403: "this token may not do that", 404: "there is nothing at this address"}
 
 
@@ -42,8 +49,16 @@ def problem_of(error: WindloomError) -> Problem:
     if isinstance(error, QueryError):  # it quotes the text that was sent, with the caret
         return Problem(message=error.message, detail=error.detail, hint=error.hint)
     return Problem(
-        message=without_paths(error.message), detail=without_paths(error.detail), hint=without_paths(error.hint)
+        message=without_paths(error.message),
+        detail=without_paths(error.detail),
+        hint=_over_http(without_paths(error.hint)),
     )
+
+
+def _over_http(hint: str) -> str:
+    for call, sent in _REQUESTS.items():
+        hint = hint.replace(call, sent)
+    return hint
 
 
 def failed(status: int, problem: Problem) -> JSONResponse:
@@ -76,8 +91,17 @@ def on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 def on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    facts = [f"{_place(mistake['loc'])}: {mistake['msg']}" for mistake in error.errors()[:5]]
-    return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500]))
+    mistakes = error.errors()[:5]
+    facts = [f"{_place(mistake['loc'])}: {_fact(mistake)}" for mistake in mistakes]
+    names = any("name" in mistake["loc"] for mistake in mistakes)
+    hint = f"{_NAMES}; " * names + "GET /api/v1/openapi.json describes every request"
+    return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500], hint=hint))
+
+
+def _fact(mistake: Mapping[str, Any]) -> str:
+    # Only names have a pattern, and a regular expression tells users nothing.
+    is_pattern = mistake["type"] == "string_pattern_mismatch"
+    return "it has a slash, a backslash or an invisible character" if is_pattern else str(mistake["msg"])
 
 
 def _place(location: Sequence[object]) -> str:

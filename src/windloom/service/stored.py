@@ -153,6 +153,12 @@ def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return pa.scalar(found if kind.tz else found.astimezone(UTC).replace(tzinfo=None), kind)
     except (ValueError, OverflowError, pa.ArrowInvalid):
+        if not pa.types.is_timestamp(kind):
+            raise WindloomError(
+                f"'{what}' is not a position",
+                f"it is '{text[:60]}', and the windows of this query are of rows: they begin and end at positions",
+                f"give the number of a row, for example {what}=1000",
+            ) from None
         raise WindloomError(
             f"'{what}' is not an instant", f"it is '{text[:60]}'", "write it as 2026-01-31T12:00:00Z"
         ) from None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 
-from windloom.errors import WindloomError
+from windloom.errors import NANOSECONDS_HINT, TIME_HINT, WindloomError
+from windloom.model.query import Query
 
 #: What to do about failures in the user's data and expressions, by class of SQLSTATE.
 _HINTS = {
@@ -22,6 +23,12 @@ _HINTS = {
     "22": "correct the expression or the data; Spark's try_… functions give NULL instead of an error",
     "P0": "correct the data, or the condition that refuses it",
 }
+#: What to do about columns of files whose types Spark does not read, by words of its message.
+_TYPE_HINTS = {
+    "TIMESTAMP(NANOS": NANOSECONDS_HINT,
+    "(TIME(": TIME_HINT,
+    "[UNSUPPORTED_TIME_TYPE]": TIME_HINT,
+}
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
 #: Failures of the file system under Spark itself: its log of offsets, the listing of a source.
 _FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")
@@ -31,13 +38,18 @@ _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z
 _IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): (.+?)\s*$", re.MULTILINE)
 #: Spark's message about a result that is too large for the driver.
 _LIMIT = re.compile(r"Total size of serialized results of [\d,]+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)")
+#: The number of queries that an error names, if many ask for an expression that failed.
+_NAMED = 5
 #: Our own columns in expressions over aggregates.
 _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
 
 @contextmanager
-def as_windloom_errors(what: str) -> Iterator[None]:
-    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words."""
+def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[None]:
+    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
+
+    If Spark shows the expression that failed, the error names which of the `queries` ask for it.
+    """
     try:
         with quiet():
             yield
@@ -64,8 +76,10 @@ def as_windloom_errors(what: str) -> Iterator[None]:
                 files[1],
                 "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
-        verb = "read" if state == "KD" else "evaluate"
-        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
+        told = "\n".join(messages)
+        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in told else "evaluate"
+        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in told), _HINTS[state])
+        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), hint) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
@@ -118,7 +132,7 @@ def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
     return messages
 
 
-def _facts(messages: list[str]) -> str:
+def _facts(messages: list[str], queries: Iterable[Query]) -> str:
     """The first line of each message, and the expression that failed if Spark shows it."""
     lines = []
     for message in messages:
@@ -127,8 +141,19 @@ def _facts(messages: list[str]) -> str:
             lines.append(line)
         shown = _FRAGMENT.search(message)
         if shown is not None and not _PLACEHOLDER.search(shown[1]):
-            lines.append("in " + shown[1][len(shown[2]) :][: len(shown[3])])
+            failed = shown[1][len(shown[2]) :][: len(shown[3])]
+            lines.append(f"in {failed}{_asked_by(failed, queries)}")
     return "\n".join(dict.fromkeys(lines))
+
+
+def _asked_by(failed: str, queries: Iterable[Query]) -> str:
+    """The queries with an expression of which the failed one is a part; several queries may share it."""
+    whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
+    names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
+    if not names:
+        return ""
+    more = len(names) - _NAMED
+    return ", asked by " + ", ".join(f"'{name}'" for name in names[:_NAMED]) + (f" and {more} more" * (more > 0))
 
 
 def _read_back(text: str) -> WindloomError:

@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windloom.errors import WindloomError
+from windloom.aggregates import FUNCTIONS
+from windloom.errors import WindloomError, closest, meant
 from windloom.explain.labels import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
@@ -41,6 +42,15 @@ def is_function(spark: SparkSession, name: str) -> bool:
 
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
+
+
+def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
+    """Groups of columns that an expression cannot tell apart: case does not matter, unless the session minds it."""
+    is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    found: dict[str, list[str]] = {}
+    for name in frame.columns:
+        found.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
+    return [names for names in found.values() if len(names) > 1]
 
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
@@ -76,9 +86,25 @@ def expression_types(
     except AnalysisException as error:
         if len(wanted) > 1 and one_by_one:
             return {sql: kind for expression in wanted for sql, kind in expression_types(frame, [expression]).items()}
-        raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), "correct it") from None
+        hint = _hint(frame.sparkSession, error) if one_by_one else "correct it"
+        raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), hint) from None
     _refuse_nondeterministic(analyzed, wanted)
     return {expression.sql: DataType.parse(kind) for expression, kind in zip(wanted, kinds, strict=True)}
+
+
+def _hint(spark: SparkSession, error: AnalysisException) -> str:
+    """What to do about an expression that Spark rejects."""
+    if error.getCondition() != "UNRESOLVED_ROUTINE":
+        return "correct the expression, or cast the columns in it"
+    parameters = error.getMessageParameters() or {}
+    name = str(parameters.get("routineName", "")).split(".")[-1].strip("`")
+    from windloom.language.functions import (
+        why_refused,
+    )  # only here: executors, which import this module, need no parser
+
+    known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
+    close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
+    return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
 
 
 def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> None:

@@ -55,6 +55,38 @@ def test_columns_may_be_called_anything(tmp_path: Path) -> None:
     assert len(catalog.parse()) == 2
 
 
+def test_nested_columns_and_bytes_are_declared_as_spark_reads_them(tmp_path: Path) -> None:
+    columns = {
+        "ts": INSTANT,
+        "s": pa.array([{"a": 1, "b c": [{"x": "y"}]}]),
+        "m": pa.array([[("a", [1.5])]], pa.map_(pa.string(), pa.list_(pa.float64()))),
+        "d": pa.array([1], pa.duration("us")),
+        "f": pa.array([[1, 2]], pa.list_(pa.int32(), 2)),
+        "b": pa.array([b"ab"], pa.binary(2)),
+        "last": pa.array([1]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "nested.parquet")
+    text, _ = written(tmp_path, tmp_path / "nested.parquet")
+    found = parse_catalog(text).streams[0].stream.columns
+    assert {name: kind.name.replace(" ", "") for name, kind in found.items()} == {
+        "ts": "timestamp",
+        "s": "struct<a:bigint,`bc`:array<struct<x:string>>>",
+        "m": "map<string,array<double>>",
+        "d": "bigint",
+        "f": "array<int>",
+        "b": "binary",
+        "last": "bigint",
+    }
+
+
+def test_the_commands_it_prints_can_be_pasted(tmp_path: Path) -> None:
+    file = tmp_path / "a b.csv"
+    file.write_text("ts,x\n2026-01-05,1\n")
+    text, said = written(tmp_path, file, "--name", "my trades")
+    assert f"windloom run {tmp_path / 'made.cql'} --stream 'my trades={file}'" in said
+    assert f"windloom run {tmp_path / 'made.cql'} --stream 'my trades={file}'" in text
+
+
 @pytest.mark.parametrize(
     ("columns", "column", "unit"),
     [

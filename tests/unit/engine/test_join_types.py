@@ -30,6 +30,23 @@ def registry() -> Registry:
     return found
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "hint"),
+    [
+        ("qty", "cast(seen AS bigint) AS seen", "cast one of them: CAST(qty AS BIGINT)"),
+        ("cast(qty AS bigint) AS qty", "seen", "cast one of them: CAST(seen AS BIGINT)"),
+        ("user", "seen", "cast one of them: CAST(seen AS STRING)"),
+        ("fee", "seen", "cast both: CAST(fee AS DECIMAL(12,2)) and CAST(seen AS DECIMAL(12,2))"),
+    ],
+)
+def test_types_that_differ_are_cast_to_the_wider_one(registry: Registry, left: str, right: str, hint: str) -> None:
+    window = "[TUMBLE 1 hour]"
+    registry.add_query("q", f"SELECT {left} FROM orders {window} INTERSECT SELECT {right} FROM clicks {window}")
+    with pytest.raises(WindloomError, match="has different types on both sides of INTERSECT") as caught:
+        registry.types()
+    assert caught.value.hint == hint
+
+
 def test_types_of_a_join_and_of_its_sides_are_known_without_a_session(registry: Registry) -> None:
     query = registry.add_query(
         "q",

@@ -231,6 +231,20 @@ def test_versions_that_tuples_were_joined_with_are_logged_only_when_they_change(
     assert case.rows("q") == {10: [(1, 2), (2, 1)]}
 
 
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_after_a_restart_only_a_retroactive_relation_that_is_the_same_keeps_its_version(
+    tmp_path: Path, placement: str
+) -> None:
+    case = Case(tmp_path, [version(("a", 1))], placement)
+    numbers = []
+    for ticks in ((5, 15), (25, 35)):
+        with case.life({"retroactive": INNER, "not": CAME}) as life:
+            for tick in ticks:
+                life.round({"s": [tuple_at(tick)]})
+            numbers.append({name: life.state.versions[name].number for name in ("r", "p")})
+    assert numbers == [{"r": 1, "p": 1}, {"r": 1, "p": 2}]
+
+
 def test_row_queries_and_kept_tuples_stand_beside_relations(tmp_path: Path) -> None:
     """The store keeps tuples as they came, whatever they are joined with for others."""
     rows = "SELECT k, tick AS at FROM s [TUMBLE 10 microseconds] WHERE k = 'a'"

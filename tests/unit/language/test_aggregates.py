@@ -123,7 +123,7 @@ def test_what_a_pick_looks_at_is_evaluated_on_tuples_too(read: Read) -> None:
     ("text", "message"),
     [
         ("SELECT bool_and(price) …", "cannot take 'bool_and(price)'"),
-        ("SELECT any(symbol) …", "cannot take 'bool_or(symbol)'"),
+        ("SELECT any(symbol) …", "cannot take 'any(symbol)'"),
         ("SELECT some() …", "some() takes one argument, not 0"),
         ("SELECT any(price > 1, price > 2) …", "any() takes one argument, not 2"),
         ("SELECT max_by(price) …", "max_by() takes two arguments, not 1"),

@@ -92,6 +92,62 @@ CASES = {
         'symbol' is of type string, which is not a number
         hint: use a numeric column, or cast it: avg(cast(symbol AS double))""",
     ),
+    "an aggregate of a string by another name": (
+        "SELECT median(symbol) FROM trades [TUMBLE 1 hour]",
+        """\
+        query 'avg_1h': cannot take 'median(symbol)'
+        line 1, column 15
+          SELECT median(symbol) FROM trades [TUMBLE 1 hour]
+                        ^^^^^^
+        'symbol' is of type string, which is not a number
+        hint: use a numeric column, or cast it: median(cast(symbol AS double))""",
+    ),
+    "a quantile of a string": (
+        "SELECT percentile(symbol, 0.9) FROM trades [TUMBLE 1 hour]",
+        """\
+        query 'avg_1h': cannot take 'percentile(symbol, 0.9)'
+        line 1, column 19
+          SELECT percentile(symbol, 0.9) FROM trades [TUMBLE 1 hour]
+                            ^^^^^^
+        'symbol' is of type string, which is not a number
+        hint: use a numeric column, or cast it: quantile(cast(symbol AS double), 0.9)""",
+    ),
+    "an aggregate that a window does not allow": (
+        "SELECT count(*), frequent(3, volume) FROM trades [SESSION GAP 1 hour]",
+        """\
+        query 'avg_1h': 'frequent(3, volume)' cannot be taken over [SESSION GAP 1 hour]
+        line 1, column 18
+          SELECT count(*), frequent(3, volume) FROM trades [SESSION GAP 1 hour]
+                           ^^^^^^^^
+        hint: use top(k, x), or a window of [RANGE … SLIDE …]""",
+    ),
+    "a misspelled count": (
+        "SELECT cuont(*) FROM trades [TUMBLE 1 hour]",
+        """\
+        query 'avg_1h': '*' can only stand in count(*), not in cuont()
+        line 1, column 8
+          SELECT cuont(*) FROM trades [TUMBLE 1 hour]
+                 ^^^^^
+        hint: did you mean 'count'?""",
+    ),
+    "a star in another function": (
+        "SELECT upper(*) FROM trades [TUMBLE 1 hour]",
+        """\
+        query 'avg_1h': '*' can only stand in count(*), not in upper()
+        line 1, column 8
+          SELECT upper(*) FROM trades [TUMBLE 1 hour]
+                 ^^^^^
+        hint: name the columns""",
+    ),
+    "a partition that is not grouped by": (
+        "SELECT count(*) FROM trades [PARTITION BY venue ROWS 9 SLIDE 3] GROUP BY symbol, `my col`, volume + 1",
+        """\
+        query 'avg_1h': PARTITION BY 'venue' counts tuples by a column that is not grouped by
+        line 1, column 43
+          SELECT count(*) FROM trades [PARTITION BY venue ROWS 9 SLIDE 3] GROUP BY symbol, `my col`, volume + 1
+                                                    ^^^^^
+        hint: add it: GROUP BY symbol, `My Col`, …, venue""",
+    ),
     "a text that breaks off": (
         "SELECT avg(price) FROM trades [TUMBLE 1 hour] WHERE price >",
         """\

@@ -57,7 +57,7 @@ def refused(text: str) -> QueryError:
         ),
         (
             f"SELECT count(*) {HOUR} JOIN clicks [RANGE 1 hour SLIDE 10 minutes] c USING (user)",
-            "the windows of a join have one slide, and 'c' has another than 'o'",
+            "the windows of a query have one slide, and 'c' has another than 'o'",
             "[RANGE 1 hour SLIDE 10 minutes]",
             "write SLIDE 5 minutes",
         ),

@@ -168,12 +168,12 @@ REFUSED = {
     f"SELECT count(*) FROM orders {W}, shop": ("relation 'shop' is joined without a key", "shop"),
     f"SELECT count(*) FROM orders {W} o LEFT JOIN shop k ON k.kind = 'x'": ("relation 'k' is joined without", "LEFT"),
     f"SELECT count(*) FROM person p LEFT JOIN orders {W} o ON p.id = o.user": (
-        "the LEFT JOIN keeps the rows of relation 'p', which have no windows",
+        "the LEFT JOIN keeps the rows of relation 'person', which have no windows",
         "LEFT",
     ),
     f"SELECT count(*) FROM person p LEFT ANTI JOIN orders {W} o ON p.id = o.user": ("LEFT ANTI JOIN keeps", "LEFT"),
     f"SELECT count(*) FROM person p WHERE EXISTS (SELECT 1 FROM orders {W} o WHERE p.id = o.user)": (
-        "EXISTS keeps the rows of relation 'p'",
+        "EXISTS keeps the rows of relation 'person'",
         "EXISTS",
     ),
     f"SELECT count(*) FROM orders {W} o RIGHT JOIN person p ON p.id = o.user": ("the RIGHT JOIN keeps", "RIGHT"),
@@ -230,6 +230,9 @@ def test_what_cannot_be_answered_is_refused_with_its_place_and_a_fix(text: str) 
         read(text)
     assert message in caught.value.message
     assert caught.value.hint
+    if "keeps the rows" in caught.value.message:
+        joined = "person p" if "person p" in text else "shop k"
+        assert f"LEFT JOIN {joined} ON" in caught.value.hint
     line, caret = caught.value.detail.splitlines()[1:3]
     start = caret.index("^")
     assert line[start : start + caret.count("^")] == place[: caret.count("^")]

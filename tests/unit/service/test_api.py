@@ -14,8 +14,10 @@ import pytest
 from support.asgi import Client
 from support.fake_loom import AVERAGE, FLOW, FakeLoom, made_round
 from windloom.engine.running.delivery import SinkWait
+from windloom.engine.running.tuple_history import not_kept
 from windloom.errors import QueryError, WindloomError
 from windloom.service.app import make_app
+from windloom.service.faults import problem_of
 from windloom.service.running import Rejected
 from windloom.service.service import Limits, Service
 
@@ -109,6 +111,23 @@ def test_a_mistake_in_a_query_is_told_with_its_place(client: Client) -> None:
         assert error["message"] == "unknown column 'prise'"
         assert "^^^^^" in error["detail"]
         assert error["hint"] == "did you mean 'price'?"
+
+
+def test_a_body_that_does_not_fit_is_told_without_patterns_and_with_a_hint(client: Client) -> None:
+    wrong: list[dict[str, object]] = [{"name": "a/b", "text": FLOW}, {"name": "a"}, {"name": "a", "text": FLOW, "x": 1}]
+    found = [client.post("/api/v1/queries", json=body).json()["error"] for body in wrong]
+    assert found[0]["detail"] == "body.name: it has a slash, a backslash or an invisible character"
+    assert found[0]["hint"].startswith("a name has 1 to 200 characters, without slashes")
+    assert found[1]["detail"] == "body.text: Field required"
+    assert {error["hint"].split("; ")[-1] for error in found} == {"GET /api/v1/openapi.json describes every request"}
+
+
+def test_hints_name_requests_instead_of_calls_in_python() -> None:
+    assert problem_of(not_kept("q")).hint == (
+        "add it as a query, with POST /api/v1/queries: it answers from the next round on"
+    )
+    taken = WindloomError("query 'q' is already registered", "", "give it another name, or use handle.replace")
+    assert problem_of(taken).hint == "give it another name, or replace it with PUT /api/v1/queries/NAME"
 
 
 def test_a_question_is_answered_once(client: Client) -> None:

@@ -104,6 +104,18 @@ def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
     assert found["n"].to_pylist() == [1, 2]
 
 
+def test_an_instant_is_refused_where_windows_are_of_rows(tmp_path: Path) -> None:
+    columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "v": "bigint"}
+    (tmp_path / "manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["a"]}}}))
+    (tmp_path / "t").mkdir()
+    rows = {"query": ["a", "a"], "window_start": [0, 10], "window_end": [10, 20], "v": [1, 2]}
+    pq.write_table(pa.table(rows), tmp_path / "t" / "round-000000000.parquet")
+    assert values(tmp_path, since="20") == [2]
+    with pytest.raises(WindloomError, match="'since' is not a position") as caught:
+        values(tmp_path, since="2026-01-05T08:30:00Z")
+    assert caught.value.hint == "give the number of a row, for example since=1000"
+
+
 @pytest.mark.parametrize("since", ["yesterday", "", "9" * 30])
 def test_what_is_no_instant_is_refused(out: Path, since: str) -> None:
     with pytest.raises(WindloomError, match="'since' is not an instant"):

@@ -6,6 +6,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from windloom.errors import WindloomError
+from windloom.language import parse_query
+from windloom.model import DataType, Stream
 from windloom.spark.errors import as_windloom_errors
 
 FULL = (
@@ -57,3 +59,28 @@ def test_a_result_too_large_for_the_driver_is_told_with_size_and_limit() -> None
         )
     assert raised.value.message == "what Spark would bring to the driver for query 'q' is too large"
     assert raised.value.detail == "it has more than 1536.0 KiB, and spark.driver.maxResultSize allows 1024.0 KiB"
+
+
+FAILED = """[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012
+== SQL (line 1, position 5) ==
+1 + qty / 0
+    ^^^^^^^
+"""
+
+
+def test_the_queries_that_ask_for_a_failed_expression_are_named_up_to_five() -> None:
+    columns = {"ts": DataType.parse("timestamp"), "qty": DataType.parse("int"), "my_qty": DataType.parse("int")}
+    streams = {"orders": Stream("orders", columns, time="ts")}
+    asked = {
+        "other": "SELECT sum(my_qty / 0) AS s",
+        "literal": "SELECT sum(qty / 03) AS s",
+        **{f"q{number}": f"SELECT sum({number} + qty / 0) AS s" for number in range(7)},
+    }
+    queries = [parse_query(name, f"{text} FROM orders [TUMBLE 1 hour]", streams) for name, text in asked.items()]
+    with pytest.raises(WindloomError) as raised, as_windloom_errors("stream 'orders'", queries):
+        raise PySparkException(FAILED)
+    shown = "'q0', 'q1', 'q2', 'q3', 'q4' and 2 more"
+    assert raised.value.detail == f"[DIVIDE_BY_ZERO] Division by zero.\nin qty / 0, asked by {shown}"
+    with pytest.raises(WindloomError) as raised, as_windloom_errors("stream 'orders'", queries[:2]):
+        raise PySparkException(FAILED)
+    assert raised.value.detail.endswith("in qty / 0")

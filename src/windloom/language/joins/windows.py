@@ -51,7 +51,7 @@ def _check_joined(from_source: FromSource, source: Source) -> None:
 def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
     if window.slide_ticks != pace.slide_ticks:
         raise source.error(
-            f"the windows of a join have one slide, and '{from_source.name}' has another than '{leader.name}'",
+            f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
             from_source.bracket_span,
             f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
         )

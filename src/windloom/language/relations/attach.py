@@ -227,8 +227,10 @@ class _Attaching:
         return self._error(f"relation '{source.name}' is joined without a key", at, hint)
 
     def _keeps_rows(self, source: FromSource, shown: str, at: Token) -> QueryError:
-        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.name} ON …"
-        return self._error(f"the {shown} keeps the rows of relation '{source.name}', which have no windows", at, hint)
+        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
+        return self._error(
+            f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows", at, hint
+        )
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuses to drop tuples of a stream that may itself have no match: rows without one would also have to go."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import TokenType
 
 from windloom.errors import QueryError
+from windloom.language.from_sources import FromSource
 from windloom.language.joins.clusters import JoinShape
 from windloom.language.joins.names import JoinNames, joined_names
 from windloom.language.statement import Statement
@@ -25,7 +26,7 @@ def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | Non
         return None
     streams = [side for side in shape.top.members if not names.is_relation(side)]
     if not streams:
-        raise _keeps_rows(statement, shape, names.labels[0])
+        raise _keeps_rows(statement, shape, statement.clause.sides[0])
     clause = statement.clause
     root = clause.sources.index(clause.sides[min(streams)])
     clause = replace(clause, root=root)
@@ -38,15 +39,15 @@ def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | Non
     )
 
 
-def _keeps_rows(statement: Statement, shape: JoinShape, name: str) -> QueryError:
+def _keeps_rows(statement: Statement, shape: JoinShape, relation: FromSource) -> QueryError:
     hanging = shape.top.hanging[0]
-    hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {name} ON …"
+    hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {relation.written} ON …"
     if hanging.kind is JoinKind.SEMI:
         hint = f"join it by JOIN, and count its keys with count(DISTINCT …); or {hint}"
     shown = hanging.shown if hanging.word.token_type is TokenType.EXISTS else hanging.kind.words
     shown = "RIGHT JOIN" if hanging.word.token_type is TokenType.RIGHT else shown
     return statement.source.error(
-        f"the {shown} keeps the rows of relation '{name}', which have no windows",
+        f"the {shown} keeps the rows of relation '{relation.stream.text}', which have no windows",
         hanging.word,
         hint,
     )

@@ -57,10 +57,10 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
     answer = read_answer(own, None, groups)
     for group in groups:
         reader.use(group.term.columns)
-    for aggregate in answer.aggregates:
+    for aggregate, asked in answer.aggregates.items():
         if aggregate.function == "frequent":
             hint = "use top(k, x), which needs none"
-            raise statement.error("frequent() over a join needs lists of every slide", statement.tree, hint)
+            raise statement.error("frequent() over a join needs lists of every slide", asked.node, hint)
         for expression in aggregate.expressions:
             reader.use(expression.columns)
     return Query(

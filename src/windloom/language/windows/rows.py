@@ -52,10 +52,11 @@ class RowsSyntax(Syntax):
         for token in _partition_tokens(bracket.tokens, bracket.source):
             column = bracket.stream.find_column(token.text)
             if column not in grouped:
+                before = ", ".join("…" if name is None else Expression.of_column(name).sql for name in grouped)
                 raise bracket.source.error(
                     f"PARTITION BY '{column}' counts tuples by a column that is not grouped by",
                     token,
-                    f"add it: GROUP BY {token.text}",
+                    f"add it: GROUP BY {before}{', ' if before else ''}{bracket.source.raw(token)}",
                 )
 
 

@@ -34,7 +34,7 @@ def tick_sql(stream: Stream) -> str:
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:
             ticks = INTEGER_UNITS[stream.time_unit or "us"]
-            first, last = FIRST_SECOND * TICKS_PER_SECOND // ticks, LAST_SECOND * TICKS_PER_SECOND // ticks
+            first, last = _bounds(stream)
             # Not BETWEEN: Spark's window() would treat its two copies of one expression as two different windows.
             in_range = f"CAST({column} AS BIGINT) >= {first}L AND CAST({column} AS BIGINT) <= {last}L"
             return f"CASE WHEN {in_range} THEN CAST({column} AS BIGINT) * {ticks}L END"
@@ -47,6 +47,25 @@ def tick_sql(stream: Stream) -> str:
             return f"unix_micros({column})"
         case _:
             return f"unix_micros(try_cast({column} AS TIMESTAMP))"
+
+
+def has_time_sql(stream: Stream) -> str:
+    """A condition for tuples that have a usable time, in words that a user may take over."""
+    column = Expression.of_column(stream.time).sql
+    match stream.columns[stream.time].kind:
+        case TypeKind.INTEGER:
+            first, last = _bounds(stream)
+            return f"{column} BETWEEN {first} AND {last}"
+        case TypeKind.TIMESTAMP_NTZ | TypeKind.TIMESTAMP:
+            return f"{column} IS NOT NULL"
+        case _:
+            return f"try_cast({column} AS TIMESTAMP) IS NOT NULL"
+
+
+def _bounds(stream: Stream) -> tuple[int, int]:
+    """The first and the last usable time of an integer column, in its own unit."""
+    ticks = INTEGER_UNITS[stream.time_unit or "us"]
+    return FIRST_SECOND * TICKS_PER_SECOND // ticks, LAST_SECOND * TICKS_PER_SECOND // ticks
 
 
 def timestamp_sql(stream: Stream) -> str:

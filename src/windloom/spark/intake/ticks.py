@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.scans import NativeScan
-from windloom.spark.intake.native import slice_starts, tick_sql
+from windloom.spark.intake.native import has_time_sql, slice_starts, tick_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +100,5 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
         f"stream '{stream.name}' has tuples without a usable time",
         f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
         f" in {tuples:,} of its rows",
-        f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
+        f'filter them out before loom.stream(…), for example df.where("{has_time_sql(stream)}")',
     )
