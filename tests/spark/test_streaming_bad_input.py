@@ -223,7 +223,9 @@ def test_a_query_that_was_added_and_fails_does_not_hold_back_the_others(
         handle.process_all_available()
     with pytest.raises(WindloomError, match="cannot evaluate"):
         handle.process_all_available()  # said again, and not as if everything were well
-    desk.fails()
+    error = desk.fails()
+    assert "asked by 'poison'" in error.detail
+    assert "without=['poison']" in error.hint
     error = desk.fails(without=["poison"])
     assert error.message == "query 'large': a value does not fit its type"
     assert "without=['large']" in error.hint

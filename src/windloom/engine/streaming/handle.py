@@ -6,7 +6,7 @@ import re
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -52,6 +52,7 @@ from windloom.spark.intake.ingest import Ingest
 
 #: The name of the query that an error is about.
 _QUERY = re.compile(r"query '(.+?)'")
+_ASKED_BY = re.compile(r"asked by '([^']+)'(?!, )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +434,7 @@ class Handle(AnswerViews):
                 if self._is_stopping:
                     raise _StoppingError
                 try:
-                    with as_windloom_errors("the stream"):
+                    with as_windloom_errors("the stream", self._asking()):
                         self._loop.run_batch(batch, number, ingest)
                 except RoundStoppedError:
                     raise _StoppingError from None
@@ -442,6 +443,10 @@ class Handle(AnswerViews):
                     raise _RoundFailedError(type(error).__name__) from None
 
         return run
+
+    def _asking(self) -> Iterator[Query]:
+        """The queries of the newest plan, which is only made if somebody looks: when a round has failed."""
+        yield from (planned.query for planned in self._queries.plan_of(self._newest).queries)
 
     def _fail(self, error: BaseException) -> None:
         """Ends the stream with the error of a round that was not run by Spark."""
@@ -454,7 +459,7 @@ class Handle(AnswerViews):
         """The same error; if the user can fix it, with a hint on how to continue afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
-        named, newest = _QUERY.match(error.message), self._newest
+        named, newest = _QUERY.match(error.message) or _ASKED_BY.search(error.detail), self._newest
         name = "" if named is None else named[1]
         is_added = name in newest.queries and name not in newest.declared
         otherwise = f", or start without the query (without=['{name}'], --without {name})" if is_added else ""
