@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
+from windloom.engine.sinks.versions import OLDER
+
 #: Rows as a bag, without the edges of windows: of equal rows, it does not matter which one went.
 Shown = frozenset[Any]
 
@@ -46,11 +48,15 @@ class Reader:
 
     def poll(self) -> None:
         for name, seen in self.seen.items():
-            link = self._folder / name
             # One reader follows the link file by file, the other once; who is overtaken finds no file.
-            for place in (link, os.path.realpath(link)):
-                with suppress(FileNotFoundError):
-                    seen.add(shown(place))
+            with suppress(FileNotFoundError):
+                seen.add(shown(self._folder / name))
+                self.reads += 1
+            with suppress(FileNotFoundError):
+                version = Path(os.path.realpath(self._folder / name))
+                found = shown(version)
+                if not _is_dropped(version):
+                    seen.add(found)
                     self.reads += 1
 
     def _read(self) -> None:
@@ -60,3 +66,12 @@ class Reader:
                 time.sleep(0.02)
         except Exception as error:
             self._failed = error
+
+
+def _is_dropped(version: Path) -> bool:
+    """Whether a version has been overtaken so often that its files may have been deleted while it was read.
+
+    On a machine with much else to do, a reader may be that slow.
+    """
+    newer = [name for name in os.listdir(version.parent) if name.isdecimal() and int(name) > int(version.name)]
+    return len(newer) > OLDER

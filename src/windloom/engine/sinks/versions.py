@@ -29,7 +29,7 @@ from windloom.durable.faults import fault
 FOLDER = ".current"
 _IDENTITY = ".query"
 #: How many versions before the newest are kept.
-_OLDER = 2
+OLDER = 2
 #: How many files are written at the same time.
 _WRITERS = 4
 
@@ -130,7 +130,7 @@ class Versions:
         _sync(self.link.parent)
 
     def _drop_older(self, round: int) -> None:
-        for name in sorted(os.listdir(self._folder))[: -_OLDER - 1]:
+        for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
             if name.isdecimal() and int(name) < round:
                 shutil.rmtree(self._folder / name, ignore_errors=True)
 
