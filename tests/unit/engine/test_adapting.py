@@ -210,6 +210,18 @@ def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_p
     assert life.loop.adapting._round_of("never", Coming(100), {}) is None
 
 
+def test_a_stream_that_no_query_reads_is_foreseen_and_compared_with_nothing(tmp_path: Path) -> None:
+    rounds = batches(3)
+    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+        adapting = life.loop.adapting
+        assert adapting is not None
+        life.change(QUERIES)
+        adapting.coming = lambda batch: {**told(rounds[batch]), "unread": Coming(7, 0, 10)}
+        for round_ in rounds:
+            life.round(round_)
+        assert adapting._doubtful == set()
+
+
 def test_a_restart_goes_on_with_what_was_counted_and_learned(tmp_path: Path) -> None:
     rounds = batches(12)
     first = live(tmp_path, rounds[:9], CHARTS)

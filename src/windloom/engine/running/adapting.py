@@ -114,10 +114,14 @@ class Adapting:
         return found
 
     def _doubt(self, seen: RoundObserved) -> None:
-        """Compares what was foreseen of the round with what it has brought, and notes the streams that differ."""
+        """Compares what was foreseen of the round with what it has brought, and notes the streams that differ.
+
+        A stream that no query reads is foreseen as well, and nobody counts what it brings.
+        """
         foreseen, self._foreseen = self._foreseen, {}
         for name, known in foreseen.items():
-            if abs(seen.streams[name].tuples - known.tuples) > CLOSE * known.tuples:
+            brought = seen.streams.get(name)
+            if brought is not None and abs(brought.tuples - known.tuples) > CLOSE * known.tuples:
                 self._doubtful.add(name)
         shown, self._shown = self._shown, None
         if shown is None or shown[0] is not foreseen:

@@ -72,7 +72,7 @@ def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None
         return f"it joins {len(join.sides)} sources"
     (link,) = join.join.links
     if link.kind is not JoinKind.INNER:
-        return f"it is a {link.kind.upper()} join"
+        return f"its join is {link.kind.upper()}, not INNER"
     for side in join.join.sides:
         if side.is_relation:
             return f"'{side.alias}' is a relation"
