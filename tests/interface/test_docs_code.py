@@ -199,7 +199,8 @@ def write_parquet(folder: Path) -> Path:
     import pyarrow.csv as pcsv
     import pyarrow.parquet as pq
 
-    pq.write_table(pcsv.read_csv(EXAMPLES / "trades.csv"), folder / "from_csv.parquet")
+    rows = pcsv.read_csv(EXAMPLES / "trades.csv")  # with times in nanoseconds, which Spark does not read
+    pq.write_table(rows, folder / "from_csv.parquet", coerce_timestamps="us")
     return folder / "from_csv.parquet"
 
 

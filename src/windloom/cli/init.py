@@ -141,14 +141,21 @@ def _command(*words: object) -> str:
 def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
     """Raises for columns of Parquet that Spark does not read: no catalog could be run on the file."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
+    written = pq.ParquetFile(path).schema
+    # Arrow also gives nanoseconds for the timestamps that Spark itself writes by default, as INT96, and reads.
+    in_nanoseconds = {
+        column.path.partition(".")[0]
+        for column in (written.column(place) for place in range(len(written)))
+        if column.physical_type == "INT64" and "nanoseconds" in column.logical_type.to_json()
+    }
     for field in rows.schema:
-        is_fine_timestamp = pa.types.is_timestamp(field.type) and field.type.unit == "ns"
-        if is_fine_timestamp or pa.types.is_time(field.type):
+        if field.name in in_nanoseconds or pa.types.is_time(field.type):
             raise WindloomError(
                 f"'{path}': Spark cannot read column '{field.name}'",
                 f"it is of type {field.type}",
-                NANOSECONDS_HINT if is_fine_timestamp else TIME_HINT,
+                TIME_HINT if pa.types.is_time(field.type) else NANOSECONDS_HINT,
             )
 
 
