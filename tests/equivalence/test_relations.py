@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 SEEDS = range(int(os.environ.get("WINDLOOM_SEEDS", "1")))
 BOTH, JOINS, ROUNDS = [*RELATIONS, *ATTACHED], 6, 3
-#: Interpreted, as compiling takes longer than a few tuples do.
 Row = dict[str, Any]
 
 

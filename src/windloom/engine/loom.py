@@ -1,4 +1,7 @@
-"""Loom: register streams and queries, see the plan, run it, check it against Spark itself."""
+"""Loom: register streams and queries, see the plan, run it, check it against Spark itself.
+
+The module is long because users meet one class: nearly every method only checks, documents and hands over.
+"""
 
 from __future__ import annotations
 
