@@ -12,6 +12,8 @@ import pytest
 from support.catalogs import make_query
 from support.durable import STREAMS
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, RowJobs, answers_in, crash_at
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.sink import RoundAnswers
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow, Urgency
 
@@ -91,6 +93,36 @@ def test_a_crash_is_no_failure_a_query_that_leaves_afterwards_reports_the_round(
     live(tmp_path / "crashed", {"good": GOOD}, placement, rounds=2)
     live(tmp_path / "whole", harmless, placement, rounds=2)
     assert answers_in(tmp_path / "crashed") == answers_in(tmp_path / "whole")
+
+
+class Picky(MemorySink):
+    """Cannot take rows of the query 'bad' in the second round, as if an expression over its answers failed there."""
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        for _, rows in answers.rows():
+            if round == 1 and "bad" in rows["query"].to_pylist():
+                raise WindloomError("query 'bad': division by zero", "in max(n) / 0", "correct the query")
+        super().write(round, answers)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_query_whose_answers_fail_after_the_log_is_left_out_and_the_others_lose_nothing(
+    tmp_path: Path, placement: str
+) -> None:
+    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, sinks={"picky": Picky()}) as life:
+        life.change(both(MENDED))
+        life.round(ROUNDS[0])
+        for _ in range(2):
+            with pytest.raises(WindloomError, match="division by zero"):
+                life.round(ROUNDS[1])
+    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, sinks={"picky": Picky()}) as life:
+        assert life.checkpoint.has_failed(1)
+        life.change({"good": GOOD})
+        for frames in ROUNDS[1:]:
+            life.round(frames)
+    live(tmp_path / "alone", {"good": GOOD}, placement)
+    assert rows_of(tmp_path / "failed", "good") == rows_of(tmp_path / "alone", "good")
+    assert {number for number, found in answers_in(tmp_path / "failed").items() if "bad" in found} <= {0}
 
 
 class Refusing(RowJobs):
