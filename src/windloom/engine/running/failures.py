@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 from windloom.durable.journal import Journal
 from windloom.durable.records import PlanRecord
+from windloom.durable.storage import StorageError
+from windloom.engine.running.delivery import RoundStoppedError, SinkGivenUpError
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import is_same
+
+#: Failures for which no query is to blame; some sinks may already have the answers of the round.
+BLAMELESS = (RoundStoppedError, SinkGivenUpError, StorageError)
 
 
 def set_aside(journal: Journal, round: int, plan: Plan, plan_of: Callable[[PlanRecord], Plan]) -> frozenset[str]:

@@ -19,20 +19,13 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
-from windloom.durable.storage import StorageError
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
-from windloom.engine.running.delivery import (
-    PATIENCE_SECONDS,
-    Delivery,
-    RoundStoppedError,
-    SinkGivenUpError,
-    SinkWait,
-)
+from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
 from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.events import events_of
-from windloom.engine.running.failures import set_aside
+from windloom.engine.running.failures import BLAMELESS, set_aside
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.running.questioners import Questioners
@@ -221,8 +214,8 @@ class RoundLoop:
                 # The round is not committed. It begins again, as after a crash, without what needs the file.
                 if not self.placement.lose(error):
                     raise
-            except (RoundStoppedError, SinkGivenUpError, StorageError):
-                raise  # no query is to blame, and some sinks may have the answers
+            except BLAMELESS:
+                raise
             except Exception:
                 # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
                 self._journal.note_failure(self.next_round)

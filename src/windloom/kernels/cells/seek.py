@@ -40,6 +40,28 @@ def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _write_growing(  # type: ignore[no-untyped-def]
+    fine_starts, right, fine_end, mark_cell, slide, offset, index, last, left, row, window_start, lo, hi, tail
+):  # fmt: skip
+    """Writes a row for each stretch from `index` to `last`, all beginning at `left`; returns the next row and cell."""
+    step = np.int64(1)
+    for stretch in range(index, last + 1):
+        opens = stretch * slide + offset
+        moved = seek(fine_starts, right, fine_end, opens + slide, step)
+        step = moved - right
+        right = moved
+        window_start[row] = opens
+        lo[row] = left
+        if len(tail):
+            hi[row] = mark_cell[right - 1]
+            tail[row] = right - 1
+        else:
+            hi[row] = right
+        row += 1
+    return row, right
+
+
+@compiled
 def walk_landmark(  # type: ignore[no-untyped-def]
     starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
     counting, row, window_start, lo, hi, tail,
@@ -55,21 +77,9 @@ def walk_landmark(  # type: ignore[no-untyped-def]
     if counting:
         return row + max(np.int64(0), last - index + 1)
     left = seek(starts, begin, end, landmark, 1)
-    right = first
-    step = np.int64(1)
-    for stretch in range(index, last + 1):
-        opens = stretch * slide + offset
-        moved = seek(fine_starts, right, fine_end, opens + slide, step)
-        step = moved - right
-        right = moved
-        window_start[row] = opens
-        lo[row] = left
-        if len(tail):
-            hi[row] = mark_cell[right - 1]
-            tail[row] = right - 1
-        else:
-            hi[row] = right
-        row += 1
+    row, _ = _write_growing(
+        fine_starts, first, fine_end, mark_cell, slide, offset, index, last, left, row, window_start, lo, hi, tail
+    )
     return row
 
 
@@ -86,7 +96,6 @@ def walk_periods(  # type: ignore[no-untyped-def]
     if right >= fine_end:
         return row
     index = max(earliest, (fine_starts[right] - offset) // slide)
-    step = np.int64(1)
     while index <= last:
         right = seek(fine_starts, right, fine_end, (index - index % stretches) * slide + offset, 1)
         if right >= fine_end:
@@ -99,18 +108,8 @@ def walk_periods(  # type: ignore[no-untyped-def]
             index = stop + 1
             continue
         left = seek(starts, left, end, (own - own % stretches) * slide + offset, 1)
-        while index <= stop:
-            opens = index * slide + offset
-            moved = seek(fine_starts, right, fine_end, opens + slide, step)
-            step = moved - right
-            right = moved
-            window_start[row] = opens
-            lo[row] = left
-            if len(tail):
-                hi[row] = mark_cell[right - 1]
-                tail[row] = right - 1
-            else:
-                hi[row] = right
-            row += 1
-            index += 1
+        row, right = _write_growing(
+            fine_starts, right, fine_end, mark_cell, slide, offset, index, stop, left, row, window_start, lo, hi, tail
+        )
+        index = stop + 1
     return row

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from windloom.errors import WindloomError
-from windloom.language.windows.durations import LENGTHS, read_durations
+from windloom.language.windows.durations import LENGTHS, blaming, read_durations
 from windloom.language.windows.syntax import Bracket, Syntax
 from windloom.model import CumulateWindow, Window
 
@@ -25,11 +24,7 @@ class CumulateSyntax(Syntax):
         period, slide, offset = lengths["CUMULATE"], lengths["SLIDE"], lengths.get("OFFSET")
         period_ticks, slide_ticks = period.ticks(source), slide.ticks(source)
         offset_ticks = 0 if offset is None else offset.ticks(source)
-        try:
+        with blaming(period.at, source):
             CumulateWindow(period_ticks, period_ticks)
-        except WindloomError as error:
-            raise source.wrap(error, period.at) from None
-        try:
+        with blaming(slide.at, source):
             return CumulateWindow(period_ticks, slide_ticks, offset_ticks)
-        except WindloomError as error:
-            raise source.wrap(error, slide.at) from None

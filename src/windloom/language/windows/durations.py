@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,17 @@ class Duration:
     at: Span
 
     def ticks(self, source: Source) -> int:
-        try:
+        with blaming(self.at, source):
             return parse_duration(self.text)
-        except WindloomError as error:
-            raise source.wrap(error, self.at) from None
+
+
+@contextmanager
+def blaming(at: Span, source: Source) -> Iterator[None]:
+    """Shows the place of what was written in errors that a window raises about it."""
+    try:
+        yield
+    except WindloomError as error:
+        raise source.wrap(error, at) from None
 
 
 def read_durations(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from windloom.errors import WindloomError
 from windloom.language.tokens import is_word
-from windloom.language.windows.durations import LENGTHS, read_durations
+from windloom.language.windows.durations import LENGTHS, blaming, read_durations
 from windloom.language.windows.syntax import Bracket, Syntax
 from windloom.model import LandmarkWindow, Window
 
@@ -41,7 +40,5 @@ class LandmarkSyntax(Syntax):
         slide = lengths["SLIDE"]
         offset_ticks = 0 if offset is None else offset.ticks(source)
         slide_ticks = slide.ticks(source)
-        try:
+        with blaming(slide.at, source):
             return LandmarkWindow(slide_ticks, offset_ticks)
-        except WindloomError as error:
-            raise source.wrap(error, slide.at) from None

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import Token, TokenType
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import near_names
 from windloom.language.tokens import Source, Span, is_name, is_word
-from windloom.language.windows.durations import split_parts
+from windloom.language.windows.durations import blaming, split_parts
 from windloom.language.windows.syntax import Bracket, Syntax
 from windloom.model import Expression, RowsWindow, Stream, Window
 
@@ -37,14 +37,10 @@ class RowsSyntax(Syntax):
         slide = _number(parts["SLIDE"], source)
         offset = _number(parts["OFFSET"], source) if "OFFSET" in parts else 0
         partition = tuple(Expression.of_column(key) for key in keys)
-        try:
+        with blaming(Span.of(parts["ROWS"]), source):
             RowsWindow(count, 1)
-        except WindloomError as error:
-            raise source.wrap(error, Span.of(parts["ROWS"])) from None
-        try:
+        with blaming(Span.of(parts["SLIDE"]), source):
             return RowsWindow(count, slide, offset, partition)
-        except WindloomError as error:
-            raise source.wrap(error, Span.of(parts["SLIDE"])) from None
 
     def check(self, bracket: Bracket, grouped: Collection[str | None]) -> None:
         """Refuses a window that counts tuples by key in a query that is not grouped by that key."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from windloom.errors import WindloomError
 from windloom.language.tokens import Source, Span, is_word
-from windloom.language.windows.durations import LENGTHS, Duration, duration_of, read_duration, split_parts
+from windloom.language.windows.durations import LENGTHS, Duration, blaming, duration_of, read_duration, split_parts
 from windloom.language.windows.syntax import Arguments, Bracket, Syntax
 from windloom.model import SessionWindow, Window
 
@@ -53,7 +52,5 @@ class SessionSyntax(Syntax):
 
 def _checked(gap: Duration, source: Source) -> Window:
     ticks = gap.ticks(source)
-    try:
+    with blaming(gap.at, source):
         return SessionWindow(ticks)
-    except WindloomError as error:
-        raise source.wrap(error, gap.at) from None

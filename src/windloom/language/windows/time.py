@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, exp
 
-from windloom.errors import QueryError, WindloomError
+from windloom.errors import QueryError
 from windloom.language.tokens import Source, is_word
-from windloom.language.windows.durations import FORMS, LENGTHS, Duration, duration_of, read_durations
+from windloom.language.windows.durations import FORMS, LENGTHS, Duration, blaming, duration_of, read_durations
 from windloom.language.windows.syntax import Arguments, Bracket, Pace, Syntax
 from windloom.model import TimeWindow, Window, format_duration
 
@@ -65,23 +65,17 @@ def _checked(source: Source, length: Duration, slide: Duration | None = None, of
     length_ticks = length.ticks(source)
     slide_ticks = length_ticks if slide is None else slide.ticks(source)
     offset_ticks = 0 if offset is None else offset.ticks(source)
-    try:
+    with blaming(length.at, source):
         TimeWindow(length_ticks, length_ticks)
-    except WindloomError as error:
-        raise source.wrap(error, length.at) from None
-    try:
+    with blaming(slide.at if slide is not None else length.at, source):
         return TimeWindow(length_ticks, slide_ticks, offset_ticks)
-    except WindloomError as error:
-        raise source.wrap(error, slide.at if slide is not None else length.at) from None
 
 
 def _keeping_pace(source: Source, length: Duration, offset: Duration | None, pace: Pace) -> Window:
     ticks = length.ticks(source)
     given = pace.offset(ticks) if offset is None else offset.ticks(source)
-    try:
+    with blaming(length.at, source):
         return TimeWindow(ticks, pace.slide_ticks, given)
-    except WindloomError as error:
-        raise source.wrap(error, length.at) from None
 
 
 def _slide_missing(length: Duration, bracket: Bracket) -> QueryError:

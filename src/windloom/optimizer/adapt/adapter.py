@@ -182,8 +182,7 @@ class Adapter:
 
     def _is_undecided(self, followed: Followed) -> bool:
         """Whether a plan other than the one that is expected to be best may be best."""
-        chart = followed.chart
-        if chart is None:
+        if (chart := followed.chart) is None:
             return False
         values = self.values(followed, chart)
         region = chart.region(values)
@@ -195,8 +194,7 @@ class Adapter:
 
     def _look_closer(self, coming: RoundObserved, preview: Preview) -> None:
         self._if_affordable(("preview",), partial(self._look, coming, preview))
-        shown = self._previewed
-        if shown is not None and shown[0] is coming and shown[1] is not None:
+        if (shown := self._previewed) is not None and shown[0] is coming and shown[1] is not None:
             self._coming = shown[1]
             self.previews += 1
 
