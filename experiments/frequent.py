@@ -160,7 +160,7 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
         "source above it is missed, and from k = 5 on counts are better. With k = 2 they are worse: where the lists "
         "are that short, short sub-windows often have two others at their head. One point falls below the 80 % of the "
         "thesis (k = 8, b = 100). Space is that of the lists, as in the thesis; Windloom makes them anew at every step "
-        "from all frequencies of the slices, which are what it keeps (decision 0021).",
+        "from all frequencies of the slices, which are what it keeps (decision 0005).",
     )
 
 
