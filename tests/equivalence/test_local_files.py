@@ -22,9 +22,9 @@ from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
 from support.truths import spark_truth
 from windloom import Loom, WindloomError
+from windloom.expressions import predicate_index
 from windloom.plan.scans import WovenScan
 from windloom.rounds import taken
-from windloom.rounds.evaluate import places
 from windloom.spark.intake import take
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.projection import projected
@@ -211,7 +211,7 @@ def test_portions_of_threads_are_rolled_up_from_signatures_and_merged(
     tuples_per_entry: int,
 ) -> None:
     """With one tuple per entry, tables have too many entries for these files: predicates are evaluated one by one."""
-    monkeypatch.setattr(places, "TUPLES_PER_ENTRY", tuples_per_entry)
+    monkeypatch.setattr(predicate_index, "TUPLES_PER_ENTRY", tuples_per_entry)
     monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
     monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)

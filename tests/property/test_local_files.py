@@ -14,11 +14,11 @@ import pytest
 from support.predicates import COLUMNS, LITERALS, Grammar, evaluate, random_row
 from windloom.aggregates.arrow import arrow_type
 from windloom.engine.catalog import Registry
+from windloom.expressions import predicate_index
 from windloom.language import parse_catalog
 from windloom.model import DataType
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds.evaluate import places
 from windloom.spark.intake.files import file_tuples
 from windloom.weave.signatures import SIGNATURE_BITS
 
@@ -97,8 +97,8 @@ def test_predicates_that_are_looked_up_hold_for_the_same_tuples(
     stored: tuple[list[str], Rows], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All at once: comparisons of a few columns with constants, and among them others, which are evaluated."""
-    monkeypatch.setattr(places, "TUPLES_PER_ENTRY", 0)
-    monkeypatch.setattr(places, "PREDICATES_PER_SUBJECT", 0)
+    monkeypatch.setattr(predicate_index, "TUPLES_PER_ENTRY", 0)
+    monkeypatch.setattr(predicate_index, "PREDICATES_PER_SUBJECT", 0)
     files, rows = stored
     rng = random.Random(count)
     some, others = (Grammar(rng.choice, columns) for columns in (("a", "b", "x", "f", "x * 2"), tuple(LITERALS)))
@@ -111,7 +111,7 @@ def test_predicates_that_are_looked_up_hold_for_the_same_tuples(
     assert found is not None
     scan, table = found
     assert scan.local is not None
-    looked_up = sum(len(cluster.bits) for cluster in places.clusters(scan.local.predicates))
+    looked_up = sum(len(cluster.bits) for cluster in predicate_index.clusters(scan.local.predicates))
     assert 4 * looked_up >= len(scan.local.predicates)
     for bit, predicate in enumerate(scan.signature.predicates):
         expected = [int(evaluate(predicate.sql, dict(row)) is True) for row in rows]

@@ -10,8 +10,8 @@ import pytest
 
 from windloom.engine import rehearsal
 from windloom.engine.rehearsal import AREAS, many_predicates, rehearse
+from windloom.expressions import predicate_index
 from windloom.kernels.compiling.loading import load_noted, note_path
-from windloom.rounds.evaluate import places
 from windloom.rounds.signed import SignedCells
 from windloom.weave import signatures
 
@@ -35,7 +35,7 @@ def test_many_predicates_are_looked_up_and_rolled_up_from_signatures(
         monkeypatch.setattr(owner, name, lambda *given: called.append(name) or method(*given))
 
     kernels = {"_place", "_place_in_bucket", "_take", "_look_up"}, {"_number", "_number_coded"}
-    for owner, names in zip((places, signatures), kernels, strict=True):
+    for owner, names in zip((predicate_index, signatures), kernels, strict=True):
         for name in names:
             noted(owner, name)
     noted(SignedCells, "cells")

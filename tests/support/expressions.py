@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.expressions.evaluate import Rows, evaluate
+from windloom.expressions.node import Node
+from windloom.expressions.typing import resolve
 from windloom.language import parse_query
 from windloom.model import DataType, Expression, Stream
-from windloom.plan.expressions import Node, resolve
-from windloom.rounds.evaluate.nodes import Rows, evaluate
 
 #: Picks one of several, so that both Hypothesis and a seeded generator can drive what is random here.
 Choose = Callable[[Sequence[Any]], Any]

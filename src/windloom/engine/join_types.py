@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windloom.errors import WindloomError
+from windloom.expressions.node import NotKnownError
+from windloom.expressions.operators import truth
+from windloom.expressions.typing import resolve
 from windloom.language.result_types.conversions import common_type
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, Link, Side, Summed
 from windloom.model.query import Query
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.expressions.node import NotKnownError
-from windloom.plan.expressions.operators import truth
-from windloom.plan.expressions.resolve import resolve
 from windloom.spark.frames import CONDITIONS
 
 Types = Mapping[ExpressionKey, DataType]

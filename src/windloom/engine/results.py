@@ -17,8 +17,8 @@ from windloom.errors import WindloomError, near_names
 from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
 from windloom.model.relation import Version
-from windloom.plan.expressions import why_spark
 from windloom.plan.observed import RoundObserved
+from windloom.plan.outputs import why_spark
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State
 from windloom.spark.answers.executors import WideAnswers

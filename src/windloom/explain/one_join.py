@@ -21,7 +21,7 @@ from windloom.explain.patterns import pattern_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import rate_text
 from windloom.model.time import format_duration
-from windloom.plan.expressions import why_spark
+from windloom.plan.outputs import why_spark
 from windloom.plan.physical import Plan, PlannedJoin
 from windloom.plan.sharding import sharding_of
 

@@ -19,7 +19,7 @@ from windloom.explain.statistics import origin_text
 from windloom.model.figures import amount, count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
-from windloom.plan.expressions import why_spark
+from windloom.plan.outputs import why_spark
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import find_slicing

@@ -73,7 +73,7 @@ from windloom.explain.statistics import origin_json, statistics_json
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.plan.expressions import why_spark
+from windloom.plan.outputs import why_spark
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from windloom.aggregates.planned import PlannedComponent
-
-if TYPE_CHECKING:  # its package imports the physical plan, which imports scans
-    from windloom.plan.expressions.node import Node
+from windloom.expressions.node import Node
 
 
 @dataclass(frozen=True, slots=True)

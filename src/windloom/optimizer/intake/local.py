@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from windloom.expressions.node import Node, NotKnownError, read_by
+from windloom.expressions.operators import truth
+from windloom.expressions.typing import resolve
 from windloom.language.tuple_trees import tuple_tree
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.expressions import Node, NotKnownError, resolve
-from windloom.plan.expressions.node import read_by
-from windloom.plan.expressions.operators import truth
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Projected, WovenScan
 

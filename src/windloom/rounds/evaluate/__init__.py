@@ -4,7 +4,7 @@ If Spark would refuse a value (a division by zero, an overflow), the whole table
 Spark reports what is wrong in its own words.
 """
 
+from windloom.expressions.arithmetic import DeclinedError
 from windloom.rounds.evaluate.shapes import answer_rows, output_kinds
-from windloom.rounds.evaluate.values import DeclinedError
 
 __all__ = ["DeclinedError", "answer_rows", "output_kinds"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.expressions.evaluate import Rows, evaluate
 from windloom.model.types import DataType
-from windloom.plan.expressions import ResolvedShape, resolve_shape
+from windloom.plan.outputs import ResolvedShape, resolve_shape
 from windloom.plan.physical import Shape
-from windloom.rounds.evaluate.nodes import Rows, evaluate
-from windloom.rounds.evaluate.values import DeclinedError
 
 _WINDOW = ("window_start", "window_end")
 

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
-from windloom.plan.expressions.node import Node, read_by
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.expressions.evaluate import Rows, evaluate, may_refuse
+from windloom.expressions.node import Node, read_by
+from windloom.expressions.predicate_index import DistinctWords, Table, clusters, examples, over_examples, take_codes
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
-from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
-from windloom.rounds.evaluate.places import DistinctWords, Table, clusters, examples, over_examples, take_codes
-from windloom.rounds.evaluate.values import DeclinedError
 from windloom.weave.signatures import SIGNATURE_BITS
 
 Mask = NDArray[np.bool_]

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.expressions.evaluate import Rows, evaluate
+from windloom.expressions.node import NotKnownError
+from windloom.expressions.typing import resolve
 from windloom.kernels.folds.matching import Allowed
 from windloom.model.join import Link
-from windloom.plan.expressions import NotKnownError, resolve
-from windloom.rounds.evaluate.nodes import Rows, evaluate
-from windloom.rounds.evaluate.values import DeclinedError
 from windloom.rounds.groups import number_groups
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.rows import FoldTypes, Residual

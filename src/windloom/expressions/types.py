@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from windloom.expressions.node import Node, NotKnownError
 from windloom.model.types import DOUBLE, DataType, TypeKind
-from windloom.plan.expressions.node import Node, NotKnownError
 
 MOST_DIGITS = 38
 #: Digits after the point that Spark keeps when a result would have more than 38 digits.

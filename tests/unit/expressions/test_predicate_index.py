@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
+from windloom.expressions import predicate_index
+from windloom.expressions.evaluate import Rows
+from windloom.expressions.node import Node
+from windloom.expressions.predicate_index import Subject, buckets
 from windloom.model.types import DataType
-from windloom.plan.expressions import Node
-from windloom.rounds.evaluate import places
-from windloom.rounds.evaluate.nodes import Rows
-from windloom.rounds.evaluate.places import Subject, buckets
 
 _LIMITS = np.iinfo(np.int64)
 _ALL = st.integers(int(_LIMITS.min), int(_LIMITS.max))
@@ -41,7 +41,7 @@ def expected(constants: list[Any], value: Any) -> int:
     return 2 * sum(constant < value for constant in constants) + (value in constants)
 
 
-@pytest.mark.parametrize("most", [0, 1, 64, places.MOST_BUCKETS])
+@pytest.mark.parametrize("most", [0, 1, 64, predicate_index.MOST_BUCKETS])
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_values_are_placed_between_constants(most: int, data: st.DataObject) -> None:
@@ -57,7 +57,7 @@ def test_values_are_placed_between_constants(most: int, data: st.DataObject) -> 
     ]
     values = data.draw(st.lists(st.one_of(numbers, others), max_size=20)) + constants + near
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "MOST_BUCKETS", most)
+        patch.setattr(predicate_index, "MOST_BUCKETS", most)
         found = placed(kind, constants, values)
     assert found == [expected(constants, value) for value in values]
 

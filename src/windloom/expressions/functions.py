@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from windloom.expressions.node import Node, NotKnownError, constant, converted, unchanged
+from windloom.expressions.operators import BOOLEAN, arithmetic, case, comparison, is_null, numeric, takes, truth
+from windloom.expressions.types import MOST_DIGITS, common, comparable, decimal
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
-from windloom.plan.expressions.kinds import MOST_DIGITS, common, comparable, decimal
-from windloom.plan.expressions.node import Node, NotKnownError, constant, converted, unchanged
-from windloom.plan.expressions.operators import BOOLEAN, arithmetic, case, comparison, is_null, numeric, takes, truth
 
 #: Higher powers of 10 are not exact as floating-point numbers, and the result would be rounded twice.
 _MOST_ROUNDED = 22

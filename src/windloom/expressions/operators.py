@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from windloom.expressions.node import Node, NotKnownError, converted
+from windloom.expressions.types import arithmetic_decimal, as_decimal, common, comparable
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
-from windloom.plan.expressions.kinds import arithmetic_decimal, as_decimal, common, comparable
-from windloom.plan.expressions.node import Node, NotKnownError, converted
 
 BOOLEAN = DataType.parse("boolean")
 #: Spark compares up to this many listed values one by one, and looks up longer lists in a hash table.

@@ -19,10 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import arrow_type, as_array
+from windloom.expressions.evaluate import Rows, evaluate, may_refuse
+from windloom.expressions.node import Node
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.types import TypeKind
-from windloom.plan.expressions import Node
-from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]

@@ -6,7 +6,8 @@ import pytest
 
 from golden.plans import json_of, plan_of, text_of
 from support.expressions import read
-from windloom.plan.expressions import NotKnownError, why_spark
+from windloom.expressions.node import NotKnownError
+from windloom.plan.outputs import why_spark
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""One typed tree: the types of expressions by Spark's rules, and their evaluation on Arrow columns."""

@@ -1,0 +1,354 @@
+"""Arithmetic on Arrow columns that equals Spark's to the last bit: numbers, decimals, casts and rounding.
+
+A value is an Arrow array with one value per row, or an Arrow scalar if all rows have the same value. What Spark may
+refuse (an overflow, a division by zero) is declined. Decimals are computed exactly in up to 75 digits, then rounded
+half up to the digits that Spark keeps. Arrow 26 sometimes divides decimals of 256 bits wrongly if the divisor takes
+more than 32 bits. So digits are dropped nine at a time, and quotients are computed with 64-bit integers.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.expressions.node import Node
+from windloom.model.types import DataType, TypeKind
+
+Value: TypeAlias = "pa.Array | pa.Scalar"
+#: The rows whose values are needed (never NULL); None: all of them.
+Active: TypeAlias = "pa.Array | None"
+
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_FLOATING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_EXACT = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_MOST_DIGITS = 38
+_WIDE_DIGITS = 75  # one less than Arrow's maximum, so that a sum fits
+#: Digits that are dropped at a time.
+_DROPPED = 9
+#: Digits after the point to which Spark divides before it rounds to the scale of the result.
+_QUOTIENT_SCALE = 39
+#: The digits of the integers that are divided, and of their factors.
+_LONG_DIGITS = 18
+#: Integers below it, and powers of ten up to the 22nd, are exact as doubles.
+_EXACT_IN_DOUBLE = 2**53
+_MOST_EXACT_POWER = 22
+#: Digits of the decimals that hold any bigint.
+_BIGINT_DIGITS = 19
+#: Rounded numbers have fewer digits than this, so that all of them, and the halves between them, are distinct doubles.
+_MOST_UNITS = 1e14
+
+
+class DeclinedError(Exception):
+    """The result is left to Spark, which may refuse one of the rows."""
+
+
+def is_scalar(value: Value) -> bool:
+    return isinstance(value, pa.Scalar)
+
+
+def masked(operands: list[Value], active: Active) -> list[Value]:
+    """The operands, with NULL where no result is needed, so that no such row is refused.
+
+    An operation on NULL gives NULL, so one operand is enough; one on constants alone is the same for all rows.
+    """
+    if active is None:
+        return operands
+    for index, operand in enumerate(operands):
+        if not is_scalar(operand):
+            return [
+                *operands[:index],
+                pc.if_else(active, operand, pa.scalar(None, operand.type)),
+                *operands[index + 1 :],
+            ]
+    return operands
+
+
+def any_of(flags: Value) -> bool:
+    """Whether one of the flags is true; NULL is not."""
+    return bool(flags.as_py()) if is_scalar(flags) else bool(pc.any(flags).as_py())
+
+
+def refuse(flags: Value, reason: str) -> None:
+    if any_of(flags):
+        raise DeclinedError(reason)
+
+
+def with_numpy(function: Any, *operands: Value) -> Value:
+    """Applies a NumPy function to plain numbers; a row with a NULL gives NULL."""
+    lengths = [len(operand) for operand in operands if not is_scalar(operand)]
+    arrays = [
+        pa.repeat(operand, lengths[0] if lengths else 1) if is_scalar(operand) else operand for operand in operands
+    ]
+    valid = np.ones(len(arrays[0]), np.bool_)
+    for array in arrays:
+        if array.null_count:
+            valid &= array.is_valid().to_numpy(zero_copy_only=False)
+    with np.errstate(all="ignore"):
+        result = function(*(numbers(array) for array in arrays))
+    found = pa.array(result, mask=None if valid.all() else ~valid)
+    return found if lengths else found[0]
+
+
+def numbers(array: pa.Array) -> NDArray[Any]:
+    """The values, with any number for NULL."""
+    filled: NDArray[Any] = (pc.fill_null(array, 1) if array.null_count else array).to_numpy(zero_copy_only=False)
+    return filled
+
+
+# Integers and floating-point numbers ----------------------------------------------------------------------------------
+
+
+def combine(node: Node, operands: list[Value], active: Active) -> Value:
+    """Sums, differences and products."""
+    if node.kind.kind is TypeKind.FLOAT:
+        return _FLOATING[node.op](*operands)
+    left, right = masked(operands, active)
+    if node.kind.kind is TypeKind.DECIMAL:
+        return _combine_decimals(node.op, left, right, node.kind)
+    return _CHECKED[node.op](left, right)
+
+
+def divide(node: Node, operands: list[Value], active: Active) -> Value:
+    left, right = masked(operands, active)
+    _refuse_zero(left, right)
+    if node.kind.kind is TypeKind.DECIMAL:
+        return _divide_decimals(left, right, node.kind)
+    return pc.divide(left, right)
+
+
+def try_divide(node: Node, operands: list[Value], active: Active) -> Value:
+    left, right = operands
+    return pc.divide(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
+
+
+def whole_divide(node: Node, operands: list[Value], active: Active) -> Value:
+    left, right = masked(operands, active)
+    _refuse_zero(left, right)
+    # A zero divisor of NULL is not refused, but no processor divides by it.
+    return pc.divide_checked(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
+
+
+def remainder(node: Node, operands: list[Value], active: Active) -> Value:
+    """The remainder with the sign of the dividend, as in Java."""
+    left, right = masked(operands, active)
+    _refuse_zero(left, right)
+    return with_numpy(_remainder, left, right)
+
+
+def _remainder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    if left.dtype.kind == "f":
+        return np.asarray(np.fmod(left, right))
+    # Some processors cannot divide the smallest number by -1, or anything by 0; NULL stands for such rows later.
+    return np.asarray(np.fmod(left, np.where((right == -1) | (right == 0), 1, right).astype(right.dtype)))
+
+
+def negate(node: Node, operands: list[Value], active: Active) -> Value:
+    return _unary(node, operands, active, pc.negate, pc.negate_checked)
+
+
+def absolute(node: Node, operands: list[Value], active: Active) -> Value:
+    return _unary(node, operands, active, pc.abs, pc.abs_checked)
+
+
+def _unary(node: Node, operands: list[Value], active: Active, free: Any, checked: Any) -> Value:
+    if node.kind.kind is not TypeKind.INTEGER:
+        return free(operands[0])
+    return checked(masked(operands, active)[0])
+
+
+def square_root(node: Node, operands: list[Value], active: Active) -> Value:
+    return pc.sqrt(operands[0])
+
+
+def _is_zero(value: Value) -> Value:
+    return pc.equal(value, pa.scalar(0, value.type))
+
+
+def _refuse_zero(left: Value, right: Value) -> None:
+    refuse(pc.and_(_is_zero(right), pc.is_valid(left)), "a division by zero")
+
+
+# Decimals -------------------------------------------------------------------------------------------------------------
+
+
+def _combine_decimals(op: str, left: Value, right: Value, kind: DataType) -> Value:
+    """A sum, difference or product."""
+    scale = left.type.scale + right.type.scale if op == "*" else max(left.type.scale, right.type.scale)
+    if scale > _MOST_DIGITS:
+        raise DeclinedError("a product of decimals with many digits")
+    wide = [pc.cast(operand, pa.decimal256(operand.type.precision, operand.type.scale)) for operand in (left, right)]
+    result = _EXACT[op](*wide)
+    if op == "*":
+        result = pc.cast(result, pa.decimal128(_MOST_DIGITS, scale))  # Spark rounds longer products twice
+    return _fitted(result, kind)
+
+
+def _fitted(value: Value, kind: DataType) -> Value:
+    """Rounded half up to the type; a value with too many digits before the point cannot be converted."""
+    if value.type.scale > kind.scale:
+        wide = _wide(value)
+        half = pa.scalar(Decimal(5).scaleb(-kind.scale - 1), wide.type)
+        value = _truncated(pc.add(wide, pc.if_else(_is_negative(wide), pc.negate(half), half)), kind.scale)
+    return pc.cast(value, arrow_type(kind))
+
+
+def _truncated(value: Value, scale: int) -> Value:
+    """The value without the digits beyond the scale."""
+    value = _wide(value)
+    while value.type.scale > scale:
+        kind = pa.decimal256(_WIDE_DIGITS, max(scale, value.type.scale - _DROPPED))
+        value = pc.cast(value, options=pc.CastOptions(target_type=kind, allow_decimal_truncate=True))
+    return value
+
+
+def _decimal_whole(value: Value, op: str) -> Value:
+    """floor or ceil."""
+    wide, whole = _wide(value), _truncated(value, 0)
+    aside = (pc.less if op == "floor" else pc.greater)(wide, pc.cast(whole, wide.type))
+    unit, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
+    step = pc.if_else(aside, unit, none)
+    return pc.subtract(whole, step) if op == "floor" else pc.add(whole, step)
+
+
+def _divide_decimals(left: Value, right: Value, kind: DataType) -> Value:
+    """Spark's quotient: rounded half up to 39 digits after the point, and then again to those of the type."""
+    shift = _QUOTIENT_SCALE + right.type.scale - left.type.scale
+    if _LONG_DIGITS + 2 + shift > _WIDE_DIGITS:
+        raise DeclinedError("a quotient of decimals with many digits")
+    count = max((len(operand) for operand in (left, right) if not is_scalar(operand)), default=1)
+    (dividend, divisor), valid = _longs(count, left, right)
+    size = np.abs(np.where(valid & (divisor != 0), divisor, 1))
+    whole, rest = np.divmod(np.abs(dividend), size)
+    quotient = pc.cast(pa.array(whole), pa.decimal256(_LONG_DIGITS + 1, 0))
+    step = _LONG_DIGITS - len(str(int(size.max(initial=1))))
+    if step < 1:
+        raise DeclinedError("a divisor of many digits")
+    for first in range(0, shift, step):
+        digits = min(step, shift - first)
+        more, rest = np.divmod(rest * 10**digits, size)
+        raised = pc.multiply(quotient, pa.scalar(Decimal(10) ** digits, pa.decimal256(digits + 1, 0)))
+        quotient = pc.add(raised, pc.cast(pa.array(more), pa.decimal256(_LONG_DIGITS + 1, 0)))
+        quotient = pc.cast(quotient, pa.decimal256(_LONG_DIGITS + 1 + first + digits, 0))
+    quotient = _wide(pc.add(quotient, pc.cast(pa.array(1 * (2 * rest >= size)), pa.decimal256(_LONG_DIGITS + 1, 0))))
+    quotient = pc.if_else(pa.array((dividend < 0) != (divisor < 0)), pc.negate(quotient), quotient)
+    found = pc.if_else(pa.array(valid), quotient.view(pa.decimal256(_WIDE_DIGITS, _QUOTIENT_SCALE)), None)
+    result = _fitted(found, kind)
+    return result[0] if is_scalar(left) and is_scalar(right) else result
+
+
+def _longs(count: int, *values: Value) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
+    """The integers of decimals, without their scale, and where none of them is NULL."""
+    found, valid = [], np.ones(count, np.bool_)
+    for value in values:
+        array = pa.repeat(value, count) if is_scalar(value) else value
+        low, high = _words(array)
+        mine = array.is_valid().to_numpy(zero_copy_only=False)
+        limit = 10**_LONG_DIGITS
+        if np.any(mine & ((high != low >> 63) | (low >= limit) | (low <= -limit))):
+            raise DeclinedError(f"a decimal of more than {_LONG_DIGITS} digits")
+        found.append(np.where(mine, low, 1))
+        valid &= mine
+    return found, valid
+
+
+def _words(array: pa.Array) -> tuple[NDArray[Any], NDArray[Any]]:
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
+    return words[:, 0], words[:, 1]
+
+
+def _to_double(value: Value) -> Value:
+    """The nearest double."""
+    if is_scalar(value):
+        return pa.scalar(None if value.as_py() is None else float(value.as_py()), pa.float64())
+    low, high = _words(value)
+    if value.type.scale <= _MOST_EXACT_POWER and bool(
+        np.all((high == low >> 63) & (low < _EXACT_IN_DOUBLE) & (low > -_EXACT_IN_DOUBLE))
+    ):
+        found = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
+        return pa.array(found, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
+    return pc.cast(pc.cast(value, pa.string()), pa.float64())
+
+
+def _wide(value: Value) -> Value:
+    return pc.cast(value, pa.decimal256(_WIDE_DIGITS, value.type.scale))
+
+
+def _is_negative(value: Value) -> Value:
+    return pc.less(value, pa.scalar(Decimal(0), value.type))
+
+
+# Casts ----------------------------------------------------------------------------------------------------------------
+
+
+def cast(node: Node, operands: list[Value], active: Active) -> Value:
+    own, kind = node.operands[0].kind, node.kind
+    if own == kind:
+        return operands[0]
+    if kind.kind is TypeKind.FLOAT:
+        return _to_double(operands[0]) if own.kind is TypeKind.DECIMAL else _unchecked(operands[0], kind)
+    (value,) = masked(operands, active)
+    if kind.kind is TypeKind.DECIMAL:
+        if own.kind is TypeKind.INTEGER:
+            value = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(_BIGINT_DIGITS, 0))
+        return _fitted(value, kind)
+    if kind.kind is not TypeKind.INTEGER:
+        raise DeclinedError(f"a cast of {own} to {kind}")
+    if own.kind is TypeKind.FLOAT:
+        return _whole(pc.trunc(pc.cast(value, pa.float64())), kind)
+    if own.kind is TypeKind.DECIMAL:
+        value = _truncated(value, 0)
+    return pc.cast(value, arrow_type(kind))
+
+
+def _whole(value: Value, kind: DataType) -> Value:
+    """Doubles without a fraction as integers."""
+    limit = 2.0 ** (kind.bits - 1)
+    fits = pc.and_(pc.less(value, limit), pc.greater_equal(value, -limit))  # FALSE for NaN
+    refuse(pc.invert(fits), f"a number that does not fit {kind}")
+    return _unchecked(value, kind)
+
+
+def _unchecked(value: Value, kind: DataType) -> Value:
+    return pc.cast(value, arrow_type(kind), safe=False)
+
+
+# Rounding -------------------------------------------------------------------------------------------------------------
+
+
+def floor_or_ceil(node: Node, operands: list[Value], active: Active) -> Value:
+    (value,) = masked(operands, active)
+    if node.kind.kind is TypeKind.DECIMAL:
+        return _fitted(_decimal_whole(value, node.op), node.kind)
+    return _whole(pc.floor(value) if node.op == "floor" else pc.ceil(value), node.kind)
+
+
+def round_half_up(node: Node, operands: list[Value], active: Active) -> Value:
+    (value,) = masked(operands, active)
+    if node.kind.kind is TypeKind.DECIMAL:
+        return _fitted(value, node.kind)
+    digits: int = node.value
+    return with_numpy(lambda numbers: _half_up(numbers, digits), value)
+
+
+def _half_up(values: NDArray[Any], digits: int) -> NDArray[Any]:
+    """Spark rounds the decimal digits of a printed double: 2.675 becomes 2.68, although the double is a little less.
+
+    A double is printed as a number halfway between two results if and only if it is the double nearest to that number,
+    and otherwise lies on the same side of it as what is printed.
+    """
+    power = 10.0**digits
+    size = np.abs(values)
+    units = np.floor(size * power)
+    finite = np.isfinite(values)
+    if np.any(finite & (units >= _MOST_UNITS)):
+        raise DeclinedError("round() of a number with many digits")
+    halfway = (2.0 * units + 1.0) / (2.0 * power)
+    units += size >= halfway
+    rounded = np.where(units == 0, 0.0, np.copysign(units / power, values))  # no -0.0: decimals do not have it
+    return np.where(finite, rounded, values)

@@ -1,0 +1,43 @@
+"""What a query reports of a window: its output expressions with their types, or what only Spark knows of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from windloom.expressions.node import Node, NotKnownError
+from windloom.expressions.operators import truth
+from windloom.expressions.typing import resolve
+from windloom.model.expression import Expression
+from windloom.plan.physical import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedShape:
+    """The output columns after the window, and the condition for rows to be reported."""
+
+    select: tuple[tuple[str, Node], ...]
+    having: Node | None
+
+
+@lru_cache(maxsize=4_096)
+def resolve_shape(shape: Shape) -> ResolvedShape | str:
+    """Everything that is evaluated over the columns of the step, or the part of it that needs Spark."""
+    columns = dict(shape.groups + shape.columns)
+    selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
+    select, place = [], ""
+    try:
+        for name, expression in selected:
+            place = f"'{name}'"
+            select.append((name, resolve(expression.tree, columns)))
+        place = "HAVING"
+        having = None if shape.having is None else truth("HAVING", resolve(shape.having.tree, columns))
+    except NotKnownError as unknown:
+        return f"{unknown} in {place}"
+    return ResolvedShape(tuple(select), having)
+
+
+def why_spark(shape: Shape) -> str | None:
+    """The part of a shape's expressions that only Spark can evaluate; None if there is none."""
+    found = resolve_shape(shape)
+    return found if isinstance(found, str) else None
