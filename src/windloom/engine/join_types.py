@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windloom.errors import WindloomError
-from windloom.expressions.node import NotKnownError
-from windloom.expressions.operators import truth
+from windloom.expressions.functions import truth
+from windloom.expressions.types import STRING, NotKnownError, common_type
 from windloom.expressions.typing import resolve
-from windloom.language.result_types.conversions import common_type
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, Link, Side, Summed
 from windloom.model.query import Query
@@ -32,7 +31,11 @@ def check_join(join: Join, query: Query, types: Types) -> None:
 
 def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) -> str:
     """Advises the casts that give both the type to which Spark would widen them; strings hold all other values."""
-    common = common_type([left_type, right_type]) or DataType.parse("string")
+    try:
+        found = common_type([left_type, right_type])
+        common = found.kind if found.is_certain else STRING
+    except NotKnownError:
+        common = STRING
     casts = [
         f"CAST({written} AS {common.name.upper()})"
         for written, kind in ((left, left_type), (right, right_type))

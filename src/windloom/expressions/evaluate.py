@@ -50,20 +50,17 @@ def evaluate(node: Node, rows: Rows, active: Active = None) -> Value:
     return _AT_ONCE[node.op](node, [evaluate(operand, rows, active) for operand in node.operands], active)
 
 
-def _and(node: Node, rows: Rows, active: Active) -> Value:
-    """Does not evaluate the right side where the left one decides."""
-    left = evaluate(node.operands[0], rows, active)
-    return pc.and_kleene(left, _behind(node, rows, active, lambda: pc.fill_null(left, True)))
-
-
-def _or(node: Node, rows: Rows, active: Active) -> Value:
-    left = evaluate(node.operands[0], rows, active)
-    return pc.or_kleene(left, _behind(node, rows, active, lambda: pc.invert(pc.fill_null(left, False))))
-
-
-def _behind(node: Node, rows: Rows, active: Active, asked: Callable[[], Value]) -> Value:
-    right = node.operands[1]
-    return evaluate(right, rows, _narrowed(active, asked(), rows) if may_refuse(right) else active)
+def _and_or(node: Node, rows: Rows, active: Active) -> Value:
+    """Evaluates every operand only where those before it do not decide."""
+    is_and = node.op == "and"
+    result = evaluate(node.operands[0], rows, active)
+    for operand in node.operands[1:]:
+        needed = active
+        if may_refuse(operand):
+            undecided = pc.fill_null(result, True) if is_and else pc.invert(pc.fill_null(result, False))
+            needed = _narrowed(active, undecided, rows)
+        result = (pc.and_kleene if is_and else pc.or_kleene)(result, evaluate(operand, rows, needed))
+    return result
 
 
 def _case(node: Node, rows: Rows, active: Active) -> Value:
@@ -166,8 +163,7 @@ def _ignoring(function: Any) -> _Operation:
 _REFUSING = {"+", "-", "*", "div", "negative", "abs", "cast", "floor", "ceil", "round"}
 
 _IN_TURN: dict[str, Callable[[Node, Rows, Active], Value]] = {
-    "and": _and,
-    "or": _or,
+    **dict.fromkeys(("and", "or"), _and_or),
     "case": _case,
     "coalesce": _coalesce,
 }

@@ -1,126 +1,386 @@
-"""Functions that are evaluated without Spark: those whose results are the same to the last bit."""
+"""The registry of operators and scalar functions: the types with which Spark computes, and who evaluates them.
+
+A rule takes the operands with their types and gives the typed result. The result can be evaluated without Spark if it
+is the same to the last bit; `expressions.evaluate` then has an entry for its operator. For everything else there is
+only a type (`why_spark` says so), and a rule raises NotKnownError where even that is not known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windloom.expressions.node import Node, NotKnownError, constant, converted, unchanged
-from windloom.expressions.operators import BOOLEAN, arithmetic, case, comparison, is_null, numeric, takes, truth
-from windloom.expressions.types import MOST_DIGITS, common, comparable, decimal
+from windloom.expressions import types
+from windloom.expressions.node import Node, constant, converted, unchanged
+from windloom.expressions.types import (
+    BOOLEAN,
+    NUMBERS,
+    PLAIN,
+    TIMES,
+    NotKnownError,
+    ResultType,
+    are_alike,
+    are_comparable,
+    can_cast,
+    common_type,
+)
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
+Rule = Callable[[str, Sequence[Node]], Node]
+_Takes = Callable[[DataType], bool]
+
+#: Spark compares up to this many listed values one by one, and looks up longer lists in a hash table.
+_LISTED = 10
 #: Higher powers of 10 are not exact as floating-point numbers, and the result would be rounded twice.
 _MOST_ROUNDED = 22
 #: Spark rounds a decimal with more digits than this when it changes the sign.
 _MOST_NEGATED = 34
+#: Types whose values are compared alike here and in Spark.
+_COMPARED = NUMBERS | TIMES | {TypeKind.BOOLEAN, TypeKind.STRING}
 
 
-def _same(name: str, operands: Sequence[Node]) -> Node:
+def label(name: str) -> str:
+    """Return an operator or function as errors and explanations call it."""
+    return f"{name}()" if name.isidentifier() else name.upper()
+
+
+def truth(op: str, node: Node) -> Node:
+    """Return a condition, which may be NULL; raises NotKnownError for any other value."""
+    if node.kind.kind is TypeKind.NULL:
+        return converted(node, BOOLEAN)
+    if node.kind != BOOLEAN:
+        raise NotKnownError(f"{op} of {node.kind}")
+    return node
+
+
+def literal_digits(node: Node) -> DataType:
+    """Return the type of an operand of decimal arithmetic: an integer literal has the digits that are written.
+
+    Spark does not do this for TINYINT literals.
+    """
+    if node.is_constant and node.kind.kind is TypeKind.INTEGER and node.kind.bits > 8:
+        return types.decimal(len(str(abs(node.value))), 0)
+    return node.kind
+
+
+def _take(name: str, operands: Sequence[Node], *counts: int) -> None:
+    if len(operands) not in counts:
+        raise NotKnownError(f"{name} of {len(operands)} values")
+
+
+def _take_numbers(name: str, operands: Sequence[Node], *counts: int) -> None:
+    _take(name, operands, *counts)
+    for node in operands:
+        if not node.kind.is_numeric:
+            raise NotKnownError(f"{name} of {node.kind}")
+
+
+def _result(op: str, found: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
+    """A node of this type, whose operands are converted to it, or to `kind`."""
+    parts = () if found.why_spark else tuple(converted(node, kind or found.kind) for node in operands)
+    return Node(op, found.kind, parts, None, found.is_certain, found.why_spark)
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+
+def arithmetic(op: str, operands: Sequence[Node]) -> Node:
+    _take_numbers(op, operands, 2)
+    kinds = [node.kind for node in operands]
+    if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
+        kinds = [literal_digits(node) for node in operands]
+    found = types.arithmetic_type(op, *kinds)
+    if found.kind.kind is TypeKind.DECIMAL and found.why_spark is None:
+        parts = (converted(node, types.as_decimal(kind)) for node, kind in zip(operands, kinds, strict=True))
+        return Node(op, found.kind, tuple(parts), is_certain=found.is_certain)
+    return _result(op, found, operands)
+
+
+def _whole_number(op: str, operands: Sequence[Node]) -> Node:
+    """Bitwise operators, whose result is as wide as the widest operand."""
+    if any(node.kind.kind is not TypeKind.INTEGER for node in operands):
+        raise NotKnownError(op)
+    return Node(op, max((node.kind for node in operands), key=lambda kind: kind.bits), why_spark=op)
+
+
+def comparison(op: str, operands: Sequence[Node]) -> Node:
+    _take(op, operands, 2)
+    return _compared(op, operands, are_comparable(operands[0].kind, operands[1].kind))
+
+
+def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
+    """A comparison of all operands as values of one type; `is_known` if Spark accepts it."""
+    try:
+        found = common_type([node.kind for node in operands])
+        if found.why_spark or found.kind.kind not in _COMPARED:
+            raise NotKnownError(found.why_spark or f"a comparison of {found.kind}")
+    except NotKnownError as unknown:
+        if not is_known:
+            raise
+        return Node(op, BOOLEAN, why_spark=str(unknown))
+    return _result(op, ResultType(BOOLEAN), operands, found.kind)
+
+
+def _in_list(op: str, operands: Sequence[Node]) -> Node:
+    node = _compared("in", operands, are_alike(each.kind for each in operands))
+    why, listed = node.why_spark, node.operands[1:]
+    is_plain = all(each.is_constant and each.value for each in listed)
+    if why is None and node.operands[0].kind.kind is TypeKind.FLOAT and not is_plain:
+        # Spark's hash table distinguishes 0.0 from -0.0, its comparison does not, and the length of the list determines
+        # which of the two it uses.
+        why = "IN of floating-point numbers that may be zero or NaN"
+    if why is None and len(listed) > _LISTED and not all(each.is_constant for each in listed):
+        why = f"IN a list of more than {_LISTED} expressions"
+    return node if why is None else Node("in", BOOLEAN, why_spark=why)
+
+
+def _logic(op: str, operands: Sequence[Node]) -> Node:
+    return Node(op, BOOLEAN, tuple(truth(op, node) for node in operands))
+
+
+def _is_null(op: str, operands: Sequence[Node]) -> Node:
+    _take(op, operands, 1)
+    node = Node("isnull", BOOLEAN, tuple(operands))
+    return node if op == "isnull" else Node("not", BOOLEAN, (node,))
+
+
+def _case(op: str, operands: Sequence[Node]) -> Node:
+    """Conditions and values in turn, and the value if no condition holds."""
+    conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
+    found = common_type([node.kind for node in values])
+    parts: list[Node] = []
+    for condition, value in zip(conditions, values, strict=False):
+        if condition.kind != BOOLEAN:  # in Spark, not even NULL is allowed
+            raise NotKnownError(f"CASE WHEN {condition.kind}")
+        parts += [condition, converted(value, found.kind)]
+    parts.append(converted(values[-1], found.kind))
+    return Node("case", found.kind, () if found.why_spark else tuple(parts), None, found.is_certain, found.why_spark)
+
+
+# Functions that are evaluated here ------------------------------------------------------------------------------------
+
+
+def _one_number(name: str, operands: Sequence[Node]) -> Node:
     """A function of one number whose result has the type of that number."""
-    takes(f"{name}()", operands, 1)
-    numeric(f"{name}()", operands)
-    if name != "positive" and operands[0].kind.precision > _MOST_NEGATED:
-        raise NotKnownError(f"{name}() of {operands[0].kind}")
-    return unchanged(operands[0]) if name == "positive" else Node(name, operands[0].kind, tuple(operands))
+    _take_numbers(f"{name}()", operands, 1)
+    (value,) = operands
+    if name == "positive":
+        return unchanged(value)
+    if value.kind.precision > _MOST_NEGATED:
+        return Node(name, value.kind, why_spark=f"{name}() of {value.kind}")
+    return Node(name, value.kind, (value,))
 
 
 def _coalesce(name: str, operands: Sequence[Node]) -> Node:
     if name != "coalesce":
-        takes(f"{name}()", operands, 2)
+        _take(f"{name}()", operands, 2)
     if not operands:
         raise NotKnownError("coalesce() of nothing")
-    kind = common([node.kind for node in operands])
-    return Node("coalesce", kind, tuple(converted(node, kind) for node in operands))
+    return _result("coalesce", common_type([node.kind for node in operands]), operands)
 
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
-    takes("nullif()", operands, 2)
-    value = operands[0]
-    return Node("case", value.kind, (comparison("=", operands), constant(None, value.kind), value))
+    _take("nullif()", operands, 2)
+    equal, value = comparison("=", operands), operands[0]
+    kinds = [node.kind for node in operands]
+    is_certain = are_alike(kinds) and value.kind.kind is not TypeKind.NULL
+    parts = () if equal.why_spark else (equal, constant(None, value.kind), value)
+    return Node("case", value.kind, parts, None, is_certain, equal.why_spark)
 
 
 def _if(name: str, operands: Sequence[Node]) -> Node:
-    takes(f"{name}()", operands, 3)
+    _take(f"{name}()", operands, 3)
     condition, *values = operands
-    if name == "nvl2":
-        condition = is_null("isnotnull", [condition])
-    return case("case", [truth("if()", condition), *values])
+    return _case("case", [_is_null("isnotnull", [condition]) if name == "nvl2" else truth("if()", condition), *values])
 
 
 def _extreme(name: str, operands: Sequence[Node]) -> Node:
     if len(operands) < 2:
         raise NotKnownError(f"{name}() of {len(operands)} values")
-    kind = comparable([node.kind for node in operands])
-    return Node(name, kind, tuple(converted(node, kind) for node in operands))
+    found = common_type([node.kind for node in operands])
+    if found.kind.kind not in _COMPARED:
+        is_certain = found.is_certain and found.kind.kind is not TypeKind.NULL
+        found = ResultType(found.kind, is_certain, found.why_spark or f"a comparison of {found.kind}")
+    return _result(name, found, operands)
 
 
 def _whole(name: str, operands: Sequence[Node]) -> Node:
     """floor and ceil."""
-    takes(f"{name}()", operands, 1)
-    numeric(f"{name}()", operands)
-    name, kind = "ceil" if name == "ceiling" else name, operands[0].kind
-    if kind.kind is TypeKind.FLOAT:
-        return Node(name, BIGINT, (converted(operands[0], DOUBLE),))
-    if kind.kind is TypeKind.INTEGER:
-        return converted(unchanged(operands[0]), BIGINT)
-    if kind.scale == 0:
-        return unchanged(operands[0])
-    return Node(name, decimal(min(kind.precision - kind.scale + 1, MOST_DIGITS), 0), tuple(operands))
+    _take_numbers(f"{name}()", operands, 1)
+    (value,) = operands
+    found = types.whole_type(value.kind)
+    if value.kind.kind is TypeKind.INTEGER:
+        return converted(unchanged(value), BIGINT)
+    if found.kind == value.kind:
+        return unchanged(value)
+    part = converted(value, DOUBLE) if value.kind.kind is TypeKind.FLOAT else value
+    return Node("ceil" if name == "ceiling" else name, found.kind, (part,), None, found.is_certain)
 
 
 def _sqrt(name: str, operands: Sequence[Node]) -> Node:
-    takes("sqrt()", operands, 1)
-    numeric("sqrt()", operands)
-    return Node("sqrt", DOUBLE, (converted(operands[0], DOUBLE),))
+    _take_numbers("sqrt()", operands, 1)
+    return _result("sqrt", ResultType(DOUBLE), operands)
 
 
 def _is_nan(name: str, operands: Sequence[Node]) -> Node:
-    takes("isnan()", operands, 1)
+    _take("isnan()", operands, 1)
     if operands[0].kind.kind is not TypeKind.FLOAT:
         raise NotKnownError(f"isnan() of {operands[0].kind}")
     return Node("isnan", BOOLEAN, tuple(operands))
 
 
 def _round(name: str, operands: Sequence[Node]) -> Node:
-    takes("round()", operands, 1, 2)
-    numeric("round()", operands)
-    value, kind = operands[0], operands[0].kind
-    digits = operands[1].value if len(operands) == 2 else 0
-    if len(operands) == 2 and not (operands[1].is_constant and operands[1].kind.kind is TypeKind.INTEGER):
+    _take("round()", operands, 1, 2)
+    _take_numbers("round()", operands[:1], 1)
+    value, *places = operands
+    if places and not (places[0].is_constant and places[0].kind.kind is TypeKind.INTEGER):
         raise NotKnownError("round() to a number of digits that is no literal")
+    digits = places[0].value if places else 0
+    found = types.rounded_type(value.kind, digits)
     if not 0 <= digits <= _MOST_ROUNDED:
-        raise NotKnownError(f"round() to {digits} digits")
-    if kind.kind is TypeKind.INTEGER:
+        return Node("round", found.kind, (), None, found.is_certain, f"round() to {digits} digits")
+    if value.kind.name == "float":
+        return Node("round", found.kind, why_spark=f"round() of {value.kind}")
+    if value.kind.kind is TypeKind.INTEGER:
         return unchanged(value)
-    return Node("round", _rounded_kind(kind, digits), (value,), digits)
-
-
-def _rounded_kind(kind: DataType, digits: int) -> DataType:
-    if kind.kind is TypeKind.DECIMAL:
-        scale = min(kind.scale, digits)
-        return decimal(min(kind.precision - kind.scale + 1 + scale, MOST_DIGITS), scale)
-    if kind != DOUBLE:
-        raise NotKnownError(f"round() of {kind}")
-    return kind
+    return Node("round", found.kind, (value,), digits, found.is_certain)
 
 
 def _try_divide(name: str, operands: Sequence[Node]) -> Node:
-    found = arithmetic("try_divide", operands)
+    _take_numbers("try_divide", operands, 2)
+    found = types.arithmetic_type("/", operands[0].kind, operands[1].kind)
     if found.kind != DOUBLE:
-        raise NotKnownError(f"try_divide() of {found.kind}")
-    return found
+        raise NotKnownError("try_divide of decimals")
+    return _result("try_divide", found, operands)
 
 
-FUNCTIONS: dict[str, Callable[[str, Sequence[Node]], Node]] = {
-    **dict.fromkeys(("abs", "negative", "positive"), _same),
+# Functions of which only the type is known ----------------------------------------------------------------------------
+
+
+def _of(*kinds: TypeKind) -> _Takes:
+    wanted = frozenset(kinds)
+    return lambda kind: kind.kind in wanted
+
+
+def _int(kind: DataType) -> bool:
+    """Whether a type is converted to INT in all sessions: a BIGINT is not."""
+    return kind.kind is TypeKind.INTEGER and kind.bits <= 32
+
+
+_number, _whole_kind, _text, _plain = _of(*NUMBERS), _of(TypeKind.INTEGER), _of(TypeKind.STRING), _of(*PLAIN)
+_instant, _time_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP), _of(*TIMES, TypeKind.STRING)
+_instant_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.STRING)
+
+
+def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | None = None) -> Rule:
+    """A rule for arguments of which the last `optional` may be left out; `repeated` ones may follow."""
+    returned = DataType.parse(name)
+
+    def rule(name: str, operands: Sequence[Node]) -> Node:
+        extra = len(operands) - len(takes)
+        wanted = [*takes, *([repeated] * extra if repeated is not None else [])]
+        fits = extra >= -optional and len(operands) <= len(wanted)
+        if not fits or not all(allows(node.kind) for allows, node in zip(wanted, operands, strict=False)):
+            raise NotKnownError(label(name))
+        return Node(name, returned, why_spark=label(name))
+
+    return rule
+
+
+def _typed_like(other: Rule, op: str) -> Rule:
+    """A rule that takes only the type from another one."""
+
+    def rule(name: str, operands: Sequence[Node]) -> Node:
+        try:
+            found = other(op, operands)
+        except NotKnownError:
+            raise NotKnownError(label(name)) from None
+        return Node(name, found.kind, (), None, found.is_certain, label(name))
+
+    return rule
+
+
+def _casting(name: str) -> Rule:
+    target = DataType.parse(name)
+
+    def rule(name: str, operands: Sequence[Node]) -> Node:
+        if len(operands) != 1 or not can_cast(operands[0].kind, target):
+            raise NotKnownError(label(name))
+        return Node(name, target, why_spark=label(name))
+
+    return rule
+
+
+_CAST_NAMES = (
+    "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "boolean", "date", "timestamp",
+)  # fmt: skip
+
+OPERATORS: dict[str, Rule] = {
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), arithmetic),
+    **dict.fromkeys(("&", "|", "^", "~"), _whole_number),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), comparison),
+    **dict.fromkeys(("and", "or", "not"), _logic),
+    "in": _in_list,
+    "case": _case,
+    "||": _returning("string", _text, _text),
+}
+
+FUNCTIONS: dict[str, Rule] = {
+    # Numbers
+    **dict.fromkeys(("abs", "negative", "positive"), _one_number),
+    **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
+    "round": _round,
+    "bround": _typed_like(_round, "round"),
+    "mod": lambda name, operands: arithmetic("%", operands),
+    "pmod": _typed_like(arithmetic, "%"),
+    "try_divide": _try_divide,
+    "sqrt": _sqrt,
+    "isnan": _is_nan,
+    **dict.fromkeys(("cbrt", "exp", "expm1", "ln", "log2", "log10", "log1p"), _returning("double", _number)),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), _returning("double", _number)),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "degrees", "radians"), _returning("double", _number)),
+    **dict.fromkeys(("sign", "signum", "rint"), _returning("double", _number)),
+    **dict.fromkeys(("power", "pow", "atan2", "hypot"), _returning("double", _number, _number)),
+    "log": _returning("double", _number, _number, optional=1),
+    # One of several
     **dict.fromkeys(("coalesce", "nvl", "ifnull"), _coalesce),
     **dict.fromkeys(("if", "nvl2"), _if),
     **dict.fromkeys(("greatest", "least"), _extreme),
-    **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
     "nullif": _null_if,
-    "round": _round,
-    "sqrt": _sqrt,
-    "isnan": _is_nan,
-    "mod": lambda name, operands: arithmetic("%", operands),
-    "try_divide": _try_divide,
+    **dict.fromkeys(("isnull", "isnotnull"), _is_null),
+    **{name: _casting(name) for name in _CAST_NAMES},
+    # Strings
+    **dict.fromkeys(("upper", "ucase", "lower", "lcase", "initcap", "reverse"), _returning("string", _text)),
+    **dict.fromkeys(("trim", "ltrim", "rtrim", "btrim"), _returning("string", _text)),
+    **dict.fromkeys(("length", "char_length", "character_length", "ascii"), _returning("int", _text)),
+    **dict.fromkeys(("left", "right", "repeat"), _returning("string", _text, _int)),
+    **dict.fromkeys(("substring", "substr"), _returning("string", _text, _int, _int, optional=1)),
+    **dict.fromkeys(("lpad", "rpad"), _returning("string", _text, _int, _text, optional=1)),
+    **dict.fromkeys(("locate", "position"), _returning("int", _text, _text, _int, optional=1)),
+    "instr": _returning("int", _text, _text),
+    **dict.fromkeys(("concat", "concat_ws"), _returning("string", _text, repeated=_text)),
+    "replace": _returning("string", _text, _text, _text, optional=1),
+    "translate": _returning("string", _text, _text, _text),
+    "regexp_replace": _returning("string", _text, _text, _text),
+    "regexp_extract": _returning("string", _text, _text, _int, optional=1),
+    **dict.fromkeys(("startswith", "endswith", "contains"), _returning("boolean", _text, _text)),
+    **dict.fromkeys(("like", "ilike", "rlike", "regexp_like"), _returning("boolean", _text, _text)),
+    "hash": _returning("int", _plain, repeated=_plain),
+    "xxhash64": _returning("bigint", _plain, repeated=_plain),
+    # Dates and times
+    **dict.fromkeys(
+        ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "weekday", "weekofyear"),
+        _returning("int", _time_or_text),
+    ),
+    **dict.fromkeys(("hour", "minute", "second"), _returning("int", _time_or_text)),
+    "date_trunc": _returning("timestamp", _text, _instant_or_text),
+    "trunc": _returning("date", _time_or_text, _text),
+    "to_date": _returning("date", _time_or_text),
+    **dict.fromkeys(("date_add", "date_sub", "add_months"), _returning("date", _instant, _int)),
+    "datediff": _returning("int", _instant, _instant),
+    "last_day": _returning("date", _instant),
+    "date_format": _returning("string", _instant, _text),
+    "from_unixtime": _returning("string", _whole_kind),
+    **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), _returning("bigint", _instant)),
+    **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), _returning("bigint", _of(TypeKind.TIMESTAMP))),
+    "unix_date": _returning("int", _of(TypeKind.DATE)),
 }

@@ -1,4 +1,4 @@
-"""A scalar expression whose types are known: every operand has the type that its operator computes with."""
+"""A scalar expression whose types are known: every operand has the type with which its operator computes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 from windloom.model.types import DataType, TypeKind
 
 
-class NotKnownError(Exception):
-    """Only Spark knows the result of an expression; the text describes the part concerned."""
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """`op` is an operator after all implicit casts: `read` (value: the column), `constant` (value: as in
     `model.scalar`), `cast`, or the name of an operator or function; `kind` is the type of its result.
+
+    The type is that of ANSI mode, and of every other session as well if it `is_certain`. If only Spark can evaluate
+    the expression, `why_spark` describes the part that our evaluator does not know, and there are no operands.
     """
 
     op: str
     kind: DataType
     operands: tuple[Node, ...] = ()
     value: Any = None
+    is_certain: bool = True
+    why_spark: str | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -35,7 +36,7 @@ def constant(value: Any, kind: DataType) -> Node:
 
 
 def converted(node: Node, kind: DataType) -> Node:
-    """The same value in another type; constants are converted here if that is exact, or rounded like Spark."""
+    """Return the value in another type; constants are converted here if that is exact, or rounded like Spark."""
     if node.kind == kind:
         return node
     if node.is_constant and node.value is None:
@@ -45,23 +46,20 @@ def converted(node: Node, kind: DataType) -> Node:
             return constant(float(node.value), kind)
         if kind.kind is TypeKind.INTEGER and node.kind.kind is TypeKind.INTEGER and kind.bits >= node.kind.bits:
             return constant(node.value, kind)
-        if kind.kind is TypeKind.DECIMAL and _fits(Decimal(node.value), kind):
-            return constant(Decimal(node.value), kind)
+        if kind.kind is TypeKind.DECIMAL:
+            scaled = Fraction(node.value) * Fraction(10) ** kind.scale
+            if scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= kind.precision:
+                return constant(Decimal(node.value), kind)
     return Node("cast", kind, (node,))
 
 
 def unchanged(node: Node) -> Node:
-    """The same value, but no longer a literal, because Spark gives literals special types."""
+    """Return the value as no literal, because Spark gives literals special types."""
     return Node("cast", node.kind, (node,)) if node.is_constant else node
 
 
-def _fits(value: Decimal, kind: DataType) -> bool:
-    scaled = Fraction(value) * Fraction(10) ** kind.scale
-    return scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= kind.precision
-
-
-def read_by(node: Node) -> set[str]:
-    """The columns that an expression reads."""
+def columns_of(node: Node) -> set[str]:
+    """Return the columns that an expression reads."""
     if node.op == "read":
         return {node.value}
-    return set().union(*map(read_by, node.operands))
+    return set().union(*map(columns_of, node.operands))

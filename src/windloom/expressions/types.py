@@ -1,84 +1,185 @@
-"""The types of results: Spark's rules in ANSI mode, for the types that can be evaluated without Spark."""
+"""Spark's types of results: how it widens and converts operands, and the digits of its decimals.
+
+A type is certain if Spark gives it in every session: with ANSI mode on or off, and whether decimal operations may lose
+digits or not. Types that are not certain are those of ANSI mode with Spark's defaults, in which we evaluate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from windloom.expressions.node import Node, NotKnownError
-from windloom.model.types import DOUBLE, DataType, TypeKind
+from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+
+BOOLEAN, STRING, VOID = (DataType.parse(name) for name in ("boolean", "string", "void"))
+
+NUMBERS = frozenset({TypeKind.INTEGER, TypeKind.FLOAT, TypeKind.DECIMAL})
+TIMES = frozenset({TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ})
+#: Types without nested parts.
+PLAIN = NUMBERS | TIMES | {TypeKind.STRING, TypeKind.BOOLEAN, TypeKind.BINARY}
 
 MOST_DIGITS = 38
-#: Digits after the point that Spark keeps when a result would have more than 38 digits.
+#: Digits after the point that quotients have at least, and that Spark keeps when a result would have more than 38.
 _KEPT_SCALE = 6
 #: The digits that Spark gives an integer type combined with a decimal.
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
-#: Types whose values are compared alike here and in Spark.
-_COMPARABLE = (TypeKind.BOOLEAN, TypeKind.STRING, TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
+_INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE)  # the wider before the narrower
+
+#: The kinds that a value of each kind can be cast to.
+_CASTS: dict[TypeKind, frozenset[TypeKind]] = {
+    **dict.fromkeys(NUMBERS, NUMBERS | {TypeKind.STRING, TypeKind.BOOLEAN, TypeKind.TIMESTAMP}),
+    TypeKind.BOOLEAN: NUMBERS | {TypeKind.STRING, TypeKind.BOOLEAN},
+    TypeKind.STRING: PLAIN,
+    TypeKind.BINARY: frozenset({TypeKind.STRING, TypeKind.BINARY}),
+    TypeKind.DATE: TIMES | {TypeKind.STRING},
+    TypeKind.TIMESTAMP: TIMES | NUMBERS | {TypeKind.STRING},
+    TypeKind.TIMESTAMP_NTZ: TIMES | {TypeKind.STRING},
+    TypeKind.NULL: PLAIN,
+}
+
+
+class NotKnownError(Exception):
+    """Only Spark knows the result of an expression, or its type; the text describes the part concerned."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultType:
+    """The type of a result; `why_spark` describes what our evaluator cannot compute."""
+
+    kind: DataType
+    is_certain: bool = True
+    why_spark: str | None = None
+
+
+# Conversions ----------------------------------------------------------------------------------------------------------
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    return target.kind in _CASTS.get(source.kind, ())
+
+
+def are_comparable(left: DataType, right: DataType) -> bool:
+    """Whether Spark compares the two, whatever it converts them to."""
+    kinds = {left.kind, right.kind}
+    if not kinds <= PLAIN | {TypeKind.NULL}:
+        return False
+    if TypeKind.NULL in kinds or len(kinds) == 1 or kinds <= NUMBERS or kinds <= TIMES:
+        return True
+    # A value and a string are compared as strings or by the value's type; both work for everything except binaries.
+    return TypeKind.STRING in kinds and TypeKind.BINARY not in kinds
+
+
+def are_alike(kinds: Iterable[DataType]) -> bool:
+    """Whether all are of one sort (numbers, times or one type), so that many of them can be compared at once."""
+    sorts = {kind.kind for kind in kinds} - {TypeKind.NULL}
+    return sorts <= NUMBERS or sorts <= TIMES or (len(sorts) == 1 and sorts <= PLAIN)
+
+
+def common_type(kinds: Sequence[DataType]) -> ResultType:
+    """Return the type of a value that is one of several, as in CASE; like Spark, pair by pair from the left.
+
+    Raises NotKnownError if there is none.
+    """
+    found = ResultType(kinds[0], is_certain=kinds[0].kind in PLAIN | {TypeKind.NULL})
+    for kind in kinds[1:]:
+        both = _wider(found.kind, kind)
+        found = ResultType(both.kind, found.is_certain and both.is_certain, found.why_spark or both.why_spark)
+    return found
+
+
+def _wider(left: DataType, right: DataType) -> ResultType:
+    kinds = {left.kind, right.kind}
+    if left == right or TypeKind.NULL in kinds:
+        kind = right if left.kind is TypeKind.NULL else left
+        return ResultType(kind, is_certain=kind.kind in PLAIN | {TypeKind.NULL})
+    if kinds <= TIMES:
+        wider = min(left, right, key=lambda each: _INSTANTS.index(each.kind))
+        return ResultType(wider, why_spark=f"{left} beside {right}")
+    if not kinds <= NUMBERS:
+        raise NotKnownError(f"{left} beside {right}")
+    if kinds == {TypeKind.INTEGER}:
+        return ResultType(max(left, right, key=lambda each: each.bits))
+    if TypeKind.FLOAT in kinds:  # a FLOAT combined with an integer is a double in ANSI mode only
+        return ResultType(DOUBLE, is_certain=DOUBLE in (left, right) or TypeKind.DECIMAL in kinds)
+    left_digits, right_digits = as_decimal(left), as_decimal(right)
+    scale = max(left_digits.scale, right_digits.scale)
+    precision = max(_whole_digits(left_digits), _whole_digits(right_digits)) + scale
+    if precision > MOST_DIGITS:
+        raise NotKnownError(f"{left} beside {right}: more than {MOST_DIGITS} digits")
+    return ResultType(decimal(precision, scale))
+
+
+# Numbers --------------------------------------------------------------------------------------------------------------
 
 
 def decimal(precision: int, scale: int) -> DataType:
     return DataType.parse(f"decimal({precision},{scale})")
 
 
-def as_decimal(node: Node) -> DataType:
-    """The decimal type of an operand combined with a decimal; a literal has only its own digits."""
-    if node.kind.kind is TypeKind.INTEGER and node.is_constant:
-        return decimal(len(str(abs(node.value))), 0)
-    return _decimal_for(node.kind)
-
-
-def _decimal_for(kind: DataType) -> DataType:
+def as_decimal(kind: DataType) -> DataType:
+    """Return the decimal that holds all values of an integer type."""
     return decimal(_INTEGER_DIGITS[kind.bits], 0) if kind.kind is TypeKind.INTEGER else kind
 
 
-def bounded(precision: int, scale: int) -> DataType:
-    """A decimal type with at most 38 digits; like Spark, it gives up digits after the point."""
+def bounded(precision: int, scale: int) -> ResultType:
+    """Return a decimal type of at most 38 digits; like Spark by default, it gives up digits after the point."""
     if precision <= MOST_DIGITS:
-        return decimal(precision, scale)
+        return ResultType(decimal(precision, scale))
     whole = precision - scale
-    return decimal(MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, _KEPT_SCALE)))
+    return ResultType(decimal(MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, _KEPT_SCALE))), is_certain=False)
 
 
-def arithmetic_decimal(op: str, left: DataType, right: DataType) -> DataType:
-    """The type of an operation on two decimals."""
-    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
-    if op == "*":
-        return bounded(p1 + p2 + 1, s1 + s2)
-    if op == "/":
-        scale = max(_KEPT_SCALE, s1 + p2 + 1)
-        return bounded(p1 - s1 + s2 + scale, scale)
-    scale = max(s1, s2)
-    return bounded(max(p1 - s1, p2 - s2) + scale + 1, scale)
+def arithmetic_type(op: str, left: DataType, right: DataType) -> ResultType:
+    """Return the type of `left op right`, where op is one of + - * / % div, and both are numbers.
+
+    >>> str(arithmetic_type("*", DataType.parse("decimal(10,2)"), DataType.parse("int")).kind)
+    'decimal(21,2)'
+    """
+    kinds = {left.kind, right.kind}
+    if op == "div" and TypeKind.FLOAT in kinds:
+        raise NotKnownError("DIV of floating-point numbers")
+    if TypeKind.DECIMAL in kinds and TypeKind.FLOAT not in kinds:
+        return _decimal_type(op, as_decimal(left), as_decimal(right))
+    if op == "div":
+        return ResultType(BIGINT)
+    return ResultType(DOUBLE) if op == "/" else _wider(left, right)
 
 
-def common(kinds: Sequence[DataType]) -> DataType:
-    """The type to which Spark converts values that must have one type."""
-    return reduce(_wider, kinds)
+def _decimal_type(op: str, left: DataType, right: DataType) -> ResultType:
+    whole, scale = (_whole_digits(left), _whole_digits(right)), max(left.scale, right.scale)
+    match op:
+        case "+" | "-":
+            return bounded(max(whole) + scale + 1, scale)
+        case "*":
+            return bounded(left.precision + right.precision + 1, left.scale + right.scale)
+        case "/":
+            scale = max(_KEPT_SCALE, left.scale + right.precision + 1)
+            return bounded(whole[0] + right.scale + scale, scale)
+        case "div":
+            return ResultType(BIGINT, why_spark="div of decimals")
+    return ResultType(decimal(min(whole) + scale, scale), why_spark=f"{op} of decimals")
 
 
-def comparable(kinds: Sequence[DataType]) -> DataType:
-    found = common(kinds)
-    if not found.is_numeric and found.kind not in _COMPARABLE:
-        raise NotKnownError(f"a comparison of {found}")
-    return found
+def rounded_type(kind: DataType, places: int) -> ResultType:
+    """Return the type of round(x, places): a decimal may get one more digit before the point."""
+    if kind.kind is not TypeKind.DECIMAL:
+        return ResultType(kind)
+    whole = _whole_digits(kind) + 1
+    scale = max(0, min(kind.scale, places))
+    return _shortened(max(whole, 1 - places) if places < 0 else whole + scale, scale)
 
 
-def _wider(left: DataType, right: DataType) -> DataType:
-    if left == right or right.kind is TypeKind.NULL:
-        return left
-    if left.kind is TypeKind.NULL:
-        return right
-    if not (left.is_numeric and right.is_numeric):
-        raise NotKnownError(f"{left} beside {right}")
-    if TypeKind.FLOAT in (left.kind, right.kind):
-        return DOUBLE
-    if left.kind is right.kind is TypeKind.INTEGER:
-        return max(left, right, key=lambda each: each.bits)
-    left_decimal, right_decimal = _decimal_for(left), _decimal_for(right)
-    scale = max(left_decimal.scale, right_decimal.scale)
-    precision = max(left_decimal.precision - left_decimal.scale, right_decimal.precision - right_decimal.scale) + scale
-    if precision > MOST_DIGITS:
-        raise NotKnownError(f"{left} beside {right}: more than {MOST_DIGITS} digits")
-    return decimal(precision, scale)
+def whole_type(kind: DataType) -> ResultType:
+    """Return the type of floor(x) and ceil(x)."""
+    if kind.kind is not TypeKind.DECIMAL:
+        return ResultType(BIGINT)
+    return ResultType(kind) if kind.scale == 0 else _shortened(_whole_digits(kind) + 1, 0)
+
+
+def _shortened(precision: int, scale: int) -> ResultType:
+    return ResultType(decimal(min(precision, MOST_DIGITS), scale), is_certain=precision <= MOST_DIGITS)
+
+
+def _whole_digits(kind: DataType) -> int:
+    return kind.precision - kind.scale

@@ -1,13 +1,13 @@
-"""Turns trees of expressions into typed nodes: what can be evaluated without Spark, and why the rest cannot."""
+"""Gives trees of expressions their types: once for what Spark would return, and for what is evaluated without Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from windloom.expressions.functions import FUNCTIONS
-from windloom.expressions.node import Node, NotKnownError, constant, converted, unchanged
-from windloom.expressions.operators import OPERATORS
-from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
+from windloom.expressions.functions import FUNCTIONS, OPERATORS, label
+from windloom.expressions.node import Node, constant, converted, unchanged
+from windloom.expressions.types import NotKnownError, can_cast
+from windloom.model.scalar import Apply, Cast, Constant, Opaque, Read, Scalar
 from windloom.model.types import DataType, TypeKind
 
 #: Decimals whose integers fit 64 bits.
@@ -15,32 +15,86 @@ _SMALL_DIGITS = 18
 
 
 def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
-    """The expression with types; raises NotKnownError if only Spark knows its result."""
+    """Return the expression with the types of our evaluator; raises NotKnownError if only Spark knows its result."""
+    node = typed(tree, columns)
+    if node.why_spark is not None:
+        raise NotKnownError(node.why_spark)
+    return node
+
+
+def certain_type(tree: Scalar | None, columns: Mapping[str, DataType]) -> DataType | None:
+    """Return the type that Spark gives an expression in every session; None if only Spark knows, or may refuse it."""
+    try:
+        node = typed(tree, columns)
+    except NotKnownError:
+        return None
+    return node.kind if node.is_certain else None
+
+
+def operand_type(tree: Scalar | None, columns: Mapping[str, DataType]) -> DataType | None:
+    """Return the certain type, or that of a cast, whatever is cast: if Spark accepts it, it has this type."""
+    written = tree.typed_as if isinstance(tree, Opaque) else tree
+    target = written.kind if isinstance(written, Cast) and written.is_certain else None
+    return certain_type(tree, columns) or target
+
+
+def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
+    """Return the expression with types; raises NotKnownError if the type is not known."""
     match tree:
         case Read(column=column):
             return Node("read", columns[column], value=column)
         case Constant(value=value, kind=kind):
             return constant(value, kind)
-        case Cast(operand=operand, kind=kind):
-            return _cast(resolve(operand, columns), kind)
+        case Cast(operand=operand, kind=kind, is_certain=is_certain):
+            return _cast(typed(operand, columns), kind, is_certain)
         case Apply(name=name, operands=operands):
-            rule = OPERATORS.get(name) or FUNCTIONS.get(name)
-            if rule is None:
-                raise NotKnownError(f"{name}()" if name.isidentifier() else name.upper())
-            return rule(name, [resolve(operand, columns) for operand in operands])
+            return _apply(name, operands, columns)
+        case Opaque(what=what, typed_as=same) if same is not None:
+            try:
+                node = typed(same, columns)
+            except NotKnownError:
+                raise NotKnownError(what) from None
+            return Node("opaque", node.kind, is_certain=node.is_certain, why_spark=what)
     raise NotKnownError("an expression without a tree" if tree is None else tree.what)
 
 
-def _cast(node: Node, kind: DataType) -> Node:
-    """Casts between numbers only; for decimals, only if Spark does not convert through a floating-point number."""
+def _apply(name: str, trees: Sequence[Scalar], columns: Mapping[str, DataType]) -> Node:
+    """The operands are typed first: the first of them that only Spark knows is the reason why only Spark knows all."""
+    operands: list[Node] = []
+    try:
+        operands.extend(typed(tree, columns) for tree in trees)
+        rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+        if rule is None:
+            raise NotKnownError(label(name))
+        node = rule(name, operands)
+    except NotKnownError as unknown:
+        raise NotKnownError(_first_reason(operands) or str(unknown)) from None
+    is_certain = node.is_certain and all(operand.is_certain for operand in operands)
+    why = _first_reason(operands) or node.why_spark
+    if why is not None:
+        return Node(node.op, node.kind, is_certain=is_certain, why_spark=why)
+    return node if node.is_certain == is_certain else Node(node.op, node.kind, node.operands, node.value, is_certain)
+
+
+def _first_reason(operands: Sequence[Node]) -> str | None:
+    return next((operand.why_spark for operand in operands if operand.why_spark is not None), None)
+
+
+def _cast(node: Node, kind: DataType, is_certain: bool) -> Node:
+    """We cast between numbers only; decimals only if Spark does not convert through a floating-point number."""
     own = node.kind
-    if own == kind:
-        return unchanged(node)
-    if own.kind is TypeKind.NULL:
-        return Node("cast", kind, (converted(node, kind),))
-    if not (own.is_numeric and kind.is_numeric and _is_known_cast(own, kind)):
-        raise NotKnownError(f"CAST of {own} to {kind}")
-    return Node("cast", kind, (node,))
+    is_certain = is_certain and can_cast(own, kind)
+    why = node.why_spark
+    if why is None and own == kind:
+        part = unchanged(node)
+        return Node("cast", kind, (part,), is_certain=False) if node.is_certain and not is_certain else part
+    is_known = own.kind is TypeKind.NULL or (own.is_numeric and kind.is_numeric and _is_known_cast(own, kind))
+    if why is None and not is_known:
+        why = f"CAST of {own} to {kind}"
+        if not is_certain:
+            raise NotKnownError(why)
+    part = converted(node, kind) if own.kind is TypeKind.NULL else node
+    return Node("cast", kind, () if why else (part,), None, is_certain and node.is_certain, why)
 
 
 def _is_known_cast(own: DataType, kind: DataType) -> bool:

@@ -11,14 +11,15 @@ from sqlglot import exp
 
 from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError, WindloomError, closest, meant
-from windloom.language import trees
+from windloom.expressions import literals
+from windloom.expressions.types import BOOLEAN, MOST_DIGITS
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.syntax import span_of
 from windloom.language.terms import Level, Term, comma_separated, compose
 from windloom.language.tokens import Source, Span
-from windloom.model import Expression
-from windloom.model.scalar import apply
+from windloom.model import DataType, Expression
+from windloom.model.scalar import Apply, Constant, Scalar, apply, cast
 
 _BINARY: dict[type[exp.Expr], tuple[str, Level]] = {
     exp.Or: (" OR ", Level.OR),
@@ -67,6 +68,15 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
 _CLOSED = (exp.Paren, exp.Column)
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
+
+#: Types that Spark writes and reads unchanged; whether a cast to CHAR or VARCHAR is a string depends on the session.
+_CAST_TARGET = re.compile(
+    r"tinyint|smallint|int|bigint|float|double|string|boolean|binary|date|timestamp|timestamp_ntz"
+    r"|decimal(\(\d+(, ?\d+)?\))?",
+    re.IGNORECASE,
+)
+#: What EXTRACT gives as an integer; seconds have a fraction.
+_WHOLE_FIELDS = {"year", "quarter", "month", "week", "day", "hour", "minute", "dayofweek", "dow", "doy"}
 
 
 class Scope(Protocol):
@@ -132,13 +142,13 @@ class Binder:
     # Leaves -----------------------------------------------------------------------------------------------------
 
     def _literal(self, node: exp.Expr) -> Term:
-        return Term.text(str(node.this), trees.literal(str(node.this)))
+        return Term.text(str(node.this), literals.literal(str(node.this)))
 
     def _boolean(self, node: exp.Expr) -> Term:
-        return Term.text("TRUE" if node.this else "FALSE", trees.truth(bool(node.this)))
+        return Term.text("TRUE" if node.this else "FALSE", Constant(bool(node.this), BOOLEAN))
 
     def _null(self, node: exp.Expr) -> Term:
-        return Term.text("NULL", trees.NULL)
+        return Term.text("NULL", literals.NULL)
 
     def _column(self, node: exp.Expr) -> Term:
         return self.scope.column(self.parts(node), node, self)
@@ -173,20 +183,30 @@ class Binder:
             if term.level < level and not isinstance(left, _CLOSED):
                 raise self.error("the operators can be read in two ways", left, "add parentheses")
             right = self.operand(link.expression, Level(level + 1))
-            tree = apply(symbol.strip().lower(), term.tree, right.tree)
+            name = symbol.strip().lower()
+            operands: tuple[Scalar, ...] = (term.tree,)
+            if name in ("and", "or") and isinstance(term.tree, Apply) and term.tree.name == name:
+                operands = term.tree.operands  # so that long chains are not deep
+            tree = apply(name, *operands, right.tree)
             term = self.scope.settle(compose(level, term.fit(level), symbol, right, tree=tree))
             left = link
         return term
 
     def _negative(self, node: exp.Expr) -> Term:
         operand = self.operand(node.this, Level.UNARY)
-        tree = trees.negative(operand.tree, operand.sql)
+        tree = literals.negative(operand.tree, operand.sql)
+        if isinstance(node.this, exp.Paren) and literals.is_narrower(tree, operand.tree):
+            operand, tree = (
+                replace(operand, sql=f"({operand.sql})", over=f"({operand.over})"),
+                apply("negative", operand.tree),
+            )
         # Two minus signs in a row would open a comment.
         operand = operand.fit(Level.PRIMARY) if operand.sql.startswith("-") else operand
         return compose(Level.UNARY, "-", operand, tree=tree)
 
     def _bitwise_not(self, node: exp.Expr) -> Term:
-        return compose(Level.UNARY, "~", self.operand(node.this, Level.UNARY))
+        operand = self.operand(node.this, Level.UNARY)
+        return compose(Level.UNARY, "~", operand, typed_as=apply("~", operand.tree))
 
     def _not(self, node: exp.Expr) -> Term:
         inner = _inside(node.this)
@@ -210,7 +230,9 @@ class Binder:
         if not isinstance(what, exp.Null | exp.Boolean):
             raise self.error("IS must be followed by [NOT] NULL, TRUE or FALSE", node, "compare values with =")
         left, right = self.operand(node.this, Level.COMPARE).fit(Level.BIT_OR), self.bind(what)
-        tree = trees.negated(trees.is_tree(left.tree, right.tree), negated)
+        is_null = isinstance(what, exp.Null)
+        tree = apply("isnull", left.tree) if is_null else apply("<=>", left.tree, right.tree)
+        tree = apply("not", tree) if negated else tree
         return compose(Level.PREDICATE, left, " IS NOT " if negated else " IS ", right, tree=tree)
 
     def _is_distinct(self, node: exp.Expr) -> Term:
@@ -226,14 +248,16 @@ class Binder:
         self.refuse_extras(node, "this", "expressions")
         values = [self.bind(value) for value in node.expressions]
         left = self.operand(node.this, Level.BIT_OR)
-        tree = trees.negated(apply("in", left.tree, *(value.tree for value in values)), negated)
+        tree = apply("in", left.tree, *(value.tree for value in values))
+        tree = apply("not", tree) if negated else tree
         word = " NOT IN (" if negated else " IN ("
         return compose(Level.PREDICATE, left, word, *comma_separated(values), ")", tree=tree)
 
     def _between(self, node: exp.Expr, negated: bool = False) -> Term:
         self.refuse_extras(node, "this", "low", "high")
         value, low, high = (self.operand(node.args[key], Level.BIT_OR) for key in ("this", "low", "high"))
-        tree = trees.negated(trees.between(value.tree, low.tree, high.tree), negated)
+        tree = apply("and", apply(">=", value.tree, low.tree), apply("<=", value.tree, high.tree))
+        tree = apply("not", tree) if negated else tree
         word = " NOT BETWEEN " if negated else " BETWEEN "
         return compose(Level.PREDICATE, value, word, low, " AND ", high, tree=tree)
 
@@ -241,18 +265,20 @@ class Binder:
         self.refuse_extras(node, "this", "expression", "negate")
         word = _LIKES[type(node)]
         negated = negated or bool(node.args.get("negate"))
-        pieces: list[str | Term] = [self.operand(node.this, Level.BIT_OR), f" {'NOT ' if negated else ''}{word} "]
-        pattern = node.expression
+        value, pattern = self.operand(node.this, Level.BIT_OR), node.expression
+        pieces: list[str | Term] = [value, f" {'NOT ' if negated else ''}{word} "]
         if isinstance(pattern, exp.Any | exp.All):
-            listed = pattern.this
-            values = listed.expressions if isinstance(listed, exp.Tuple) else [_inside(listed)]
+            listed = pattern.this.expressions if isinstance(pattern.this, exp.Tuple) else [_inside(pattern.this)]
             quantifier = "ANY (" if isinstance(pattern, exp.Any) else "ALL ("
-            pieces += [quantifier, *comma_separated([self.bind(value) for value in values]), ")"]
+            patterns = [self.bind(each) for each in listed]
+            pieces += [quantifier, *comma_separated(patterns), ")"]
         else:
-            pieces.append(self.operand(pattern, Level.BIT_OR))
+            patterns = [self.operand(pattern, Level.BIT_OR)]
+            pieces += patterns
         if escape is not None:
-            pieces += [" ESCAPE ", self.bind(escape)]
-        return compose(Level.PREDICATE, *pieces)
+            return compose(Level.PREDICATE, *pieces, " ESCAPE ", self.bind(escape))
+        likes = (apply("like", value.tree, each.tree) for each in patterns)
+        return compose(Level.PREDICATE, *pieces, typed_as=apply("and", *likes))
 
     def _escape(self, node: exp.Expr) -> Term:
         if not isinstance(node.this, exp.Like | exp.ILike):
@@ -264,17 +290,17 @@ class Binder:
     def _case(self, node: exp.Expr) -> Term:
         subject = None if node.this is None else self.bind(node.this)
         pieces: list[str | Term] = ["CASE"] if subject is None else ["CASE ", subject]
-        branches, otherwise = [], None
+        parts: list[Scalar] = []
+        otherwise: Scalar = literals.NULL
         for branch in node.args["ifs"]:
             condition, value = self.bind(branch.this), self.bind(branch.args["true"])
             pieces += [" WHEN ", condition, " THEN ", value]
-            branches.append((condition.tree, value.tree))
+            parts += [condition.tree if subject is None else apply("=", subject.tree, condition.tree), value.tree]
         if node.args.get("default") is not None:
-            otherwise = self.bind(node.args["default"])
-            pieces += [" ELSE ", otherwise]
-        last = None if otherwise is None else otherwise.tree
-        tree = trees.case(None if subject is None else subject.tree, branches, last)
-        return compose(Level.PRIMARY, *pieces, " END", tree=tree)
+            default = self.bind(node.args["default"])
+            pieces += [" ELSE ", default]
+            otherwise = default.tree
+        return compose(Level.PRIMARY, *pieces, " END", tree=apply("case", *parts, otherwise))
 
     def _if(self, node: exp.Expr) -> Term:
         otherwise = node.args.get("false")
@@ -286,9 +312,11 @@ class Binder:
         self.refuse_extras(node, "this", "to", "safe", "_type")
         inner = self.bind(node.this)
         word, to = "TRY_CAST" if node.args.get("safe") else "CAST", node.args["to"].sql("spark")
-        tree = None if word == "TRY_CAST" else trees.cast_tree(inner.tree, to)
-        cast = compose(Level.PRIMARY, f"{word}(", inner, f" AS {to})", tree=tree)
-        return replace(cast, name=inner.column)  # Spark calls a column and its cast by one name
+        tree = _cast_tree(inner.tree, to)
+        pieces = (f"{word}(", inner, f" AS {to})")
+        is_cast = word == "CAST" and tree is not None
+        term = compose(Level.PRIMARY, *pieces, tree=tree if is_cast else None, typed_as=tree)
+        return replace(term, name=inner.column)  # Spark calls a column and its cast by one name
 
     def _subscript(self, node: exp.Expr) -> Term:
         self.refuse_extras(node, "this", "expressions")
@@ -375,7 +403,9 @@ class Binder:
         unit = node.name.lower()
         if not _IDENTIFIER.fullmatch(unit):
             raise self.error("cannot read the field to extract", node, "for example EXTRACT(HOUR FROM ts)")
-        return compose(Level.PRIMARY, f"EXTRACT({unit.upper()} FROM ", self.bind(node.expression), ")")
+        source = self.bind(node.expression)
+        typed_as = apply("hour", source.tree) if unit in _WHOLE_FIELDS else None
+        return compose(Level.PRIMARY, f"EXTRACT({unit.upper()} FROM ", source, ")", typed_as=typed_as)
 
     def _trim(self, node: exp.Expr) -> Term:
         self.refuse_extras(node, "this", "expression", "position")
@@ -385,7 +415,9 @@ class Binder:
         pieces: list[str | Term] = ["TRIM(", f"{position or 'BOTH'} "]
         if characters is not None:
             pieces += [self.bind(characters), " "]
-        return compose(Level.PRIMARY, *pieces, "FROM ", self.bind(node.this), ")")
+        pieces += ["FROM ", self.bind(node.this), ")"]
+        typed_as = apply("concat", *(piece.tree for piece in pieces if isinstance(piece, Term)))
+        return compose(Level.PRIMARY, *pieces, typed_as=typed_as)
 
     def _by_position(self, name: str, node: exp.Expr, *keys: str) -> Term:
         """Functions with words between their arguments, written as the plain call that means the same."""
@@ -398,6 +430,16 @@ def _inside(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def _cast_tree(operand: Scalar, type_name: str) -> Scalar | None:
+    """CAST(operand AS type); None if the type has no name that we know."""
+    try:
+        kind = DataType.parse(type_name)
+    except WindloomError:
+        return None
+    is_certain = _CAST_TARGET.fullmatch(type_name) is not None and kind.scale <= kind.precision <= MOST_DIGITS
+    return cast(operand, kind, is_certain)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {

@@ -8,10 +8,10 @@ from functools import lru_cache
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.constants import constants, domain_of, is_literal, literal_order, number_type
+from windloom.expressions.literals import column_values, domain_of, literal_order, number_type
+from windloom.expressions.typing import operand_type
 from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
-from windloom.language.result_types import cast_target, type_of
 from windloom.language.scopes import Names, RowScope
 from windloom.language.syntax import parse_select
 from windloom.language.terms import Level, Term
@@ -106,7 +106,7 @@ class _Reader:
             return NEVER
         if is_literal(left) and not is_literal(right):
             left, right, operator = right, left, _exchanged(operator)
-        order = literal_order(left, right) if is_literal(left) else None
+        order = literal_order(_written(left), _written(right)) if is_literal(left) else None
         if order is not None:
             return ALWAYS if (ORDER.compare("=", order) <= ORDER.compare(operator, 0)) == wanted else NEVER
         typed = self._typed(left)
@@ -127,7 +127,7 @@ class _Reader:
         """The values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
         if self._typed(right) == typed:
             return PRESENT if operator in ("=", "<=", ">=") else EMPTY
-        found = constants([right], typed.kind)
+        found = column_values([_written(right)], typed.kind)
         return None if found is None else typed.subject.domain.compare(operator, found[0])
 
     def _in(self, node: exp.In, wanted: bool) -> Formula:
@@ -137,13 +137,13 @@ class _Reader:
         if not known or (not wanted and len(known) < len(items)):
             return NEVER  # if NULL is in the list, no value is certainly not in it
         typed = self._typed(left)
-        found = constants(known, typed.kind) if typed is not None else None
+        found = column_values([_written(item) for item in known], typed.kind) if typed is not None else None
         if typed is not None and found is not None:
             values = union(typed.subject.domain.compare("=", value) for value in found)
             return atom(typed.subject, values if wanted else PRESENT & values.complement)
         if len(items) == 1:
             return self._compare("=", left, items[0], wanted)
-        kinds = {(item.is_string, number_type(item)) for item in items}
+        kinds = {(item.is_string, number_type(_written(item))) for item in items}
         if len(kinds) == 1 and all(is_literal(item) for item in items):
             # Literals of one type mean the same in any order.
             node = node.copy()
@@ -218,13 +218,13 @@ class _Reader:
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
         """The node as a subject with values in a known order."""
-        kind = None if is_literal(node) else type_of(node, self.names) or cast_target(node)
+        term = None if is_literal(node) else self._operand(node)
+        kind = None if term is None else operand_type(term.tree, self.names.stream.columns)
         if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
             return None  # a condition, which is analysed
         domain = domain_of(kind) if kind is not None else None
-        if kind is None or domain is None:
+        if term is None or kind is None or domain is None:
             return None
-        term = self._operand(node)
         columns = tuple(sorted(term.columns))
         return _Typed(Subject(term.sql, domain, "", columns, is_safe=isinstance(node, exp.Column)), kind)
 
@@ -249,6 +249,23 @@ class _Reader:
         if text.startswith("'"):
             return TypeKind.STRING
         return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
+
+
+def is_literal(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal | exp.Boolean) or (
+        isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
+    )
+
+
+def _written(node: exp.Expr) -> str:
+    """The text of a literal, with its sign; empty for anything else."""
+    if isinstance(node, exp.Boolean):
+        return "TRUE" if node.this else "FALSE"
+    sign = ""
+    while isinstance(node, exp.Paren | exp.Neg):
+        sign = {"": "-", "-": ""}[sign] if isinstance(node, exp.Neg) else sign
+        node = node.this
+    return f"{sign}{node.this}" if isinstance(node, exp.Literal) else ""
 
 
 def _inside(node: exp.Expr) -> exp.Expr:

@@ -82,8 +82,8 @@ class Term:
         return Expression(self.over, tuple(sorted(self.uses)), tree=self.tree)
 
 
-def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None) -> Term:
-    """An expression from pieces of text and operands that already fit."""
+def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None, typed_as: Scalar | None = None) -> Term:
+    """An expression from pieces of text and operands that already fit; `typed_as` tells its type if it has no tree."""
     terms = [piece for piece in pieces if isinstance(piece, Term)]
     sql = "".join(piece if isinstance(piece, str) else piece.sql for piece in pieces)
     if any(term.uses for term in terms):
@@ -91,7 +91,7 @@ def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None) -> Te
     else:
         over = sql
     if tree is None:
-        tree = Opaque("".join(piece if isinstance(piece, str) else "…" for piece in pieces))
+        tree = Opaque("".join(piece if isinstance(piece, str) else "…" for piece in pieces), typed_as=typed_as)
     return Term(
         sql,
         over,

@@ -47,19 +47,21 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS kind)."""
+    """CAST(operand AS kind); it is not certain if the session decides what `kind` means, as with VARCHAR."""
 
     operand: Scalar
     kind: DataType
     depth: int
+    is_certain: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An expression that has no tree; `what` describes it to people."""
+    """An expression that has no tree; `what` describes it to people, and `typed_as` is one of the same type."""
 
     what: str
     depth: int = field(default=1, init=False)
+    typed_as: Scalar | None = field(default=None, compare=False, repr=False)
 
 
 Scalar = Read | Constant | Apply | Cast | Opaque
@@ -75,9 +77,9 @@ def apply(name: str, *operands: Scalar) -> Scalar:
     return Apply(name, operands, depth) if depth <= MOST_LEVELS else _too_deep()
 
 
-def cast(operand: Scalar, kind: DataType) -> Scalar:
+def cast(operand: Scalar, kind: DataType, is_certain: bool = True) -> Scalar:
     depth = 1 + operand.depth
-    return Cast(operand, kind, depth) if depth <= MOST_LEVELS else _too_deep()
+    return Cast(operand, kind, depth, is_certain) if depth <= MOST_LEVELS else _too_deep()
 
 
 def _too_deep() -> Opaque:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from windloom.expressions.node import Node, NotKnownError
-from windloom.expressions.operators import truth
+from windloom.expressions.functions import truth
+from windloom.expressions.node import Node
+from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
 from windloom.model.expression import Expression
 from windloom.plan.physical import Shape

@@ -6,7 +6,7 @@ import pytest
 
 from golden.plans import json_of, plan_of, text_of
 from support.expressions import read
-from windloom.expressions.node import NotKnownError
+from windloom.expressions.types import NotKnownError
 from windloom.plan.outputs import why_spark
 
 

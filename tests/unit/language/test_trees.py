@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from windloom.expressions.literals import literal
 from windloom.language import parse_query
-from windloom.language.trees import literal
 from windloom.model import DataType, Stream
 from windloom.model.scalar import MOST_LEVELS, Apply, Cast, Constant, Opaque, Read, Scalar, apply, cast
 

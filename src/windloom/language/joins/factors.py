@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from windloom.errors import QueryError
+from windloom.expressions.types import MOST_DIGITS, as_decimal, decimal
 from windloom.language.joins.conditions import inside
 from windloom.language.joins.polynomials import Leaf, Monomial, Polynomial
 from windloom.language.joins.sides import SideBuilder
-from windloom.language.result_types.numbers import arithmetic_type, as_decimal, decimal_type
 from windloom.language.statement import Statement
 from windloom.language.terms import Level, Term, all_of, cast_term, compose, is_not_null
 from windloom.model import Component, DataType, TypeKind
@@ -111,26 +110,19 @@ class Factors:
 
     def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
         """Scales add up to that of the whole: the factor that bears the constants makes up the difference."""
-        kind: DataType | None = as_decimal(leaves[0].kind)
-        for leaf in leaves[1:]:
-            kind = None if kind is None else arithmetic_type("*", kind, as_decimal(leaf.kind))
+        parts = [as_decimal(leaf.kind) for leaf in leaves]
+        precision, scale = sum(part.precision + 1 for part in parts) - 1, sum(part.scale for part in parts)
         missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
-        wanted = None
-        if kind is not None:
-            more = missing if side == self._bearer(monomial) else 0
-            wanted = decimal_type(kind.precision + more, kind.scale + more)
-        if kind is None or wanted is None:
-            raise self._too_wide(leaves[0])
+        more = missing if side == self._bearer(monomial) else 0
+        if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
+            raise self._statement.error(
+                f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
+                leaves[0].node,
+                "use fewer digits, or doubles: CAST(… AS DOUBLE)",
+            )
         term = _product([self._bind(side, leaf.node) for leaf in leaves])
-        is_exact = wanted == kind and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
-        return term if is_exact else cast_term(term, wanted)
-
-    def _too_wide(self, leaf: Leaf) -> QueryError:
-        return self._statement.error(
-            f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
-            leaf.node,
-            "use fewer digits, or doubles: CAST(… AS DOUBLE)",
-        )
+        is_exact = not more and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
+        return term if is_exact else cast_term(term, decimal(precision + more, scale + more))
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:

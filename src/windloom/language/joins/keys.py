@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from windloom.errors import WrongJoinError
+from windloom.expressions.typing import operand_type
 from windloom.language.joins.conditions import Conjunct, Equality
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.sides import SideBuilder
-from windloom.language.result_types import cast_target, type_of
 from windloom.language.statement import Statement
 from windloom.language.terms import Level, Term, cast_term, compose
 from windloom.model import DataType, TypeKind
@@ -62,7 +62,7 @@ class KeyClasses:
             found = KeyClass({}, equality.null_safe, [equality.conjunct])
             for side, node in zip(equality.sides, equality.nodes, strict=True):
                 term = builders[side].bind(node, "the condition of a join")
-                kind = type_of(node, names) or cast_target(node)
+                kind = operand_type(term.tree, builders[side].stream.columns)
                 found.members.setdefault(side, {})[term.sql] = (term, kind)
             self._add(found)
 

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windloom.errors import QueryError
+from windloom.expressions.functions import literal_digits
+from windloom.expressions.types import arithmetic_type
+from windloom.expressions.typing import operand_type, typed
 from windloom.language.joins.conditions import inside, node_sides
 from windloom.language.joins.names import JoinNames
-from windloom.language.result_types.numbers import arithmetic_type
-from windloom.language.result_types.rules import cast_target, digits_written, type_of
+from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
 from windloom.model import DataType, TypeKind
+from windloom.model.scalar import Constant, Scalar
+from windloom.model.types import DOUBLE
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 #: More products than this are hardly intended, and each costs a component of every side.
@@ -94,7 +98,7 @@ class Decomposer:
         return self._combined(node)
 
     def _leaf(self, node: exp.Expr, side: int | None) -> Polynomial:
-        kind = type_of(node, self.names) or cast_target(node)
+        kind = operand_type(self._tree(node), self.names.stream.columns)
         if kind is None:
             raise self._refuse(node, "only Spark knows the type of this part", f"say it: {_CAST}")
         if not kind.is_numeric:
@@ -120,20 +124,24 @@ class Decomposer:
     def _type(self, operator: str, node: exp.Expr, left: Polynomial, right: Polynomial) -> DataType:
         kinds = [left.kind, right.kind]
         if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
-            written = [digits_written(operand) for operand in (node.this, node.expression)]
-            kinds = [digits or kind for digits, kind in zip(written, kinds, strict=True)]
-        kind = arithmetic_type(operator, *kinds)
-        if kind is None:
+            for index, (part, polynomial) in enumerate(((node.this, left), (node.expression, right))):
+                tree = None if polynomial.sides else self._tree(part)
+                if isinstance(tree, Constant):
+                    kinds[index] = literal_digits(typed(tree, {}))
+        found = arithmetic_type(operator, *kinds)
+        if not found.is_certain:
             reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
             raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
-        return kind
+        return found.kind
 
     def _cast(self, node: exp.Expr) -> Polynomial:
         """A cast to double changes a number only slightly, so it can be applied to the parts instead."""
-        target = cast_target(node)
-        if target is None or target.name != "double":
+        if node.args["to"].sql("spark").lower() != "double":
             raise self._no_decomposition(node)
-        return Polynomial(self._polynomial(node.this).monomials, target)
+        return Polynomial(self._polynomial(node.this).monomials, DOUBLE)
+
+    def _tree(self, node: exp.Expr) -> Scalar:
+        return self.statement.bind(node, RowScope(self.names, self.shown)).tree
 
     def _no_decomposition(self, node: exp.Expr) -> QueryError:
         reason = "this part is no sum of products of parts over one stream each"

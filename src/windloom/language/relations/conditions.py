@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
+from windloom.expressions.typing import operand_type
 from windloom.language.joins.conditions import inside
-from windloom.language.result_types import cast_target, type_of
 from windloom.language.scopes import Names, RowScope
 from windloom.language.statement import Statement
 from windloom.language.terms import all_of
@@ -46,8 +46,8 @@ def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
     """Refuses an equality whose types are known and differ in more than their width, as for joins of streams."""
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return
-    sides = [inside(node.this), inside(node.expression)]
-    kinds = [type_of(side, names) or cast_target(side) for side in sides]
+    sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
+    kinds = [operand_type(side.tree, names.stream.columns) for side in sides]
     if kinds[0] is None or kinds[1] is None or _is_alike(kinds[0], kinds[1]):
         return
     raise statement.error(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from windloom.expressions.node import Node, NotKnownError, read_by
-from windloom.expressions.operators import truth
+from windloom.expressions.functions import truth
+from windloom.expressions.node import Node, columns_of
+from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
 from windloom.language.tuple_trees import tuple_tree
 from windloom.model.stream import Stream
@@ -32,7 +33,7 @@ def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
         return str(unknown)
     reads = {stream.time}
     for node in (*predicates, *(column.node for column in columns), *(() if where is None else (where,))):
-        reads |= read_by(node)
+        reads |= columns_of(node)
     others = [name for name in sorted(reads) if stream.columns[name].kind not in _KINDS]
     if others:
         return f"column '{others[0]}' of type {stream.columns[others[0]]}"

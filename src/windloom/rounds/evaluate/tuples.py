@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from windloom.aggregates.arrow import as_array
 from windloom.expressions.arithmetic import DeclinedError
 from windloom.expressions.evaluate import Rows, evaluate, may_refuse
-from windloom.expressions.node import Node, read_by
+from windloom.expressions.node import Node, columns_of
 from windloom.expressions.predicate_index import DistinctWords, Table, clusters, examples, over_examples, take_codes
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
@@ -115,9 +115,10 @@ def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[Disti
 
 def _holds(node: Node, rows: Rows) -> Mask:
     """Where a condition is TRUE."""
-    if node.op in ("and", "or") and not may_refuse(node.operands[1]):
-        left, right = (_holds(operand, rows) for operand in node.operands)
-        return left & right if node.op == "and" else left | right
+    if node.op in ("and", "or") and not any(map(may_refuse, node.operands[1:])):
+        combine = np.logical_and if node.op == "and" else np.logical_or
+        together: Mask = combine.reduce([_holds(operand, rows) for operand in node.operands])
+        return together
     if (coded := _only_coded(node, rows)) is not None:
         # Once per distinct value, not once per tuple.
         of_values = _holds(node, Rows(pa.table({coded[0]: coded[1].dictionary})))
@@ -132,7 +133,7 @@ def _holds(node: Node, rows: Rows) -> Mask:
 
 def _only_coded(node: Node, rows: Rows) -> tuple[str, pa.DictionaryArray] | None:
     """The column that an expression reads, if it is only one and has a dictionary, and no NULL."""
-    names = read_by(node)
+    names = columns_of(node)
     if len(names) != 1:
         return None
     column = rows.table[next(iter(names))]

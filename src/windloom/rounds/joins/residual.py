@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
 from windloom.expressions.evaluate import Rows, evaluate
-from windloom.expressions.node import NotKnownError
+from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
 from windloom.kernels.folds.matching import Allowed
 from windloom.model.join import Link
