@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
-from windloom.expressions.evaluate import Rows, evaluate
+from windloom.expressions.evaluate import DecodedColumns, evaluate
 from windloom.expressions.node import Node
 from windloom.expressions.typing import resolve
 from windloom.language import parse_query
@@ -209,7 +209,7 @@ def nasty_rows(rows: int, seed: int = 7) -> pa.Table:
 
 def evaluated(node: Node, table: pa.Table) -> pa.Array:
     """By the evaluator: a value for each row."""
-    value = evaluate(node, Rows(table))
+    value = evaluate(node, DecodedColumns(table))
     return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
 
 

@@ -9,6 +9,7 @@ more than 32 bits. So digits are dropped nine at a time, and quotients are compu
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.expressions.node import Node
+from windloom.expressions.types import MOST_DIGITS
 from windloom.model.types import DataType, TypeKind
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
@@ -25,9 +27,8 @@ Value: TypeAlias = "pa.Array | pa.Scalar"
 Active: TypeAlias = "pa.Array | None"
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-_FLOATING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-_EXACT = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-_MOST_DIGITS = 38
+_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_UNARY = {"negative": (pc.negate, pc.negate_checked), "abs": (pc.abs, pc.abs_checked)}
 _WIDE_DIGITS = 75  # one less than Arrow's maximum, so that a sum fits
 #: Digits that are dropped at a time.
 _DROPPED = 9
@@ -53,7 +54,7 @@ def is_scalar(value: Value) -> bool:
 
 
 def masked(operands: list[Value], active: Active) -> list[Value]:
-    """The operands, with NULL where no result is needed, so that no such row is refused.
+    """Return the operands with NULL where no result is needed, so that no such row is refused.
 
     An operation on NULL gives NULL, so one operand is enough; one on constants alone is the same for all rows.
     """
@@ -74,13 +75,8 @@ def any_of(flags: Value) -> bool:
     return bool(flags.as_py()) if is_scalar(flags) else bool(pc.any(flags).as_py())
 
 
-def refuse(flags: Value, reason: str) -> None:
-    if any_of(flags):
-        raise DeclinedError(reason)
-
-
-def with_numpy(function: Any, *operands: Value) -> Value:
-    """Applies a NumPy function to plain numbers; a row with a NULL gives NULL."""
+def _with_numpy(function: Any, *operands: Value) -> Value:
+    """Apply a NumPy function to plain numbers; a row with a NULL gives NULL."""
     lengths = [len(operand) for operand in operands if not is_scalar(operand)]
     arrays = [
         pa.repeat(operand, lengths[0] if lengths else 1) if is_scalar(operand) else operand for operand in operands
@@ -90,24 +86,20 @@ def with_numpy(function: Any, *operands: Value) -> Value:
         if array.null_count:
             valid &= array.is_valid().to_numpy(zero_copy_only=False)
     with np.errstate(all="ignore"):
-        result = function(*(numbers(array) for array in arrays))
-    found = pa.array(result, mask=None if valid.all() else ~valid)
-    return found if lengths else found[0]
-
-
-def numbers(array: pa.Array) -> NDArray[Any]:
-    """The values, with any number for NULL."""
-    filled: NDArray[Any] = (pc.fill_null(array, 1) if array.null_count else array).to_numpy(zero_copy_only=False)
-    return filled
+        # Any number will do for NULL.
+        filled = (pc.fill_null(array, 1) if array.null_count else array for array in arrays)
+        result = function(*(array.to_numpy(zero_copy_only=False) for array in filled))
+    values = pa.array(result, mask=None if valid.all() else ~valid)
+    return values if lengths else values[0]
 
 
 # Integers and floating-point numbers ----------------------------------------------------------------------------------
 
 
 def combine(node: Node, operands: list[Value], active: Active) -> Value:
-    """Sums, differences and products."""
+    """Compute a sum, difference or product."""
     if node.kind.kind is TypeKind.FLOAT:
-        return _FLOATING[node.op](*operands)
+        return _PLAIN[node.op](*operands)
     left, right = masked(operands, active)
     if node.kind.kind is TypeKind.DECIMAL:
         return _combine_decimals(node.op, left, right, node.kind)
@@ -115,8 +107,7 @@ def combine(node: Node, operands: list[Value], active: Active) -> Value:
 
 
 def divide(node: Node, operands: list[Value], active: Active) -> Value:
-    left, right = masked(operands, active)
-    _refuse_zero(left, right)
+    left, right = _divisible(operands, active)
     if node.kind.kind is TypeKind.DECIMAL:
         return _divide_decimals(left, right, node.kind)
     return pc.divide(left, right)
@@ -128,17 +119,14 @@ def try_divide(node: Node, operands: list[Value], active: Active) -> Value:
 
 
 def whole_divide(node: Node, operands: list[Value], active: Active) -> Value:
-    left, right = masked(operands, active)
-    _refuse_zero(left, right)
+    left, right = _divisible(operands, active)
     # A zero divisor of NULL is not refused, but no processor divides by it.
     return pc.divide_checked(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
 
 
 def remainder(node: Node, operands: list[Value], active: Active) -> Value:
-    """The remainder with the sign of the dividend, as in Java."""
-    left, right = masked(operands, active)
-    _refuse_zero(left, right)
-    return with_numpy(_remainder, left, right)
+    """Compute the remainder with the sign of the dividend, as in Java."""
+    return _with_numpy(_remainder, *_divisible(operands, active))
 
 
 def _remainder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
@@ -148,58 +136,50 @@ def _remainder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.fmod(left, np.where((right == -1) | (right == 0), 1, right).astype(right.dtype)))
 
 
-def negate(node: Node, operands: list[Value], active: Active) -> Value:
-    return _unary(node, operands, active, pc.negate, pc.negate_checked)
-
-
-def absolute(node: Node, operands: list[Value], active: Active) -> Value:
-    return _unary(node, operands, active, pc.abs, pc.abs_checked)
-
-
-def _unary(node: Node, operands: list[Value], active: Active, free: Any, checked: Any) -> Value:
-    if node.kind.kind is not TypeKind.INTEGER:
-        return free(operands[0])
-    return checked(masked(operands, active)[0])
-
-
-def square_root(node: Node, operands: list[Value], active: Active) -> Value:
-    return pc.sqrt(operands[0])
+def negative_or_abs(node: Node, operands: list[Value], active: Active) -> Value:
+    free, checked = _UNARY[node.op]
+    return checked(*masked(operands, active)) if node.kind.kind is TypeKind.INTEGER else free(*operands)
 
 
 def _is_zero(value: Value) -> Value:
     return pc.equal(value, pa.scalar(0, value.type))
 
 
-def _refuse_zero(left: Value, right: Value) -> None:
-    refuse(pc.and_(_is_zero(right), pc.is_valid(left)), "a division by zero")
+def _divisible(operands: list[Value], active: Active) -> list[Value]:
+    """Dividend and divisor, masked; declines a division by zero."""
+    left, right = masked(operands, active)
+    if any_of(pc.and_(_is_zero(right), pc.is_valid(left))):
+        raise DeclinedError("a division by zero")
+    return [left, right]
 
 
 # Decimals -------------------------------------------------------------------------------------------------------------
 
 
 def _combine_decimals(op: str, left: Value, right: Value, kind: DataType) -> Value:
-    """A sum, difference or product."""
+    """Compute a sum, difference or product of decimals."""
     scale = left.type.scale + right.type.scale if op == "*" else max(left.type.scale, right.type.scale)
-    if scale > _MOST_DIGITS:
+    if scale > MOST_DIGITS:
         raise DeclinedError("a product of decimals with many digits")
     wide = [pc.cast(operand, pa.decimal256(operand.type.precision, operand.type.scale)) for operand in (left, right)]
-    result = _EXACT[op](*wide)
+    result = _PLAIN[op](*wide)
     if op == "*":
-        result = pc.cast(result, pa.decimal128(_MOST_DIGITS, scale))  # Spark rounds longer products twice
+        result = pc.cast(result, pa.decimal128(MOST_DIGITS, scale))  # Spark rounds longer products twice
     return _fitted(result, kind)
 
 
 def _fitted(value: Value, kind: DataType) -> Value:
-    """Rounded half up to the type; a value with too many digits before the point cannot be converted."""
+    """Round half up to the type; a value with too many digits before the point cannot be converted."""
     if value.type.scale > kind.scale:
         wide = _wide(value)
         half = pa.scalar(Decimal(5).scaleb(-kind.scale - 1), wide.type)
-        value = _truncated(pc.add(wide, pc.if_else(_is_negative(wide), pc.negate(half), half)), kind.scale)
+        is_negative = pc.less(wide, pa.scalar(Decimal(0), wide.type))
+        value = _truncated(pc.add(wide, pc.if_else(is_negative, pc.negate(half), half)), kind.scale)
     return pc.cast(value, arrow_type(kind))
 
 
 def _truncated(value: Value, scale: int) -> Value:
-    """The value without the digits beyond the scale."""
+    """Cut off the digits beyond the scale."""
     value = _wide(value)
     while value.type.scale > scale:
         kind = pa.decimal256(_WIDE_DIGITS, max(scale, value.type.scale - _DROPPED))
@@ -207,17 +187,8 @@ def _truncated(value: Value, scale: int) -> Value:
     return value
 
 
-def _decimal_whole(value: Value, op: str) -> Value:
-    """floor or ceil."""
-    wide, whole = _wide(value), _truncated(value, 0)
-    aside = (pc.less if op == "floor" else pc.greater)(wide, pc.cast(whole, wide.type))
-    unit, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
-    step = pc.if_else(aside, unit, none)
-    return pc.subtract(whole, step) if op == "floor" else pc.add(whole, step)
-
-
 def _divide_decimals(left: Value, right: Value, kind: DataType) -> Value:
-    """Spark's quotient: rounded half up to 39 digits after the point, and then again to those of the type."""
+    """Compute Spark's quotient: rounded half up to 39 digits after the point, and then again to those of the type."""
     shift = _QUOTIENT_SCALE + right.type.scale - left.type.scale
     if _LONG_DIGITS + 2 + shift > _WIDE_DIGITS:
         raise DeclinedError("a quotient of decimals with many digits")
@@ -243,7 +214,7 @@ def _divide_decimals(left: Value, right: Value, kind: DataType) -> Value:
 
 
 def _longs(count: int, *values: Value) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """The integers of decimals, without their scale, and where none of them is NULL."""
+    """Return the integers of decimals, without their scale, and where none of them is NULL."""
     found, valid = [], np.ones(count, np.bool_)
     for value in values:
         array = pa.repeat(value, count) if is_scalar(value) else value
@@ -263,7 +234,7 @@ def _words(array: pa.Array) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _to_double(value: Value) -> Value:
-    """The nearest double."""
+    """Convert to the nearest double."""
     if is_scalar(value):
         return pa.scalar(None if value.as_py() is None else float(value.as_py()), pa.float64())
     low, high = _words(value)
@@ -279,19 +250,17 @@ def _wide(value: Value) -> Value:
     return pc.cast(value, pa.decimal256(_WIDE_DIGITS, value.type.scale))
 
 
-def _is_negative(value: Value) -> Value:
-    return pc.less(value, pa.scalar(Decimal(0), value.type))
-
-
 # Casts ----------------------------------------------------------------------------------------------------------------
 
 
 def cast(node: Node, operands: list[Value], active: Active) -> Value:
+    """Convert as CAST does in ANSI mode: a value that does not fit is declined, never truncated."""
     own, kind = node.operands[0].kind, node.kind
     if own == kind:
         return operands[0]
     if kind.kind is TypeKind.FLOAT:
-        return _to_double(operands[0]) if own.kind is TypeKind.DECIMAL else _unchecked(operands[0], kind)
+        is_decimal = own.kind is TypeKind.DECIMAL
+        return _to_double(operands[0]) if is_decimal else pc.cast(operands[0], arrow_type(kind), safe=False)
     (value,) = masked(operands, active)
     if kind.kind is TypeKind.DECIMAL:
         if own.kind is TypeKind.INTEGER:
@@ -307,14 +276,11 @@ def cast(node: Node, operands: list[Value], active: Active) -> Value:
 
 
 def _whole(value: Value, kind: DataType) -> Value:
-    """Doubles without a fraction as integers."""
+    """Convert doubles without a fraction to integers."""
     limit = 2.0 ** (kind.bits - 1)
     fits = pc.and_(pc.less(value, limit), pc.greater_equal(value, -limit))  # FALSE for NaN
-    refuse(pc.invert(fits), f"a number that does not fit {kind}")
-    return _unchecked(value, kind)
-
-
-def _unchecked(value: Value, kind: DataType) -> Value:
+    if any_of(pc.invert(fits)):
+        raise DeclinedError(f"a number that does not fit {kind}")
     return pc.cast(value, arrow_type(kind), safe=False)
 
 
@@ -322,22 +288,25 @@ def _unchecked(value: Value, kind: DataType) -> Value:
 
 
 def floor_or_ceil(node: Node, operands: list[Value], active: Active) -> Value:
-    (value,) = masked(operands, active)
-    if node.kind.kind is TypeKind.DECIMAL:
-        return _fitted(_decimal_whole(value, node.op), node.kind)
-    return _whole(pc.floor(value) if node.op == "floor" else pc.ceil(value), node.kind)
+    (value,), is_floor = masked(operands, active), node.op == "floor"
+    if node.kind.kind is not TypeKind.DECIMAL:
+        return _whole(pc.floor(value) if is_floor else pc.ceil(value), node.kind)
+    wide, whole = _wide(value), _truncated(value, 0)
+    is_aside = (pc.less if is_floor else pc.greater)(wide, pc.cast(whole, wide.type))
+    unit, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
+    step = pc.if_else(is_aside, unit, none)
+    return _fitted(pc.subtract(whole, step) if is_floor else pc.add(whole, step), node.kind)
 
 
 def round_half_up(node: Node, operands: list[Value], active: Active) -> Value:
     (value,) = masked(operands, active)
     if node.kind.kind is TypeKind.DECIMAL:
         return _fitted(value, node.kind)
-    digits: int = node.value
-    return with_numpy(lambda numbers: _half_up(numbers, digits), value)
+    return _with_numpy(partial(_half_up, digits=node.value), value)
 
 
 def _half_up(values: NDArray[Any], digits: int) -> NDArray[Any]:
-    """Spark rounds the decimal digits of a printed double: 2.675 becomes 2.68, although the double is a little less.
+    """Round as Spark does, by the digits of the printed double: 2.675 becomes 2.68, although the double is less.
 
     A double is printed as a number halfway between two results if and only if it is the double nearest to that number,
     and otherwise lies on the same side of it as what is printed.

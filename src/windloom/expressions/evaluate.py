@@ -24,7 +24,7 @@ _PLAIN = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, 
 _CHAINED = 10
 
 
-class Rows:
+class DecodedColumns:
     """The columns of a table by name, decoded when they are first read."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -39,8 +39,8 @@ class Rows:
         return self._columns[name]
 
 
-def evaluate(node: Node, rows: Rows, active: Active = None) -> Value:
-    """The value of an expression; in rows that are not active it may be anything."""
+def evaluate(node: Node, rows: DecodedColumns, active: Active = None) -> Value:
+    """Return the value of an expression; in rows that are not active it may be anything."""
     if node.op == "read":
         return rows[node.value]
     if node.op == "constant":
@@ -50,8 +50,8 @@ def evaluate(node: Node, rows: Rows, active: Active = None) -> Value:
     return _AT_ONCE[node.op](node, [evaluate(operand, rows, active) for operand in node.operands], active)
 
 
-def _and_or(node: Node, rows: Rows, active: Active) -> Value:
-    """Evaluates every operand only where those before it do not decide."""
+def _and_or(node: Node, rows: DecodedColumns, active: Active) -> Value:
+    """Evaluate every operand only where those before it do not decide."""
     is_and = node.op == "and"
     result = evaluate(node.operands[0], rows, active)
     for operand in node.operands[1:]:
@@ -63,23 +63,23 @@ def _and_or(node: Node, rows: Rows, active: Active) -> Value:
     return result
 
 
-def _case(node: Node, rows: Rows, active: Active) -> Value:
-    """Evaluates every value only where its condition is the first that holds."""
+def _case(node: Node, rows: DecodedColumns, active: Active) -> Value:
+    """Evaluate every value only where its condition is the first that holds."""
     *branches, otherwise = node.operands
-    found: list[tuple[Value, Value]] = []
+    values: list[tuple[Value, Value]] = []
     for condition, value in zip(branches[::2], branches[1::2], strict=True):
         holds = pc.fill_null(evaluate(condition, rows, active), False)
-        inside = _narrowed(active, holds, rows) if may_refuse(value) else active
-        found.append((holds, evaluate(value, rows, inside)))
+        chosen = _narrowed(active, holds, rows) if may_refuse(value) else active
+        values.append((holds, evaluate(value, rows, chosen)))
         active = _narrowed(active, pc.invert(holds), rows)
     result = evaluate(otherwise, rows, active)
-    for holds, chosen in reversed(found):
-        result = pc.if_else(holds, chosen, result)
+    for holds, value in reversed(values):
+        result = pc.if_else(holds, value, result)
     return result
 
 
-def _coalesce(node: Node, rows: Rows, active: Active) -> Value:
-    """Evaluates every value only where those before it are NULL."""
+def _coalesce(node: Node, rows: DecodedColumns, active: Active) -> Value:
+    """Evaluate every value only where those before it are NULL."""
     result = evaluate(node.operands[0], rows, active)
     for operand in node.operands[1:]:
         missing = _narrowed(active, pc.is_null(result), rows) if may_refuse(operand) else active
@@ -87,10 +87,10 @@ def _coalesce(node: Node, rows: Rows, active: Active) -> Value:
     return result
 
 
-def _narrowed(active: Active, asked: Value, rows: Rows) -> pa.Array:
-    if isinstance(asked, pa.Scalar):
-        asked = pa.repeat(asked, rows.table.num_rows)
-    return asked if active is None else pc.and_(active, asked)
+def _narrowed(active: Active, needed: Value, rows: DecodedColumns) -> pa.Array:
+    if is_scalar(needed):
+        needed = pa.repeat(needed, rows.table.num_rows)
+    return needed if active is None else pc.and_(active, needed)
 
 
 def may_refuse(node: Node) -> bool:
@@ -102,57 +102,49 @@ def may_refuse(node: Node) -> bool:
 # Comparisons ----------------------------------------------------------------------------------------------------------
 
 
-def compare(node: Node, operands: list[Value], active: Active) -> Value:
-    return compared(node.op, *operands)
-
-
-def compared(op: str, left: Value, right: Value) -> Value:
+def compare(op: str, left: Value, right: Value) -> Value:
     if op == "<=>":
         both = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(pc.fill_null(compared("=", left, right), False), both)
+        return pc.or_(pc.fill_null(compare("=", left, right), False), both)
     if not pa.types.is_floating(left.type):
         return _PLAIN[op](left, right)
     nans = [pc.is_nan(operand) for operand in (left, right)]
     if not any(any_of(nan) for nan in nans):
         return _PLAIN[op](left, right)
     if op in _NEGATED:
-        return pc.invert(compared(_NEGATED[op], left, right))
+        return pc.invert(compare(_NEGATED[op], left, right))
     if op == "=":
         return pc.or_(pc.equal(left, right), pc.and_(*nans))
     greater, smaller = (nans[0], nans[1]) if op == ">" else (nans[1], nans[0])
     return pc.or_(_PLAIN[op](left, right), pc.and_(greater, pc.invert(smaller)))
 
 
-def in_list(node: Node, operands: list[Value], active: Active) -> Value:
-    """TRUE if a value is found; otherwise NULL if one of the two sides is unknown."""
+def _in_list(node: Node, operands: list[Value], active: Active) -> Value:
+    """Return TRUE if a value is found; otherwise NULL if one of the two sides is unknown."""
     value, *listed = operands
     if is_scalar(value) or len(listed) <= _CHAINED or not all(map(is_scalar, listed)):
-        found: Value = pa.scalar(False)
+        is_in: Value = pa.scalar(False)
         for member in listed:
-            found = pc.or_kleene(found, compared("=", value, member))
-        return found
+            is_in = pc.or_kleene(is_in, compare("=", value, member))
+        return is_in
     known = [member for member in listed if member.is_valid]
     values = pa.array([member.as_py() for member in known], value.type)
-    found = pc.is_in(value, value_set=values)
+    is_in = pc.is_in(value, value_set=values)
     unknown = pc.is_null(value)
     if len(known) < len(listed):
-        unknown = pc.or_(unknown, pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+        unknown = pc.or_(unknown, pc.invert(is_in))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), is_in)
 
 
-def extreme(node: Node, operands: list[Value], active: Active) -> Value:
-    """greatest and least: NULLs are skipped, and the first of equals wins."""
+def _extreme(node: Node, operands: list[Value], active: Active) -> Value:
+    """Compute greatest and least, which skip NULLs; the first of equals wins."""
     op = ">" if node.op == "greatest" else "<"
     best, *others = operands
     for other in others:
-        wins = pc.fill_null(compared(op, other, best), False)
+        wins = pc.fill_null(compare(op, other, best), False)
         wins = pc.or_(wins, pc.and_(pc.is_null(best), pc.is_valid(other)))
         best = pc.if_else(wins, other, best)
     return best
-
-
-def is_nan(node: Node, operands: list[Value], active: Active) -> Value:
-    return pc.fill_null(pc.is_nan(operands[0]), False)
 
 
 def _ignoring(function: Any) -> _Operation:
@@ -162,7 +154,7 @@ def _ignoring(function: Any) -> _Operation:
 
 _REFUSING = {"+", "-", "*", "div", "negative", "abs", "cast", "floor", "ceil", "round"}
 
-_IN_TURN: dict[str, Callable[[Node, Rows, Active], Value]] = {
+_IN_TURN: dict[str, Callable[[Node, DecodedColumns, Active], Value]] = {
     **dict.fromkeys(("and", "or"), _and_or),
     "case": _case,
     "coalesce": _coalesce,
@@ -174,13 +166,14 @@ _AT_ONCE: dict[str, _Operation] = {
     "try_divide": arithmetic.try_divide,
     "div": arithmetic.whole_divide,
     "%": arithmetic.remainder,
-    "negative": arithmetic.negate,
-    "abs": arithmetic.absolute,
-    "sqrt": arithmetic.square_root,
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), compare),
-    "in": in_list,
-    **dict.fromkeys(("greatest", "least"), extreme),
-    "isnan": is_nan,
+    **dict.fromkeys(("negative", "abs"), arithmetic.negative_or_abs),
+    "sqrt": _ignoring(pc.sqrt),
+    **dict.fromkeys(
+        ("=", "<>", "<", "<=", ">", ">=", "<=>"), lambda node, operands, active: compare(node.op, *operands)
+    ),
+    "in": _in_list,
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    "isnan": _ignoring(lambda value: pc.fill_null(pc.is_nan(value), False)),
     "not": _ignoring(pc.invert),
     "isnull": _ignoring(pc.is_null),
     "cast": arithmetic.cast,

@@ -1,4 +1,4 @@
-"""Many predicates at once: tuples are placed between the constants of all of them, and a table shows what holds there.
+"""Evaluates many predicates at once: a table tells what holds for the place of a tuple among all their constants.
 
 A predicate that only compares a value with constants cannot tell apart two values that lie between the same constants.
 So each predicate is evaluated on one example of every place, and tuples are looked up. However many predicates compare
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import arrow_type, as_array
-from windloom.expressions.evaluate import Rows, evaluate, may_refuse
+from windloom.expressions.evaluate import DecodedColumns, evaluate, may_refuse
 from windloom.expressions.node import Node
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.types import TypeKind
@@ -40,7 +40,7 @@ _LOGIC = ("and", "or", "not")
 
 
 @dataclass
-class Subject:
+class ComparedValue:
     """An expression that is compared with constants, and these constants in ascending order."""
 
     node: Node
@@ -48,11 +48,11 @@ class Subject:
 
     @property
     def places(self) -> int:
-        """Below, at and between the constants; NaN; NULL."""
+        """The number of places: below, at and between the constants; NaN; NULL."""
         return 2 * len(self.constants) + 3
 
     def examples(self) -> pa.Array:
-        """A value of each place. If no value can be in a place, no tuple is looked up there, and any value will do."""
+        """Return a value of each place. Where none can be, no tuple is looked up, and any value will do."""
         kind = arrow_type(self.node.kind)
         if not self.constants:
             return pa.array([0, 0, None], kind)
@@ -63,23 +63,20 @@ class Subject:
         nan = float("nan") if pa.types.is_floating(kind) else 0
         return pa.array([*found, nan, None], kind)
 
-    def place(self, rows: Rows, codes: Codes) -> None:
-        """Appends the place of every tuple, as a digit, to a code."""
+    def place(self, rows: DecodedColumns, codes: Codes) -> None:
+        """Append the place of every tuple, as a digit, to a code."""
         value = evaluate(self.node, rows)
         is_floating = pa.types.is_floating(value.type)
         kind = np.float64 if is_floating else np.int64
-        if isinstance(value, pa.Scalar):
-            value = pa.repeat(value, rows.table.num_rows)
-        column = as_array(value)
+        column = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
         numbers = np.frombuffer(column.buffers()[1], _width(column.type))[column.offset : column.offset + len(column)]
         valid = np.empty(0, np.bool_)
         if column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
         numbers = numbers.astype(kind, copy=False)
         numbers.flags.writeable = False  # like Arrow's own memory, so that kernels are compiled only once
-        found = self._buckets
-        if found is not None:
-            _place_in_bucket(numbers, valid, *found, len(self.constants), codes)
+        if self._buckets is not None:
+            _place_in_bucket(numbers, valid, *self._buckets, len(self.constants), codes)
         else:
             _place(numbers, valid, *_search_tree(np.array(self.constants, kind)), len(self.constants), codes)
 
@@ -90,10 +87,10 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PredicateTable:
     """Some predicates, by bit, with what they compare; `words` has their bits, a row per word of the signature."""
 
-    subjects: tuple[Subject, ...]
+    subjects: tuple[ComparedValue, ...]
     bits: tuple[int, ...]
     words: Ints
 
@@ -104,15 +101,15 @@ class Table:
     def pays(self, tuples: int) -> bool:
         return tuples >= TUPLES_PER_ENTRY * self.entries
 
-    def entries_of(self, rows: Rows) -> Codes:
-        """The number of every tuple's entry."""
+    def entries_of(self, rows: DecodedColumns) -> Codes:
+        """Return the number of every tuple's entry."""
         codes = np.zeros(rows.table.num_rows, np.int32)
         for subject in self.subjects:
             subject.place(rows, codes)
         return codes
 
-    def sign(self, rows: Rows, words: Sequence[Ints]) -> None:
-        """Adds the bits of every tuple."""
+    def sign(self, rows: DecodedColumns, words: Sequence[Ints]) -> None:
+        """Add the bits of every tuple."""
         codes = self.entries_of(rows)
         for word, own in zip(words, self.words, strict=True):
             if own.any():
@@ -132,22 +129,22 @@ class DistinctWords:
         return cls(pa.array(values), number_of.astype(np.int32))
 
     def column(self, entries: Codes) -> pa.DictionaryArray:
-        """The word of every tuple, from its entry."""
+        """Return the word of every tuple, from its entry."""
         return pa.DictionaryArray.from_arrays(pa.array(take_codes(entries, self.number_of)), self.values)
 
 
 def take_codes(entries: Codes, table: NDArray[Any]) -> NDArray[Any]:
-    """The value that a table has for the entry of every tuple."""
-    found = np.empty(len(entries), table.dtype)
-    _take(entries, table, found)
-    return found
+    """Return the value that a table has for the entry of every tuple."""
+    values = np.empty(len(entries), table.dtype)
+    _take(entries, table, values)
+    return values
 
 
 @dataclass(slots=True)
-class Cluster:
+class PredicateCluster:
     """Predicates, by bit, that may share a table, because the combinations of their places are few."""
 
-    subjects: dict[Node, Subject]
+    subjects: dict[Node, ComparedValue]
     bits: list[int]
 
     @property
@@ -155,37 +152,37 @@ class Cluster:
         return prod(subject.places for subject in self.subjects.values())
 
 
-def clusters(predicates: Sequence[Node]) -> list[Cluster]:
-    """The predicates that are better looked up than evaluated, in as few tables as their size allows."""
-    compared = {bit: found for bit, node in enumerate(predicates) if (found := _compared(node))}
+def clusters(predicates: Sequence[Node]) -> list[PredicateCluster]:
+    """Return the predicates that are better looked up than evaluated, in as few tables as their size allows."""
+    compared = {bit: constants for bit, node in enumerate(predicates) if (constants := _compared(node))}
     subjects = _subjects(compared.values())
-    made: list[Cluster] = []
+    together: list[PredicateCluster] = []
     for bit in sorted(compared, key=lambda each: (-len(compared[each]), each)):
         own = {node: subjects[node] for node in compared[bit]}
-        for cluster in made:
-            together = Cluster(cluster.subjects | own, [*cluster.bits, bit])
-            if together.entries <= MOST_ENTRIES:
-                cluster.subjects, cluster.bits = together.subjects, together.bits
+        for cluster in together:
+            larger = PredicateCluster(cluster.subjects | own, [*cluster.bits, bit])
+            if larger.entries <= MOST_ENTRIES:
+                cluster.subjects, cluster.bits = larger.subjects, larger.bits
                 break
         else:
-            if Cluster(own, [bit]).entries <= MOST_ENTRIES:
-                made.append(Cluster(own, [bit]))
-    return [each for each in made if len(each.bits) >= PREDICATES_PER_SUBJECT * len(each.subjects)]
+            if PredicateCluster(own, [bit]).entries <= MOST_ENTRIES:
+                together.append(PredicateCluster(own, [bit]))
+    return [each for each in together if len(each.bits) >= PREDICATES_PER_SUBJECT * len(each.subjects)]
 
 
-def examples(cluster: Cluster) -> Rows:
-    """A row for each combination of places, in order of their codes; subjects are columns, named by number."""
+def examples(cluster: PredicateCluster) -> DecodedColumns:
+    """Return a row for each combination of places, in order of their codes; subjects are columns, named by number."""
     sizes = [subject.places for subject in cluster.subjects.values()]
     places = np.unravel_index(np.arange(prod(sizes)), sizes)
     columns = {
         str(number): subject.examples().take(pa.array(place))
         for number, (subject, place) in enumerate(zip(cluster.subjects.values(), places, strict=True))
     }
-    return Rows(pa.table(columns))
+    return DecodedColumns(pa.table(columns))
 
 
-def over_examples(node: Node, cluster: Cluster) -> Node:
-    """The same predicate over the columns of `examples`."""
+def over_examples(node: Node, cluster: PredicateCluster) -> Node:
+    """Return a predicate as one over the columns of `examples`."""
     names = {subject: str(number) for number, subject in enumerate(cluster.subjects)}
     if node in names:
         return Node("read", node.kind, value=names[node])
@@ -193,37 +190,36 @@ def over_examples(node: Node, cluster: Cluster) -> Node:
 
 
 def _compared(node: Node) -> dict[Node, set[Any]] | None:
-    """The subjects that a predicate compares, with the constants of each; None if it does anything else."""
+    """Return the subjects that a predicate compares, with their constants; None if it does anything else."""
     if node.op in _LOGIC:
-        found: dict[Node, set[Any]] = {}
+        by_subject: dict[Node, set[Any]] = {}
         for operand in node.operands:
             own = _compared(operand)
             if own is None:
                 return None
             for subject, constants in own.items():
-                found[subject] = found.get(subject, set()) | constants
-        return found
+                by_subject[subject] = by_subject.get(subject, set()) | constants
+        return by_subject
     if node.op in (*_COMPARISONS, "in", "isnull", "isnan"):
         subjects = {operand for operand in node.operands if not operand.is_constant}
         constants = {operand.value for operand in node.operands if operand.is_constant} - {None}
-        if len(subjects) == 1 and all(map(_is_placed, subjects)) and not any(map(isnan, constants)):
-            return {subjects.pop(): constants}
+        if len(subjects) == 1:
+            (subject,) = subjects
+            is_number = subject.kind.kind in (TypeKind.INTEGER, TypeKind.FLOAT) and not may_refuse(subject)
+            if is_number and not any(map(isnan, constants)):
+                return {subject: constants}
     return None
 
 
-def _is_placed(node: Node) -> bool:
-    return node.kind.kind in (TypeKind.INTEGER, TypeKind.FLOAT) and not may_refuse(node)
-
-
-def _subjects(compared: Iterable[dict[Node, set[Any]]]) -> dict[Node, Subject]:
-    """Every subject with the constants of all predicates."""
+def _subjects(compared: Iterable[dict[Node, set[Any]]]) -> dict[Node, ComparedValue]:
+    """Return every subject with the constants of all predicates."""
     constants: dict[Node, set[Any]] = {}
     for each in compared:
         for node, own in each.items():
             kind = arrow_type(node.kind)
             # As values of the type; -0.0 becomes 0.0.
             constants.setdefault(node, set()).update(pa.scalar(value, kind).as_py() + 0 for value in own)
-    return {node: Subject(node, sorted(own)) for node, own in constants.items()}
+    return {node: ComparedValue(node, sorted(own)) for node, own in constants.items()}
 
 
 def _width(kind: pa.DataType) -> Any:
@@ -231,7 +227,7 @@ def _width(kind: pa.DataType) -> Any:
 
 
 def _next(value: Any, kind: pa.DataType, *, up: bool) -> Any:
-    """The next value of a type; the last one has none, and is returned itself."""
+    """Return the next value of a type; the last one has none, and is returned itself."""
     width = _width(kind)
     if pa.types.is_floating(kind):
         return width.type(np.nextafter(width.type(value), width.type(np.inf if up else -np.inf)))
@@ -240,7 +236,7 @@ def _next(value: Any, kind: pa.DataType, *, up: bool) -> Any:
 
 
 def buckets(constants: NDArray[Any]) -> tuple[float, float, NDArray[Any], Codes] | None:
-    """Buckets of equal width that hold at most one constant each; None if too many would be needed.
+    """Return buckets of equal width that hold at most one constant each; None if too many would be needed.
 
     A value is in bucket `(value - low) · scale`, cut off at both ends. Rounding keeps the order of values, so constants
     of other buckets are on the same side of all values of a bucket. Returns `low`, `scale` and, for each bucket, the
@@ -264,9 +260,10 @@ def buckets(constants: NDArray[Any]) -> tuple[float, float, NDArray[Any], Codes]
 
 
 def _search_tree(constants: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A complete search tree of the constants, its root at 1 and the children of k at 2k and 2k + 1; and its leaves.
+    """Return a complete search tree of the constants, and its leaves.
 
-    The last constant fills it up. A loop over its levels has no branch that depends on a value.
+    The root is at 1, and the children of k are at 2k and 2k + 1. The last constant fills it up. A loop over its
+    levels has no branch that depends on a value.
     """
     size = 1 << len(constants).bit_length()
     filler = constants[-1:] if len(constants) else np.zeros(1, constants.dtype)
@@ -281,7 +278,7 @@ def _search_tree(constants: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 @compiled
 def _place(numbers, valid, tree, leaves, count, codes):  # type: ignore[no-untyped-def]
-    """`codes` = codes · places + the place; `valid` is empty if there is no NULL."""
+    """Set `codes` to codes · places + the place of each value; `valid` is empty if there is no NULL."""
     levels = 0
     while 1 << levels < len(tree):
         levels += 1
@@ -301,7 +298,7 @@ def _place(numbers, valid, tree, leaves, count, codes):  # type: ignore[no-untyp
 
 @compiled
 def _place_in_bucket(numbers, valid, low, scale, near, below, count, codes):  # type: ignore[no-untyped-def]
-    """The same, from the bucket of each value."""
+    """Set `codes` as `_place` does, from the bucket of each value."""
     last = np.float64(len(near) - 1)
     places = np.int32(2 * count + 3)
     for i in range(len(numbers)):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from windloom.expressions import predicate_index
-from windloom.expressions.evaluate import Rows
+from windloom.expressions.evaluate import DecodedColumns
 from windloom.expressions.node import Node
-from windloom.expressions.predicate_index import Subject, buckets
+from windloom.expressions.predicate_index import ComparedValue, buckets
 from windloom.model.types import DataType
 
 _LIMITS = np.iinfo(np.int64)
@@ -25,10 +25,10 @@ FLOATS = st.one_of(st.floats(allow_nan=False), st.floats(-9, 9), st.integers(-9,
 
 
 def placed(kind: str, constants: list[Any], values: list[Any]) -> list[int]:
-    subject = Subject(Node("read", DataType.parse(kind), value="v"), sorted(constants))
+    subject = ComparedValue(Node("read", DataType.parse(kind), value="v"), sorted(constants))
     arrow = pa.int64() if kind == "bigint" else pa.float64()
     codes = np.ones(len(values), np.int32)  # a digit before
-    subject.place(Rows(pa.table({"v": pa.array(values, arrow)})), codes)
+    subject.place(DecodedColumns(pa.table({"v": pa.array(values, arrow)})), codes)
     return (codes - subject.places).tolist()
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.expressions.arithmetic import DeclinedError
-from windloom.expressions.evaluate import Rows, evaluate
+from windloom.expressions.evaluate import DecodedColumns, evaluate
 from windloom.model.types import DataType
 from windloom.plan.outputs import ResolvedShape, resolve_shape
 from windloom.plan.physical import Shape
@@ -38,12 +38,12 @@ def answer_rows(shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa
 
 def _evaluated(shape: ResolvedShape, table: pa.Table, carried: tuple[str, ...]) -> pa.Table:
     if shape.having is not None:
-        holds = evaluate(shape.having, Rows(table))
+        holds = evaluate(shape.having, DecodedColumns(table))
         if isinstance(holds, pa.Scalar):
             table = table if holds.as_py() else table.slice(0, 0)
         else:
             table = table.filter(holds)
-    rows = Rows(table)
+    rows = DecodedColumns(table)
     arrays = [rows[name] for name in carried]
     for _, node in shape.select:
         value = evaluate(node, rows)

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
 from windloom.expressions.arithmetic import DeclinedError
-from windloom.expressions.evaluate import Rows, evaluate, may_refuse
+from windloom.expressions.evaluate import DecodedColumns, evaluate, may_refuse
 from windloom.expressions.node import Node, columns_of
-from windloom.expressions.predicate_index import DistinctWords, Table, clusters, examples, over_examples, take_codes
+from windloom.expressions.predicate_index import (
+    DistinctWords,
+    PredicateTable,
+    clusters,
+    examples,
+    over_examples,
+    take_codes,
+)
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.weave.signatures import SIGNATURE_BITS
@@ -35,9 +42,9 @@ def project_tuples(local: LocalProjection, signature: Signature, table: pa.Table
 
 def _projected(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
     if local.where is not None:
-        kept = pa.array(_holds(local.where, Rows(table)) | _untimed(tick))
+        kept = pa.array(_holds(local.where, DecodedColumns(table)) | _untimed(tick))
         table, tick = table.filter(kept), tick.filter(kept)
-    rows = Rows(table)
+    rows = DecodedColumns(table)
     words, has_bit = _signature(local.predicates, signature, rows)
     arrays = [tick, *words, *(_column(column, rows) for column in local.columns)]
     names = ["tick", *(f"s{i}" for i in range(len(words))), *(f"x{i}" for i in range(len(local.columns)))]
@@ -48,7 +55,9 @@ def _projected(local: LocalProjection, signature: Signature, table: pa.Table, ti
     return found if wanted.all() else found.filter(pa.array(wanted))
 
 
-def _signature(predicates: tuple[Node, ...], signature: Signature, rows: Rows) -> tuple[list[pa.Array], Mask | None]:
+def _signature(
+    predicates: tuple[Node, ...], signature: Signature, rows: DecodedColumns
+) -> tuple[list[pa.Array], Mask | None]:
     """The words of the signature of every tuple; and, if others are left out, which tuples have a bit of a set.
 
     If one table has all predicates, the words are encoded by its distinct words, the same in all parts of a stream.
@@ -77,7 +86,7 @@ def _wanted(signature: Signature, words: Sequence[NDArray[np.int64]]) -> Mask | 
     return wanted
 
 
-def _words(predicates: tuple[Node, ...], count: int, rows: Rows) -> list[NDArray[np.int64]]:
+def _words(predicates: tuple[Node, ...], count: int, rows: DecodedColumns) -> list[NDArray[np.int64]]:
     """The signature of every tuple: predicates are looked up in tables where that is possible and pays."""
     words = [np.zeros(rows.table.num_rows, np.int64) for _ in range(count)]
     looked_up: set[int] = set()
@@ -92,7 +101,7 @@ def _words(predicates: tuple[Node, ...], count: int, rows: Rows) -> list[NDArray
 
 
 @lru_cache(maxsize=16)
-def _tables(predicates: tuple[Node, ...], count: int) -> tuple[Table, ...]:
+def _tables(predicates: tuple[Node, ...], count: int) -> tuple[PredicateTable, ...]:
     """Made once for all parts of a stream."""
     found = []
     for cluster in clusters(predicates):
@@ -100,12 +109,12 @@ def _tables(predicates: tuple[Node, ...], count: int) -> tuple[Table, ...]:
         for bit in cluster.bits:
             holds = _holds(over_examples(predicates[bit], cluster), rows)
             words[bit // SIGNATURE_BITS] |= holds * np.int64(1 << bit % SIGNATURE_BITS)
-        found.append(Table(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
+        found.append(PredicateTable(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
     return tuple(found)
 
 
 @lru_cache(maxsize=16)
-def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[DistinctWords, ...]] | None:
+def _coded(predicates: tuple[Node, ...], count: int) -> tuple[PredicateTable, tuple[DistinctWords, ...]] | None:
     """The table that has all predicates, and its distinct words; None if there is no such table."""
     tables = _tables(predicates, count)
     if len(tables) != 1 or len(tables[0].bits) != len(predicates):
@@ -113,7 +122,7 @@ def _coded(predicates: tuple[Node, ...], count: int) -> tuple[Table, tuple[Disti
     return tables[0], tuple(map(DistinctWords.of, tables[0].words))
 
 
-def _holds(node: Node, rows: Rows) -> Mask:
+def _holds(node: Node, rows: DecodedColumns) -> Mask:
     """Where a condition is TRUE."""
     if node.op in ("and", "or") and not any(map(may_refuse, node.operands[1:])):
         combine = np.logical_and if node.op == "and" else np.logical_or
@@ -121,7 +130,7 @@ def _holds(node: Node, rows: Rows) -> Mask:
         return together
     if (coded := _only_coded(node, rows)) is not None:
         # Once per distinct value, not once per tuple.
-        of_values = _holds(node, Rows(pa.table({coded[0]: coded[1].dictionary})))
+        of_values = _holds(node, DecodedColumns(pa.table({coded[0]: coded[1].dictionary})))
         found: Mask = of_values[coded[1].indices.to_numpy()]
         return found
     value = evaluate(node, rows)
@@ -131,7 +140,7 @@ def _holds(node: Node, rows: Rows) -> Mask:
     return mask
 
 
-def _only_coded(node: Node, rows: Rows) -> tuple[str, pa.DictionaryArray] | None:
+def _only_coded(node: Node, rows: DecodedColumns) -> tuple[str, pa.DictionaryArray] | None:
     """The column that an expression reads, if it is only one and has a dictionary, and no NULL."""
     names = columns_of(node)
     if len(names) != 1:
@@ -147,7 +156,7 @@ def _untimed(tick: pa.Array) -> Mask:
     return mask
 
 
-def _column(column: LocalColumn, rows: Rows) -> pa.Array | pa.ChunkedArray:
+def _column(column: LocalColumn, rows: DecodedColumns) -> pa.Array | pa.ChunkedArray:
     node = column.node
     if node.op == "read" and column.component is None:
         return rows.table[node.value]  # as it is, with its dictionary

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
-from windloom.expressions.evaluate import Rows, evaluate
+from windloom.expressions.evaluate import DecodedColumns, evaluate
 from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
 from windloom.kernels.folds.matching import Allowed
@@ -79,7 +79,7 @@ def residual_by_types(types: FoldTypes) -> Residual:
         kinds |= {f"__c{place}": kind for place, kind in enumerate(types.groups[link.child])}
         table = pa.table(columns)
         try:
-            found = evaluate(resolve(link.residual.tree, kinds), Rows(table))
+            found = evaluate(resolve(link.residual.tree, kinds), DecodedColumns(table))
         except (NotKnownError, DeclinedError, pa.ArrowInvalid) as error:
             raise WindloomError(
                 f"the condition '{link.residual}' cannot be evaluated",
