@@ -8,6 +8,7 @@ only a type (`why_spark` says so), and a rule raises NotKnownError where even th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from windloom.expressions import types
 from windloom.expressions.node import Node, constant, converted, unchanged
@@ -75,7 +76,7 @@ def _take_numbers(name: str, operands: Sequence[Node], *counts: int) -> None:
 
 
 def _result(op: str, found: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
-    """A node of this type, whose operands are converted to it, or to `kind`."""
+    """Return a node of this type, whose operands are converted to it, or to `kind`."""
     parts = () if found.why_spark else tuple(converted(node, kind or found.kind) for node in operands)
     return Node(op, found.kind, parts, None, found.is_certain, found.why_spark)
 
@@ -83,7 +84,7 @@ def _result(op: str, found: ResultType, operands: Sequence[Node], kind: DataType
 # Operators ------------------------------------------------------------------------------------------------------------
 
 
-def arithmetic(op: str, operands: Sequence[Node]) -> Node:
+def _arithmetic(op: str, operands: Sequence[Node]) -> Node:
     _take_numbers(op, operands, 2)
     kinds = [node.kind for node in operands]
     if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
@@ -96,19 +97,19 @@ def arithmetic(op: str, operands: Sequence[Node]) -> Node:
 
 
 def _whole_number(op: str, operands: Sequence[Node]) -> Node:
-    """Bitwise operators, whose result is as wide as the widest operand."""
+    """Bitwise operators: the result is as wide as the widest operand."""
     if any(node.kind.kind is not TypeKind.INTEGER for node in operands):
         raise NotKnownError(op)
     return Node(op, max((node.kind for node in operands), key=lambda kind: kind.bits), why_spark=op)
 
 
-def comparison(op: str, operands: Sequence[Node]) -> Node:
+def _comparison(op: str, operands: Sequence[Node]) -> Node:
     _take(op, operands, 2)
     return _compared(op, operands, are_comparable(operands[0].kind, operands[1].kind))
 
 
 def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
-    """A comparison of all operands as values of one type; `is_known` if Spark accepts it."""
+    """Compare all operands as values of one type; `is_known` if Spark certainly accepts that."""
     try:
         found = common_type([node.kind for node in operands])
         if found.why_spark or found.kind.kind not in _COMPARED:
@@ -180,7 +181,7 @@ def _coalesce(name: str, operands: Sequence[Node]) -> Node:
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
     _take("nullif()", operands, 2)
-    equal, value = comparison("=", operands), operands[0]
+    equal, value = _comparison("=", operands), operands[0]
     kinds = [node.kind for node in operands]
     is_certain = are_alike(kinds) and value.kind.kind is not TypeKind.NULL
     parts = () if equal.why_spark else (equal, constant(None, value.kind), value)
@@ -203,8 +204,7 @@ def _extreme(name: str, operands: Sequence[Node]) -> Node:
     return _result(name, found, operands)
 
 
-def _whole(name: str, operands: Sequence[Node]) -> Node:
-    """floor and ceil."""
+def _floor_or_ceil(name: str, operands: Sequence[Node]) -> Node:
     _take_numbers(f"{name}()", operands, 1)
     (value,) = operands
     found = types.whole_type(value.kind)
@@ -271,9 +271,12 @@ _instant, _time_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP), _of(*TIMES, Ty
 _instant_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.STRING)
 
 
-def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | None = None) -> Rule:
-    """A rule for arguments of which the last `optional` may be left out; `repeated` ones may follow."""
-    returned = DataType.parse(name)
+def _returning(kind: str, *takes: _Takes, optional: int = 0, repeated: _Takes | None = None) -> Rule:
+    """Return a rule for calls that give this type, with an argument for each of `takes`.
+
+    The last `optional` arguments may be left out, and `repeated` ones may follow.
+    """
+    returned = DataType.parse(kind)
 
     def rule(name: str, operands: Sequence[Node]) -> Node:
         extra = len(operands) - len(takes)
@@ -287,7 +290,7 @@ def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | 
 
 
 def _typed_like(other: Rule, op: str) -> Rule:
-    """A rule that takes only the type from another one."""
+    """Return a rule that takes only the type from another one."""
 
     def rule(name: str, operands: Sequence[Node]) -> Node:
         try:
@@ -299,25 +302,14 @@ def _typed_like(other: Rule, op: str) -> Rule:
     return rule
 
 
-def _casting(name: str) -> Rule:
-    target = DataType.parse(name)
-
-    def rule(name: str, operands: Sequence[Node]) -> Node:
-        if len(operands) != 1 or not can_cast(operands[0].kind, target):
-            raise NotKnownError(label(name))
-        return Node(name, target, why_spark=label(name))
-
-    return rule
-
-
 _CAST_NAMES = (
     "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "boolean", "date", "timestamp",
 )  # fmt: skip
 
 OPERATORS: dict[str, Rule] = {
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), arithmetic),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), _arithmetic),
     **dict.fromkeys(("&", "|", "^", "~"), _whole_number),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), comparison),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _comparison),
     **dict.fromkeys(("and", "or", "not"), _logic),
     "in": _in_list,
     "case": _case,
@@ -327,11 +319,11 @@ OPERATORS: dict[str, Rule] = {
 FUNCTIONS: dict[str, Rule] = {
     # Numbers
     **dict.fromkeys(("abs", "negative", "positive"), _one_number),
-    **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
+    **dict.fromkeys(("floor", "ceil", "ceiling"), _floor_or_ceil),
     "round": _round,
     "bround": _typed_like(_round, "round"),
-    "mod": lambda name, operands: arithmetic("%", operands),
-    "pmod": _typed_like(arithmetic, "%"),
+    "mod": lambda name, operands: _arithmetic("%", operands),
+    "pmod": _typed_like(_arithmetic, "%"),
     "try_divide": _try_divide,
     "sqrt": _sqrt,
     "isnan": _is_nan,
@@ -347,7 +339,7 @@ FUNCTIONS: dict[str, Rule] = {
     **dict.fromkeys(("greatest", "least"), _extreme),
     "nullif": _null_if,
     **dict.fromkeys(("isnull", "isnotnull"), _is_null),
-    **{name: _casting(name) for name in _CAST_NAMES},
+    **{name: _returning(name, partial(can_cast, target=DataType.parse(name))) for name in _CAST_NAMES},
     # Strings
     **dict.fromkeys(("upper", "ucase", "lower", "lcase", "initcap", "reverse"), _returning("string", _text)),
     **dict.fromkeys(("trim", "ltrim", "rtrim", "btrim"), _returning("string", _text)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
@@ -113,6 +114,7 @@ def _wider(left: DataType, right: DataType) -> ResultType:
 # Numbers --------------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1_024)
 def decimal(precision: int, scale: int) -> DataType:
     return DataType.parse(f"decimal({precision},{scale})")
 
