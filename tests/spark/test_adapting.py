@@ -18,8 +18,8 @@ from support.trades import ROWS, trades
 from windloom import Loom
 from windloom.engine.running.adapting import Adapting
 from windloom.errors import WindloomError
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.adapt.replan import Adapter
+from windloom.optimizer.adapt.worker import ImmediateWorker
 from windloom.plan.observed import RoundObserved
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def watched_previews(monkeypatch: pytest.MonkeyPatch) -> list[tuple[RoundObserve
 def test_plans_follow_a_stream_and_explain_tells_how(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windloom.engine.streaming.start.Beside", AtOnce)
-    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
+    monkeypatch.setattr("windloom.engine.streaming.start.BackgroundWorker", ImmediateWorker)
+    monkeypatch.setattr("windloom.optimizer.adapt.replan.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
     previews = watched_previews(monkeypatch)
     every = rounds()
     for number, rows in enumerate(every):

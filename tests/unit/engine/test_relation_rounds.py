@@ -18,9 +18,9 @@ from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.adapt.basin import basins_of
-from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, with_figures
-from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.basins import basins_of
+from windloom.optimizer.adapt.candidates import choices_of
+from windloom.optimizer.adapt.chart_figures import Figure, Kind, figures_of, with_figures
 from windloom.plan.estimates import Estimates, Mean, StreamEstimate
 
 Row = dict[str, Any]

@@ -10,12 +10,11 @@ from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Stream
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.figures import Figure, Kind, stream_figures, with_figures
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.candidates import SWITCHES, candidates_at, choices_of, recompiling
+from windloom.optimizer.adapt.chart_figures import Figure, Kind, stream_figures, with_figures
+from windloom.optimizer.adapt.chart_views import described
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.switches import SWITCHES, choices_of, recompiling
-from windloom.optimizer.adapt.views import described
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.estimate import estimate_plan
 from windloom.optimizer.joins.order import elimination_of, elimination_order

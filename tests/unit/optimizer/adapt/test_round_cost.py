@@ -14,8 +14,8 @@ from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.figures import Kind, figures_of, value_of, with_figures
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.chart_figures import Kind, figures_of, value_of, with_figures
 from windloom.optimizer.adapt.round_cost import SetCosts
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.estimate import estimate_plan

@@ -1,4 +1,4 @@
-"""Figures: the estimates that plans of a basin depend on, each of which may be a dimension of its chart.
+"""Figures: the estimates that plans of a basin depend on; those of the next round, and rounds with like figures.
 
 | figure                     | of                               |
 |----------------------------|----------------------------------|
@@ -6,6 +6,8 @@
 | length of a round          | a stream, in seconds of its time |
 | groups                     | a grouping of a stream           |
 | share of tuples            | a predicate on a stream          |
+
+Each of them may be a dimension of a chart.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
-from windloom.optimizer.adapt.basin import Basin
+from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.known import LEAST
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
@@ -225,3 +228,51 @@ def _moved_set(
     if figure.kind is Kind.SHARE:
         return replace(own, selectivity=Mean(value, own.selectivity.rounds))
     return replace(own, groups=Mean(max(1.0, own.groups.value * value / now), max(1, own.groups.rounds)))
+
+
+class ExpectedRound:
+    """What is expected of the next round: what its source announces, or else what is remembered of earlier rounds."""
+
+    def __init__(self, memory: Memory, learned: Estimates, coming: RoundObserved | None = None) -> None:
+        """`learned` are the estimates from earlier runs; `coming` is what is announced of the round, if anything."""
+        self._memory, self._learned, self._coming = memory, learned, coming
+        self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures are asked for several times
+
+    def value(self, figure: Figure, basin: Basin) -> float | None:
+        """The value of a figure; None if neither a source nor a round has shown one."""
+        announced = None if self._coming is None else shown(figure, basin, self._coming)
+        if announced is not None:
+            return announced
+        key = (basin.name, figure)
+        if key not in self._remembered:
+            self._remembered[key] = remembered(figure, basin, self._memory)
+        return self._remembered[key]
+
+    def estimates(self, basin: Basin) -> Estimates:
+        """All that is estimated for a basin, with the figures of its streams that are announced."""
+        coming, estimates = self._coming, self._memory.estimates().before(self._learned)
+        if coming is None:
+            return estimates
+        announced = ((figure, shown(figure, basin, coming)) for figure in stream_figures(basin))
+        return with_figures(estimates, basin, {figure: value for figure, value in announced if value is not None})
+
+    def again(self) -> ExpectedRound:
+        """What is expected of this round now, after further rounds."""
+        return ExpectedRound(self._memory, self._learned, self._coming)
+
+
+#: Equal for rounds that are taken as alike.
+Likeness = tuple[int | None, ...]
+
+
+def likeness_of(values: Iterable[float | None]) -> Likeness:
+    """Equal for figures that lie within about five percent of common values."""
+    return tuple(None if value is None else round(10 * log(value)) for value in values)
+
+
+def likeness(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Likeness:
+    """The likeness of a round that was observed: of its figures, and of how many cells its tuples make."""
+    values = [shown(figure, basin, seen) for figure in figures]
+    own = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
+    tuples, cells = sum(each.tuples for each in own), sum(each.cells for each in own)
+    return likeness_of([*values, cells / tuples if tuples and cells else None])
