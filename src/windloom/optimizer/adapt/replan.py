@@ -249,7 +249,6 @@ class Adapter:
         self._judge(seen)
         self._rounds += 1
         was_announced, self._is_announced = self._is_announced, False
-        self.predicted = None
         return None if was_announced else self._choose(ExpectedRound(self.memory, self._learned))
 
     def foresee(self, coming: RoundObserved) -> Choices | None:
