@@ -54,7 +54,7 @@ class ChartView:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundView:
+class PredictedRound:
     """The predicted seconds of a round, if there was a prediction, and the seconds it took."""
 
     round: int
@@ -77,6 +77,6 @@ class AdaptView:
     learned: Mapping[str, tuple[float, float]]
     rounds: int
     rest: float
-    recent: tuple[RoundView, ...] = ()
+    recent: tuple[PredictedRound, ...] = ()
     failure: str = ""
     damaged: tuple[str, ...] = ()  # files of the checkpoint that hold statistics and could not be read

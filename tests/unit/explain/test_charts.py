@@ -10,7 +10,7 @@ import pytest
 
 from windloom.explain import adapt_json, adapt_lines, chart_json, chart_svg, charts_text
 from windloom.explain.chart_grid import grid_lines
-from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
+from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
 
 RATE = AxisView(
     "rate of trades", "events/s", (1.0, 10.0, 100.0, 1000.0), True, 50.0, 1, "four times as much is 3 times"
@@ -37,7 +37,7 @@ VIEW = AdaptView(
     learned={"intake": (0.05, 1.2), "step": (0.0, 1.0)},
     rounds=16,
     rest=0.02,
-    recent=(RoundView(7, None, 0.4), RoundView(8, 0.5, 0.4), RoundView(9, 0.44, 0.4)),
+    recent=(PredictedRound(7, None, 0.4), PredictedRound(8, 0.5, 0.4), PredictedRound(9, 0.44, 0.4)),
 )
 
 

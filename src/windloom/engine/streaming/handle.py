@@ -43,7 +43,7 @@ from windloom.model.time import TICK_MAX
 from windloom.optimizer.adapt.chart_views import adapt_view, charts_of
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
-from windloom.plan.adapting import RoundView
+from windloom.plan.adapting import PredictedRound
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
@@ -203,7 +203,7 @@ class Handle(AnswerViews):
         lines = schedule_lines(scheduling, asked, left, least_seconds(scheduling, self._options))
         adapting = self._loop.adapting
         if adapting is not None:
-            done = [RoundView(each.round, each.predicted, each.total_seconds) for each in self._recent]
+            done = [PredictedRound(each.round, each.predicted, each.total_seconds) for each in self._recent]
             view = replace(adapt_view(adapting.adapter, done), damaged=tuple(self._checkpoint.damaged))
             text += "".join(f"{line}\n" for line in ("", *adapt_lines(view)))
         return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])

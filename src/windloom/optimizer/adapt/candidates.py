@@ -101,7 +101,8 @@ class LogSwitch:
     name, recompiles, is_varied = "log", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {scan.stream: scan.log for scan in _timed_woven(plan)}
+        woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
+        return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
 
     def options(self, plan: Plan, about: str) -> Sequence[str]:
         return LOGS
@@ -176,12 +177,6 @@ def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
         if technique != choose_technique(planned_component.family, forced):
             techniques.append((str(planned_component.component), technique))
     return TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(sorted(techniques)))
-
-
-def _timed_woven(plan: Plan) -> Iterator[WovenScan]:
-    for scan in plan.scans:
-        if isinstance(scan, WovenScan) and scan.counted_by is None:
-            yield scan
 
 
 def _orders(join: Join) -> Iterator[tuple[int, ...]]:

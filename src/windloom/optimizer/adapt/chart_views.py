@@ -9,12 +9,12 @@ from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, choices_of
 from windloom.optimizer.adapt.chart_figures import remembered, value_of
-from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, Dimension, draw_chart
+from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
 from windloom.optimizer.adapt.replan import Adapter, FollowedBasin
 from windloom.optimizer.known import with_statistics
 from windloom.optimizer.rows.order import ROW_ORDER
-from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
+from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
@@ -87,7 +87,7 @@ def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
     return tuple(found)
 
 
-def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = ()) -> AdaptView:
+def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
     """How a running loom adapts."""
     counts, correction, failure = adapter.counts, adapter.correction, adapter.failure
     return AdaptView(
@@ -143,9 +143,13 @@ def _axes(
 ) -> tuple[tuple[AxisView, ...], tuple[tuple[float, ...], ...]]:
     """The axes of a chart, and a path along them, in the order in which they are shown."""
     order = _in_sight(chart, path)
-    dimensions = (chart.dimensions[place] for place in order)
-    axes = tuple(_axis(each, value_of(each.figure, chart.basin, estimates)) for each in dimensions)
-    return axes, tuple(tuple(point[place] for place in order) for point in path)
+    axes = []
+    for dimension in (chart.dimensions[place] for place in order):
+        figure, axis, value = dimension.figure, dimension.axis, value_of(dimension.figure, chart.basin, estimates)
+        edges = tuple(map(axis.edge, range(axis.parts + 1)))
+        about = (figure.text, figure.unit, edges, axis.is_geometric, value, axis.part(value), dimension.reason)
+        axes.append(AxisView(*about))
+    return tuple(axes), tuple(tuple(point[place] for place in order) for point in path)
 
 
 def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
@@ -158,14 +162,6 @@ def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
     every = range(len(chart.dimensions))
     first = sorted(sorted(every, key=lambda place: (-parts(place), place))[:2])
     return [*first, *(place for place in every if place not in first)]
-
-
-def _axis(dimension: Dimension, value: float) -> AxisView:
-    edges = tuple(dimension.axis.edge(part) for part in range(dimension.axis.parts + 1))
-    part = dimension.axis.part(value)
-    return AxisView(
-        dimension.figure.text, dimension.figure.unit, edges, dimension.axis.is_geometric, value, part, dimension.reason
-    )
 
 
 def _candidates(

@@ -41,7 +41,7 @@ from windloom.optimizer.adapt.candidates import (
 from windloom.optimizer.adapt.chart_figures import (
     ExpectedRound,
     Figure,
-    Kind,
+    FigureKind,
     figures_of,
     value_of,
     values_of,
@@ -153,8 +153,8 @@ def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
     if options.partition == "regular":
         width = value / middle
         high = width * options.parts
-        return Axis(0.0, min(high, 1.0) if figure.kind is Kind.SHARE else high, options.parts, False)
-    if figure.kind is Kind.SHARE:
+        return Axis(0.0, min(high, 1.0) if figure.kind is FigureKind.SHARE else high, options.parts, False)
+    if figure.kind is FigureKind.SHARE:
         return Axis(1 / SHARE_SPAN, 1.0, options.parts)
     ratio = exp(log(SPAN) / options.parts)
     low = value / ratio**middle
@@ -333,7 +333,7 @@ def _exponents(
         moved = with_figures(estimates, basin, {figure: end})
         return basin.cost(with_statistics(plan, basin.known.with_estimates(moved)), known)
 
-    most = 1.0 if figure.kind is Kind.SHARE else float("inf")
+    most = 1.0 if figure.kind is FigureKind.SHARE else float("inf")
     ends = (value / FACTOR, min(value * FACTOR, most))
     span = log(ends[1] / ends[0])
     low, high = map(cost, ends)

@@ -33,7 +33,7 @@ from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, Likene
 from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
 from windloom.optimizer.adapt.objective import CLEARLY, TIE, BestCosts, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, MeasuredRound, RoundCost, intake_of, round_cost
-from windloom.optimizer.adapt.worker import Need, Task, Urgency, Worker
+from windloom.optimizer.adapt.worker import Need, Task, TaskPriority, Worker
 from windloom.optimizer.known import with_statistics
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
@@ -301,9 +301,9 @@ class Adapter:
                 continue
             has_changed = has_changed or bool(followed.found and followed.found[0].choices != found[0].choices)
             followed.found = found
-            preferred = found[0] if self._pays(found, present) else _candidate(found, present)
-            wanted |= preferred.choices
-            costs.append(preferred.cost)
+            chosen = found[0].choices if self._pays(found, present) else present
+            wanted |= chosen
+            costs += [candidate.cost for candidate in found if candidate.choices == chosen]
         self.tenure = self.tenure.after(moved=has_changed)
         self.moves += has_moved
         self.predicted = None
@@ -317,7 +317,7 @@ class Adapter:
 
         A round with a plan for other data may take several times as long as with the plan that is looked for.
         """
-        self._worker.submit(key, task, Urgency.NEEDED)
+        self._worker.submit(key, task, TaskPriority.NEEDED)
         begun = perf_counter()
         self._worker.wait(key, self._patience)
         self._patience = max(0.0, self._patience - (perf_counter() - begun))
@@ -364,7 +364,7 @@ class Adapter:
         is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
         if self.followed and (is_like_others or compiles):
             task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
-            self._worker.submit(("learn", self._rounds), task, Urgency.LEARNING)
+            self._worker.submit(("learn", self._rounds), task, TaskPriority.LEARNING)
 
     def _learned_from(
         self,
@@ -400,7 +400,7 @@ class Adapter:
         streams = [name for followed in self.followed for name in followed.basin.streams]
         if all(seen.streams[name].tuples for name in streams) and all(followed.found for followed in self.followed):
             task = partial(self._judged, self._choices, seen, self._chosen_by)
-            self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
+            self._worker.submit(("judge", self._rounds), task, TaskPriority.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
         """Uses what was known of this machine when the plan was chosen: only the prediction of data is judged."""
@@ -427,10 +427,6 @@ class Adapter:
             best = with_candidate(found, own, basin, estimates)
             self._bests = {**({} if len(self._bests) >= MOST_UNLIKE else self._bests), key: best}
         return ranked(self._bests[key], self.objective, corrected)
-
-
-def _candidate(found: Sequence[Candidate], choices: Choices) -> Candidate:
-    return next(candidate for candidate in found if candidate.choices == choices)
 
 
 def _queries(plan: Plan) -> dict[str, object]:

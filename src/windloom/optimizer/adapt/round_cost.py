@@ -154,33 +154,20 @@ def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) 
 
 
 def _set_cost(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
-    return SetCost(
-        _keeping(partial_set, constants),
-        estimate_trees(partial_set, constants, idle) * _length(partial_set),
-        _held(partial_set),
-    )
+    """The cost of a set; `held` are the cells that windows were answered from, a list growing by a value per tuple."""
+    statistics, edges, length = partial_set.statistics, partial_set.edges.edges_per_second, _length(partial_set)
+    kept = keeping_cost(constants.scaled(statistics.pace), statistics, edges, partial_set.components) * length
+    seconds = statistics.kept_seconds + statistics.round_seconds
+    cells = float(statistics.cells_per_second(np.array([edges]))[0]) * seconds
+    lists = sum(planned.family.is_list for planned in partial_set.components)
+    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
+    held = cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
+    return SetCost(kept, estimate_trees(partial_set, constants, idle) * length, held)
 
 
 def _length(partial_set: PartialSet) -> float:
     """The length of a round in seconds of event time."""
     return partial_set.statistics.round_length
-
-
-def _keeping(partial_set: PartialSet, constants: Constants) -> float:
-    scaled, statistics = constants.scaled(partial_set.statistics.pace), partial_set.statistics
-    return keeping_cost(scaled, statistics, partial_set.edges.edges_per_second, partial_set.components) * _length(
-        partial_set
-    )
-
-
-def _held(partial_set: PartialSet) -> float:
-    """Bytes of the cells that windows were answered from; each tuple is taken to add a value to a list."""
-    statistics = partial_set.statistics
-    seconds = statistics.kept_seconds + statistics.round_seconds
-    cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0]) * seconds
-    lists = sum(planned.family.is_list for planned in partial_set.components)
-    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
-    return cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
 
 
 #: How tuples are taken in, by stream.

@@ -28,11 +28,11 @@ NEEDED_SHARE, OPTIONAL_SHARE = 0.01, 0.005
 AT_ONCE, OPTIONAL_AT_ONCE, SAVED = 4.0, 0.25, 1.0
 #: After a step, the thread pauses for this many times as long as the step took, and at most for this many seconds.
 PAUSE, LONGEST_PAUSE = 3.0, 0.5
-#: At most this many tasks of one urgency wait; the oldest are forgotten.
+#: At most this many tasks of one priority wait; the oldest are forgotten.
 MOST_WAITING = 64
 
 
-class Urgency(IntEnum):
+class TaskPriority(IntEnum):
     LEARNING = 0
     NEEDED = 1
     AFTERWARDS = 2
@@ -43,7 +43,7 @@ class Worker(Protocol):
 
     failure: BaseException | None
 
-    def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
+    def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
         """Has a task done once; while a task with the same key waits or is being done, no other is added."""
         ...
 
@@ -67,7 +67,7 @@ class ImmediateWorker:
 
     failure: BaseException | None = None
 
-    def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
+    def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
         task()
 
     def passed(self, seconds: float) -> None: ...
@@ -88,7 +88,9 @@ class BackgroundWorker:
         self._changed = threading.Condition(self._lock)  # a task is done, or no more will be
         self._hurried = threading.Event()  # set while a round waits
         self._took: dict[Hashable, float] = {}  # processor seconds of the last needed task of each kind
-        self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {urgency: OrderedDict() for urgency in Urgency}
+        self._waiting: dict[TaskPriority, OrderedDict[Hashable, Task]] = {
+            priority: OrderedDict() for priority in TaskPriority
+        }
         # Seconds that needed tasks, and optional ones, may still take.
         self._at_once, self._needed, self._optional = at_once, at_once, min(at_once, OPTIONAL_AT_ONCE)
         self._is_running = self._is_closed = False
@@ -96,11 +98,11 @@ class BackgroundWorker:
         self._began = 0.0  # when its present step began, by the clock of the thread
         self.failure: BaseException | None = None
 
-    def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
+    def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
         with self._lock:
             if key == self._present:  # a round asks for what it needs again and again until it is there
                 return
-            waiting = self._waiting[urgency]
+            waiting = self._waiting[priority]
             waiting.setdefault(key, task)
             if len(waiting) > MOST_WAITING:
                 waiting.popitem(last=False)
@@ -114,11 +116,15 @@ class BackgroundWorker:
 
     def wait(self, key: Hashable, seconds: float) -> None:
         """Does not wait if the last task of the same kind took longer than `seconds`."""
+
+        def is_left() -> bool:
+            return key == self._present or any(key in waiting for waiting in self._waiting.values())
+
         with self._changed:
             if self._took.get(_kind(key), 0.0) > seconds:
                 return
             self._hurried.set()
-            self._changed.wait_for(lambda: not self._is_running or not self._is_left(key), seconds)
+            self._changed.wait_for(lambda: not self._is_running or not is_left(), seconds)
             self._hurried.clear()
 
     def close(self) -> None:
@@ -133,35 +139,32 @@ class BackgroundWorker:
         self._hurried.wait(min(LONGEST_PAUSE, PAUSE * took))
         self._began = time.thread_time()
 
-    def _is_left(self, key: Hashable) -> bool:
-        return key == self._present or any(key in waiting for waiting in self._waiting.values())
-
     def _wake(self) -> None:
         if not self._is_running and not self._is_closed and self._first() is not None:
             self._is_running = True
             threading.Thread(target=self._run, name="windloom-plans", daemon=True).start()
 
-    def _first(self) -> Urgency | None:
-        """The urgency of the next task that may be done now."""
-        for urgency, tasks in self._waiting.items():
-            if tasks and (self._needed if urgency is Urgency.NEEDED else self._optional) > 0:
-                return urgency
+    def _first(self) -> TaskPriority | None:
+        """The priority of the next task that may be done now."""
+        for priority, tasks in self._waiting.items():
+            if tasks and (self._needed if priority is TaskPriority.NEEDED else self._optional) > 0:
+                return priority
         return None
 
-    def _next(self) -> tuple[Task, Urgency] | None:
+    def _next(self) -> tuple[Task, TaskPriority] | None:
         with self._lock:
-            urgency, self._present = self._first(), None
-            self._is_running = urgency is not None
+            priority, self._present = self._first(), None
+            self._is_running = priority is not None
             self._changed.notify_all()
-            if urgency is None:
+            if priority is None:
                 return None
             # The newest task is about where the stream is now.
-            self._present, task = self._waiting[urgency].popitem(last=True)
-            return task, urgency
+            self._present, task = self._waiting[priority].popitem(last=True)
+            return task, priority
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
-            task, urgency = found
+            task, priority = found
             begun = self._began = time.thread_time()
             try:
                 task()
@@ -170,12 +173,12 @@ class BackgroundWorker:
                     self.failure, self._is_running, self._is_closed = error, False, True
                     self._changed.notify_all()
                 return
-            self._spend(time.thread_time() - begun, urgency)
+            self._spend(time.thread_time() - begun, priority)
             self.pause()
 
-    def _spend(self, seconds: float, urgency: Urgency) -> None:
+    def _spend(self, seconds: float, priority: TaskPriority) -> None:
         with self._changed:
-            if urgency is Urgency.NEEDED:
+            if priority is TaskPriority.NEEDED:
                 self._took[_kind(self._present)] = seconds
                 self._needed -= seconds
             else:

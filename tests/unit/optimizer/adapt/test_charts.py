@@ -15,7 +15,7 @@ from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at, choices_of
-from windloom.optimizer.adapt.chart_figures import Figure, Kind, figures_of, value_of, values_of, with_figures
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.charts import Axis, Chart, ChartOptions, Dimension, axis_around, draw_chart, sensitivities
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.cost.constants import shipped_constants
@@ -24,8 +24,12 @@ from windloom.plan.identity import SetIdentity
 from windloom.plan.statistics import Ongoing
 
 SECOND = 1_000_000
-RATE, ROUND, GROUPS = Figure(Kind.RATE, "s"), Figure(Kind.ROUND, "s"), Figure(Kind.GROUPS, "s", ("k",))
-SHARE = Figure(Kind.SHARE, "s", ("b",))
+RATE, ROUND, GROUPS = (
+    Figure(FigureKind.RATE, "s"),
+    Figure(FigureKind.ROUND, "s"),
+    Figure(FigureKind.GROUPS, "s", ("k",)),
+)
+SHARE = Figure(FigureKind.SHARE, "s", ("b",))
 KNOWN = Known(shipped_constants(), ongoing=Ongoing(10.0))
 
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windloom.optimizer.adapt.chart_figures import Figure, Kind
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind
 from windloom.optimizer.adapt.objective import LONGEST_STAY, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, Line, MeasuredRound, RoundCost
-from windloom.optimizer.adapt.worker import OPTIONAL_AT_ONCE, BackgroundWorker, ImmediateWorker, Urgency
+from windloom.optimizer.adapt.worker import OPTIONAL_AT_ONCE, BackgroundWorker, ImmediateWorker, TaskPriority
 from windloom.plan.choices import Choices
 
 WOVEN, NATIVE = (Choices((), (("intake", "s", way),)) for way in ("woven", "native"))
-RATE = Figure(Kind.RATE, "s")
+RATE = Figure(FigureKind.RATE, "s")
 
 
 # ---- correction -----------------------------------------------------------------------------------------------------
@@ -178,16 +178,16 @@ def test_needed_tasks_come_first_and_optional_ones_when_they_may() -> None:
             pass
         order.append("judge")
 
-    worker.submit("gate", lambda: gate.wait(10) and None, Urgency.NEEDED)
-    worker.submit("judge", judge, Urgency.AFTERWARDS)
-    worker.submit("judge", lambda: order.append("twice"), Urgency.AFTERWARDS)
-    worker.submit("learn", lambda: order.append("learn"), Urgency.LEARNING)
-    worker.submit("needed", lambda: order.append("needed"), Urgency.NEEDED)
+    worker.submit("gate", lambda: gate.wait(10) and None, TaskPriority.NEEDED)
+    worker.submit("judge", judge, TaskPriority.AFTERWARDS)
+    worker.submit("judge", lambda: order.append("twice"), TaskPriority.AFTERWARDS)
+    worker.submit("learn", lambda: order.append("learn"), TaskPriority.LEARNING)
+    worker.submit("needed", lambda: order.append("needed"), TaskPriority.NEEDED)
     gate.set()
     wait_until(lambda: len(order) == 3)
     assert order == ["learn", "needed", "judge"]
-    worker.submit("judge again", lambda: order.append("again"), Urgency.AFTERWARDS)
-    worker.submit("last", done.set, Urgency.NEEDED)
+    worker.submit("judge again", lambda: order.append("again"), TaskPriority.AFTERWARDS)
+    worker.submit("last", done.set, TaskPriority.NEEDED)
     assert done.wait(10)
     assert "again" not in order, "optional tasks have taken what they may"
     worker.passed(1000.0)
@@ -202,13 +202,13 @@ def test_a_task_that_is_being_done_is_not_done_again() -> None:
         gate.wait(10)
         done.append("drawn")
 
-    worker.submit("draw", draw, Urgency.NEEDED)
+    worker.submit("draw", draw, TaskPriority.NEEDED)
     assert begun.wait(10)
-    worker.submit("draw", draw, Urgency.NEEDED)  # the chart is not there yet
+    worker.submit("draw", draw, TaskPriority.NEEDED)  # the chart is not there yet
     gate.set()
-    worker.submit("last", lambda: done.append("last"), Urgency.NEEDED)
+    worker.submit("last", lambda: done.append("last"), TaskPriority.NEEDED)
     wait_until(lambda: "last" in done)
-    worker.submit("draw", draw, Urgency.NEEDED)
+    worker.submit("draw", draw, TaskPriority.NEEDED)
     wait_until(lambda: done == ["drawn", "last", "drawn"])
 
 
@@ -222,10 +222,10 @@ def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
         worker.pause()
         done.append("filled")
 
-    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.submit(("fill", "s", (0,)), work, TaskPriority.NEEDED)
     worker.wait(("fill", "s", (0,)), 30.0)
     assert done == ["filled"]
-    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
+    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait(("draw", "s"), 0.05)
     assert 0.04 < time.perf_counter() - begun < 10
@@ -242,9 +242,9 @@ def test_nothing_is_waited_for_if_the_last_task_of_its_kind_took_longer() -> Non
         while time.thread_time() - begun < 1.0:
             pass
 
-    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.submit(("fill", "s", (0,)), work, TaskPriority.NEEDED)
     worker.wait(("fill", "s", (0,)), 60.0)
-    worker.submit(("fill", "s", (1,)), lambda: gate.wait(60) and None, Urgency.NEEDED)
+    worker.submit(("fill", "s", (1,)), lambda: gate.wait(60) and None, TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait(("fill", "s", (1,)), 0.9)
     assert time.perf_counter() - begun < 0.8
@@ -253,7 +253,7 @@ def test_nothing_is_waited_for_if_the_last_task_of_its_kind_took_longer() -> Non
 
 def test_nothing_is_waited_for_that_is_not_going_to_be_done() -> None:
     worker = BackgroundWorker(at_once=0.0)
-    worker.submit("fill", lambda: pytest.fail("its budget is used up"), Urgency.NEEDED)
+    worker.submit("fill", lambda: pytest.fail("its budget is used up"), TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait("fill", 30.0)
     assert time.perf_counter() - begun < 10
@@ -268,10 +268,10 @@ def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds(
         while time.thread_time() - begun < 0.01:
             pass
 
-    worker.submit("first", work, Urgency.NEEDED)
+    worker.submit("first", work, TaskPriority.NEEDED)
     wait_until(lambda: order == ["first"])
-    worker.submit("second", lambda: order.append("second"), Urgency.NEEDED)
-    worker.submit("learning", learned.set, Urgency.LEARNING)
+    worker.submit("second", lambda: order.append("second"), TaskPriority.NEEDED)
+    worker.submit("learning", learned.set, TaskPriority.LEARNING)
     assert learned.wait(10), "what rounds took is learned all the same"
     worker.passed(0.1)
     assert order == ["first"], "a hundredth of what rounds took is less than what it has taken"
@@ -285,22 +285,22 @@ def test_after_a_failure_nothing_more_is_done_and_it_is_told() -> None:
     def fail() -> None:
         raise ZeroDivisionError("no")
 
-    worker.submit("bad", fail, Urgency.NEEDED)
+    worker.submit("bad", fail, TaskPriority.NEEDED)
     wait_until(lambda: worker.failure is not None)
     assert isinstance(worker.failure, ZeroDivisionError)
-    worker.submit("good", lambda: pytest.fail("it has stopped"), Urgency.NEEDED)
+    worker.submit("good", lambda: pytest.fail("it has stopped"), TaskPriority.NEEDED)
 
 
 def test_a_closed_worker_begins_nothing() -> None:
     worker = BackgroundWorker()
     worker.close()
-    worker.submit("late", lambda: pytest.fail("it is closed"), Urgency.NEEDED)
+    worker.submit("late", lambda: pytest.fail("it is closed"), TaskPriority.NEEDED)
     assert worker.failure is None
 
 
 def test_at_once_is_at_once() -> None:
     found: list[int] = []
-    ImmediateWorker().submit("x", lambda: found.append(1), Urgency.AFTERWARDS)
+    ImmediateWorker().submit("x", lambda: found.append(1), TaskPriority.AFTERWARDS)
     assert found == [1]
 
 

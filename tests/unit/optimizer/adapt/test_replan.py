@@ -12,12 +12,12 @@ from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at, choices_of
-from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, Kind, value_of
+from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, FigureKind, value_of
 from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.replan import EARLY, MOST_PATIENCE, PATIENCE, Adapter, AdaptOptions, Replanner
 from windloom.optimizer.adapt.round_cost import Correction
-from windloom.optimizer.adapt.worker import BackgroundWorker, ImmediateWorker, Task, Urgency
+from windloom.optimizer.adapt.worker import BackgroundWorker, ImmediateWorker, Task, TaskPriority
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
@@ -26,7 +26,11 @@ from windloom.plan.statistics import Ongoing
 
 SECOND = 1_000_000
 TAKEN = {"partials": 0.1, "step": 0.01, "answers": 0.01}
-RATE, ROUND, GROUPS = Figure(Kind.RATE, "s"), Figure(Kind.ROUND, "s"), Figure(Kind.GROUPS, "s", ("k",))
+RATE, ROUND, GROUPS = (
+    Figure(FigureKind.RATE, "s"),
+    Figure(FigureKind.ROUND, "s"),
+    Figure(FigureKind.GROUPS, "s", ("k",)),
+)
 REPLANNING, CHARTS = AdaptOptions(), AdaptOptions(ChartOptions(dimensions=1))
 
 
@@ -132,7 +136,7 @@ def test_rounds_wait_by_a_small_share_of_what_they_took_which_is_saved_up() -> N
     class Idle(ImmediateWorker):
         """Nothing is ever done, so every round asks for a plan."""
 
-        def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None: ...
+        def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None: ...
 
         def wait(self, key: Hashable, seconds: float) -> None:
             waits.append(seconds)
