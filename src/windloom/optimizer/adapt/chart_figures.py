@@ -49,8 +49,8 @@ class Figure:
     @property
     def text(self) -> str:
         """
-        >>> Figure(FigureKind.GROUPS, "trades", ("symbol",)).text, Figure(FigureKind.SHARE, "trades", ("volume > 9",)).text
-        ('groups of trades by symbol', 'share of trades with volume > 9')
+        >>> Figure(FigureKind.GROUPS, "trades", ("symbol",)).text
+        'groups of trades by symbol'
         """
         match self.kind:
             case FigureKind.RATE:
@@ -64,9 +64,8 @@ class Figure:
 
     @property
     def unit(self) -> str:
-        return {FigureKind.RATE: "events/s", FigureKind.ROUND: "s", FigureKind.GROUPS: "groups", FigureKind.SHARE: ""}[
-            self.kind
-        ]
+        units = {FigureKind.RATE: "events/s", FigureKind.ROUND: "s", FigureKind.GROUPS: "groups"}
+        return units.get(self.kind, "")
 
 
 def figures_of(basin: Basin) -> list[Figure]:
