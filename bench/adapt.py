@@ -16,9 +16,14 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from bench import clocks
-from bench.adapt_charts import drawing
+from bench.adapt_charts import drawing, planning
 from bench.adapt_phases import phases_against_best, phases_against_first
-from bench.adapt_traces import fidelity_of_joins, fidelity_of_streams, learned_fidelity_of_streams
+from bench.adapt_traces import (
+    fidelity_of_charts,
+    fidelity_of_joins,
+    fidelity_of_streams,
+    learned_fidelity_of_streams,
+)
 from bench.bids import PER_FILE, UnlikeQuery, stored_bids, unlike_queries
 from bench.measure import Outcome
 from bench.sessions import session
@@ -43,7 +48,7 @@ FOLLOWING = (
     "windloom.engine.running.adapting.Adapting.done",
 )
 #: What is done beside rounds, in a thread of its own.
-BESIDE = "windloom.optimizer.adapt.work.Beside._run"
+BESIDE = "windloom.optimizer.adapt.worker.BackgroundWorker._run"
 #: Rounds of a steady stream, and how many of them are not counted: code is compiled, and a chart is drawn.
 ROUNDS, COLD = 48, 16
 
@@ -154,7 +159,7 @@ def predicted(repeats: int) -> Outcome:
     rounds = [progress for progress in handle.recent_progress[COLD:] if progress.predicted is not None]
     off = [abs((progress.predicted or 0.0) / progress.total_seconds - 1) for progress in rounds]
     adapter = handle._loop.adapting.adapter  # type: ignore[union-attr]
-    alone = 0.0 if adapter.forecast is None else adapter.forecast.cost.seconds
+    alone = [*adapter._costs.values()][-1].seconds
     taken = statistics.median(progress.total_seconds for progress in rounds)
     note = (
         f"median of {len(off)} rounds of {taken:.3f} s, of 100 mixed queries; constants alone predict {alone:.3f} s,"
@@ -167,11 +172,13 @@ def predicted(repeats: int) -> Outcome:
 
 ADAPT_WORKLOADS: dict[str, Callable[[int], Outcome]] = {
     "adapt_overhead": overhead,
+    "adapt_plan": planning,
     "adapt_chart": drawing,
     "adapt_best": phases_against_best,
     "adapt_first": phases_against_first,
     "adapt_fidelity": fidelity_of_streams,
     "adapt_fidelity_joins": fidelity_of_joins,
+    "adapt_fidelity_charts": fidelity_of_charts,
     "adapt_fidelity_learned": learned_fidelity_of_streams,
     "adapt_predicted": predicted,
 }

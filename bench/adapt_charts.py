@@ -1,4 +1,4 @@
-"""What it takes to draw a chart for many queries, and to fill the region in which a stream is: processor seconds."""
+"""What planning for many queries takes: once, and to draw a chart and fill a region: processor seconds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench.bids import unlike_queries
 from bench.measure import Outcome
 from windloom import Loom
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.chart import ChartOptions
-from windloom.optimizer.adapt.figures import value_of
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.chart_figures import value_of
+from windloom.optimizer.adapt.charts import ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.sensitivity import draw_chart
 from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
 
@@ -40,6 +40,17 @@ def basin_of(count: int, mixed: bool) -> Basin:
 
 def _no_session() -> NoReturn:
     raise AssertionError("a chart needs no session")
+
+
+def planning(repeats: int) -> Outcome:
+    """Processor seconds of finding the candidates for 100 mixed queries at some estimates; the median counts."""
+    basin, took = basin_of(100, True), []
+    for _ in range(1 + max(3, repeats)):
+        begun = process_time()
+        candidates_at(basin, Estimates(), Objective())
+        took.append(process_time() - begun)
+    note = "100 mixed queries, with the plans that are compared"
+    return Outcome("processor time to plan again", statistics.median(took[1:]), "s", 0.5, "<=", note)
 
 
 def drawing(repeats: int) -> Outcome:

@@ -21,8 +21,8 @@ from bench.streams import NOW
 from windloom import Loom
 from windloom.engine.sinks.memory import MemorySink
 from windloom.engine.streaming import Handle
-from windloom.optimizer.adapt.switches import choices_of
-from windloom.optimizer.adapt.views import described
+from windloom.optimizer.adapt.candidates import choices_of
+from windloom.optimizer.adapt.chart_views import described
 from windloom.plan.estimates import Estimates
 
 #: Seconds of event time of a round.

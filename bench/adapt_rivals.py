@@ -16,10 +16,9 @@ from importlib.resources import files
 from typing import Any
 from unittest.mock import patch
 
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.correction import Correction
-from windloom.optimizer.adapt.objective import Least
-from windloom.optimizer.adapt.switching import TIE, Prices
+from windloom.optimizer.adapt.objective import TIE, BestCosts, Prices
+from windloom.optimizer.adapt.replan import Adapter
+from windloom.optimizer.adapt.round_cost import Correction
 from windloom.optimizer.cost.constants import VARIABLE
 from windloom.plan.choices import Choices
 from windloom.plan.memory import estimates_of
@@ -36,17 +35,17 @@ class Rivals:
     by_rate: int = 0
     exact: int = 0  # rounds whose plan is the optimum to the last technique
     seconds: float = 0.0  # that the optima are predicted to take, all together
+    lost: float = 0.0  # seconds that the plans are predicted to take beyond that, less if a plan is faster but larger
+    utilities: list[float] = field(default_factory=lambda: [0.0, 0.0])  # of the plans and of the optima, all together
     missed: list[tuple[int, float]] = field(default_factory=list)  # rounds, and by how much their plan was worse
 
     def judge(self, adapter: Adapter, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
         (followed,) = adapter.followed
-        if followed.chart is None:
-            return
         own = followed.basin.own(choices)
-        ranking = adapter._best_for(followed.chart, own, seen, corrected)
+        ranking = adapter._best_for(followed, own, seen, corrected)
         costs = {each.choices: corrected(each.cost, each.choices) for each in ranking}
         best, objective = ranking[0].choices, adapter.objective
-        good, bounds = set(), Least.of([*costs.values()])
+        good, bounds = set(), BestCosts.of([*costs.values()])
         for other, cost in costs.items():
             share = objective.utility(costs[best], bounds) / objective.utility(cost, bounds)
             if share >= 1 - TIE:
@@ -59,6 +58,14 @@ class Rivals:
         self.by_rate += min(costs, key=lambda other: costs[other].seconds) in good
         self.exact += best == own
         self.seconds += costs[best].seconds
+        self.lost += costs[own].seconds - costs[best].seconds
+        self.utilities[0] += objective.utility(costs[own], bounds)
+        self.utilities[1] += objective.utility(costs[best], bounds)
+
+    @property
+    def regret(self) -> float:
+        """By which share the plans are worse than the optima, in the objective."""
+        return self.utilities[0] / self.utilities[1] - 1
 
     @property
     def distinct(self) -> int:
@@ -113,7 +120,7 @@ def clock_of_the_model() -> Iterator[None]:
         assert adapter._plan is not None
         if not adapter.followed:
             return done(adapter, seen, seconds, state_bytes, **named)
-        cost = adapter._cost(adapter._plan, estimates_of(seen).before(adapter._estimates()))
+        cost = adapter._cost(adapter._plan, estimates_of(seen).before(adapter.estimates()))
         taken = {"partials": cost.intake + cost.rest, "step": cost.step, "answers": cost.answers}
         return done(adapter, seen, taken, round(cost.held), **named)
 

@@ -1,7 +1,8 @@
 """What the experiments of source B (OM, Kulkarni and Ravishankar) share: traces, costs of plans, charts, rivals.
 
-Estimates, charts and utility are Windloom's own (`plan/memory.py`, `optimizer/adapt/chart.py`, `objective.py`); what is
-here is the paper's query processor, which Windloom does not have: σ and π per tuple, and nested-loop joins.
+Estimates, charts and utility are Windloom's own (`plan/memory.py`; `charts.py` and `objective.py` in
+`optimizer/adapt`); what is here is the paper's query processor, which Windloom does not have: σ and π per tuple, and
+nested-loop joins.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from experiments.pages import Skipped
 from windloom.kernels.lists.murmur import spark_hash
-from windloom.optimizer.adapt.chart import Axis
+from windloom.optimizer.adapt.charts import Axis
 from windloom.optimizer.adapt.objective import utility
 from windloom.plan.links import LinkEstimate
 from windloom.plan.memory import Memory

@@ -52,11 +52,10 @@ from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Relation, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.adapt.replan import Adapter, AdaptOptions
+from windloom.optimizer.adapt.worker import ImmediateWorker
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
 from windloom.plan.choices import Choices
@@ -223,7 +222,7 @@ class MicroBatches:
         intake: str = "auto",
         joins: str = "auto",
         types: Types = TYPES,
-        adapt: ChartOptions | None = None,
+        adapt: AdaptOptions | None = None,
         objective: Objective | None = None,
         scheduling: Scheduling | None = None,
         round_clock: ManualClock | None = None,
@@ -268,7 +267,7 @@ class MicroBatches:
                 for observed in self.checkpoint.recent_observed(memory.rounds):
                     memory.add(observed)
                 adapter = Adapter(
-                    memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
+                    memory, Estimates(), adapt, objective or Objective(), ImmediateWorker(), *read_adapted(commits)
                 )
                 adapting = Adapting(adapter, queries.basins, self._switch)
             recovered = recover(self.checkpoint, queries.plan_of)

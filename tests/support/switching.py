@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from windloom.kernels.techniques.registry import allowed
-from windloom.optimizer.adapt.switches import SWITCHES
+from windloom.optimizer.adapt.candidates import SWITCHES
 from windloom.plan import Plan
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.physical import PartialSet

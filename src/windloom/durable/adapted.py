@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from windloom.optimizer.adapt.correction import MeasuredRound
-from windloom.optimizer.adapt.followed import Adapted, Verdicts
-from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
+from windloom.optimizer.adapt.round_cost import MeasuredRound, RoundCost
 
 
-def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str, Any]:
+def write_adapted(counts: AdaptCounts, measured: MeasuredRound | None) -> dict[str, Any]:
     """The JSON; `measured` is the last round that was learned from, which may be an earlier one."""
-    verdicts = adapted.verdicts
+    verdicts = counts.verdicts
     learned = None
     if measured is not None:
         learned = {
@@ -23,24 +22,24 @@ def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str,
             "state_bytes": measured.state_bytes,
         }
     return {
-        "moves": adapted.moves,
-        "switches": adapted.switches,
-        "undecided": adapted.undecided,
-        "previews": adapted.previews,
+        "moves": counts.moves,
+        "switches": counts.switches,
+        "undecided": 0,  # this and previews were counted by earlier versions, which read them
+        "previews": 0,
         "verdicts": [verdicts.judged, verdicts.hits, verdicts.same, verdicts.regret],
         "measured": learned,
     }
 
 
-def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[Adapted, list[MeasuredRound]]:
+def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[AdaptCounts, list[MeasuredRound]]:
     """What was counted, and what rounds took, newest first; `commits` are the commits of rounds, oldest first."""
-    counted, measured = Adapted(), list[MeasuredRound]()
+    counted, measured = AdaptCounts(), list[MeasuredRound]()
     for commit in commits:
         about = commit.get("adapted")
         if about is None:
             continue
         verdicts = Verdicts(*about["verdicts"])
-        counted = Adapted(about["moves"], about["switches"], verdicts, about["undecided"], about["previews"])
+        counted = AdaptCounts(about["moves"], about["switches"], verdicts)
         learned = about["measured"]
         if learned is not None:
             intake = tuple(sorted(learned["intake"].items()))

@@ -1,38 +1,13 @@
-"""The charts of a loom that is not running: drawn around what is known, with the path of a stream's rounds."""
+"""Charts in the formats that users ask for."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from windloom.engine.notebook import Picture
 from windloom.errors import WindloomError
 from windloom.explain import chart_json, chart_svg, charts_text
-from windloom.optimizer.adapt.basin import Basin
-from windloom.optimizer.adapt.chart import ChartOptions
-from windloom.optimizer.adapt.figures import value_of
-from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.sensitivity import draw_chart
-from windloom.optimizer.adapt.views import chart_view, path_of
 from windloom.plan.adapting import ChartView
-from windloom.plan.estimates import Estimates
-from windloom.plan.observed import RoundObserved
-
-
-def draw_charts(
-    basins: Sequence[Basin],
-    estimates: Estimates,
-    rounds: Sequence[RoundObserved],
-    options: ChartOptions,
-    objective: Objective,
-) -> tuple[ChartView, ...]:
-    """A chart for each basin; `rounds` are the rounds of a stream, oldest first."""
-    found = []
-    for basin in basins:
-        chart = draw_chart(basin, estimates, objective, options)
-        now = [value_of(figure, basin, estimates) for figure in chart.figures]
-        found.append(chart_view(chart, now, path=path_of(chart, rounds)))
-    return tuple(found)
 
 
 def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:

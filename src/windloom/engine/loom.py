@@ -17,7 +17,7 @@ from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.durable import Checkpoint, LocalStorage
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
-from windloom.engine.charts import charts_as, draw_charts
+from windloom.engine.charts import charts_as
 from windloom.engine.costs import check_view, cost_view, picture_of
 from windloom.engine.learned import Learned
 from windloom.engine.notebook import Picture
@@ -38,8 +38,9 @@ from windloom.model.query import Query
 from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
-from windloom.optimizer.adapt.basin import basins_of
-from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.basins import basins_of
+from windloom.optimizer.adapt.chart_views import charts_around
+from windloom.optimizer.adapt.charts import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.costs import SharingReport
 from windloom.plan.physical import Plan
@@ -284,7 +285,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """The charts by which a running stream chooses its plans: they show which plan is best for which estimates.
+        """Charts, which show which plan is best for which estimates.
 
         They are drawn around figures that were given, observed by runs, or learned from a stream's checkpoint
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
@@ -293,7 +294,7 @@ class Loom:
         self._check_queries()
         known = Known(ongoing=self._learned.ongoing or Ongoing(), versions=self._learned.versions)
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
-        charts = draw_charts(
+        charts = charts_around(
             basins,
             self._learned.estimates,
             self._learned.rounds,
@@ -373,7 +374,7 @@ class Loom:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
-        adapt: bool | Mapping[str, object] = True,
+        adapt: bool | str | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
@@ -401,7 +402,8 @@ class Loom:
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
 
-        Plans follow what rounds observe, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. Plans
+        Plans follow what rounds observe, unless `adapt` is False: between rounds, plans are made again. With
+        `adapt="charts"` they are looked up in charts instead, and `adapt={"parts": 20}` cuts these more finely. Plans
         are chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
 
         `budget` is how long a round may take. A round that would take longer answers the most urgent queries, by

@@ -21,8 +21,6 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
     yield f"Adapting: plans for {view.objective}; {counted}"
     yield from fact("fidelity", fidelity_text(view))
     yield from fact("predicted", predicted_text(view))
-    if view.undecided:
-        yield from fact("previews", previews_text(view))
     if view.rounds:
         lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
         rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
@@ -30,12 +28,12 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
     if view.damaged:
         yield from fact("damaged", damaged_text(view.damaged))
     if view.failure:
-        yield from fact("stopped", f"charts are no longer filled, and the plan stays: {one_line(view.failure)}")
+        yield from fact("stopped", f"plans are no longer made, and the present one stays: {one_line(view.failure)}")
     for chart in view.charts:
         yield ""
         yield from chart_lines(chart)
     if not view.charts:
-        yield from fact("charts", "none yet: they are drawn after the first round")
+        yield from fact("plans", "none yet: they are compared after the first round")
 
 
 def damaged_text(files: Sequence[str]) -> str:
@@ -69,19 +67,14 @@ def predicted_text(view: AdaptView) -> str:
     return f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
 
 
-def previews_text(view: AdaptView) -> str:
-    """How often rounds were looked into, of those before which a look might have made a difference."""
-    looked = "all" if view.previews == view.undecided else f"{view.previews:,}" if view.previews else "none"
-    return f"plans were close before {count(view.undecided, 'round')}; {looked} looked into in time"
-
-
 def _line(constant: float, factor: float) -> str:
     start = f"{number(1e3 * constant)} ms + " if constant >= 5e-4 else ""
     return f"{start}× {number(factor)}"
 
 
 def chart_lines(chart: ChartView) -> Iterator[str]:
-    yield shorten(f"Chart of {one_line(chart.basin)}: {_size(chart)}", WIDTH)
+    title = f"Chart of {one_line(chart.basin)}: {_size(chart)}" if chart.axes else f"Plans of {one_line(chart.basin)}"
+    yield shorten(title, WIDTH)
     for name, axis in zip(("across", "up", *("held",) * len(chart.axes)), chart.axes, strict=False):
         yield from fact(name, axis_text(axis))
     if chart.regions:

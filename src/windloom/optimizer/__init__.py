@@ -1,6 +1,6 @@
 """From queries to a plan: rules first, then the search for what to share, by cost."""
 
-from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.intake import INTAKES
 from windloom.optimizer.joins.bits import JOIN_PLANS
 from windloom.optimizer.known import Known

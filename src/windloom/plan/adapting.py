@@ -38,6 +38,8 @@ class CandidateView:
 class ChartView:
     """`plans` describe plans by letter. `regions` has the letter of the plan of each region of the first two axes.
 
+    Without `axes`, it is no chart, but only the plans that compete for the next round.
+
     `path` are the points of the last rounds, oldest first, by their values on the axes. `candidates` are those of the
     region that the next round is in, best first; `present` is the plan in force.
     """
@@ -52,7 +54,7 @@ class ChartView:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundView:
+class PredictedRound:
     """The predicted seconds of a round, if there was a prediction, and the seconds it took."""
 
     round: int
@@ -62,10 +64,7 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True)
 class AdaptView:
-    """`learned` gives, by stage, how seconds follow from the model's: (constant, factor), from `rounds` rounds.
-
-    Of the rounds before which another plan was nearly as good (`undecided`), `previews` were looked into.
-    """
+    """`learned` gives, by stage, how seconds follow from the model's: (constant, factor), from `rounds` rounds."""
 
     objective: str
     charts: tuple[ChartView, ...]
@@ -78,8 +77,6 @@ class AdaptView:
     learned: Mapping[str, tuple[float, float]]
     rounds: int
     rest: float
-    recent: tuple[RoundView, ...] = ()
+    recent: tuple[PredictedRound, ...] = ()
     failure: str = ""
     damaged: tuple[str, ...] = ()  # files of the checkpoint that hold statistics and could not be read
-    undecided: int = 0
-    previews: int = 0

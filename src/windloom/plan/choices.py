@@ -1,7 +1,7 @@
 """The choices of a plan where it could have chosen otherwise: a record keeps them, and a later round may switch them.
 
 No choice changes a row. Trees and techniques are choices of every plan; all others are options of *switches*, which
-are registered in `optimizer/adapt/switches.py` and known here by name only.
+are registered in `optimizer/adapt/candidates.py` and known here by name only.
 """
 
 from __future__ import annotations

@@ -27,15 +27,11 @@ class StreamRound:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is known of the tuples of a stream before a round takes them in: their number, first and last tick.
-
-    `files` are the Parquet files on this machine that hold them, if there are any.
-    """
+    """What is known of the tuples of a stream before a round takes them in: their number, first and last tick."""
 
     tuples: int
     first: int | None = None
     last: int | None = None
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,11 @@ from support.catalogs import make_query
 from support.durable import STREAMS, reported
 from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
 from windloom.model import Aggregate, Expression, TimeWindow
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.chart import ChartOptions
-from windloom.optimizer.adapt.followed import Preview
-from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.candidates import choices_of
+from windloom.optimizer.adapt.charts import ChartOptions
+from windloom.optimizer.adapt.replan import Adapter, AdaptOptions
 from windloom.plan.choices import Choices
-from windloom.plan.observed import Coming, RoundObserved, SetRound, StreamRound
-from windloom.plan.physical import Plan
+from windloom.plan.observed import Coming, RoundObserved
 
 SECOND = 1_000_000
 SUMS = [Aggregate("sum", Expression.of_column("i")), Aggregate("max", Expression.of_column("x"))]
@@ -28,7 +24,7 @@ QUERIES = {
     name: make_query(name, TimeWindow(length * SECOND, 4 * SECOND), SUMS, groups)
     for name, length, groups in (("a", 8, ("k",)), ("b", 40, ("k",)), ("c", 24, ()))
 }
-CHARTS = ChartOptions(8, 2)
+REPLANNING, CHARTS = AdaptOptions(), AdaptOptions(ChartOptions(8, 2))
 
 
 def batches(rounds: int = 14) -> list[Frames]:
@@ -52,7 +48,7 @@ def told(round_: Frames, factor: int = 1) -> dict[str, Coming]:
 
 
 def live(
-    folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placement: str = "driver", *, foreseen: bool = False
+    folder: Path, rounds: list[Frames], adapt: AdaptOptions | None, placement: str = "driver", *, foreseen: bool = False
 ) -> MicroBatches:
     with MicroBatches(folder, STREAMS, adapt=adapt, placement=placement) as life:
         life.change(QUERIES)
@@ -66,17 +62,20 @@ def live(
 @pytest.fixture(autouse=True)
 def _switches_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of a few hundred tuples take so little that no switch would pay."""
-    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
+    monkeypatch.setattr("windloom.optimizer.adapt.replan.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, placement: str) -> None:
+@pytest.mark.parametrize(
+    ("adapt", "placement"), [*((REPLANNING, placement) for placement in PLACEMENTS), (CHARTS, "driver")]
+)
+def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, adapt: AdaptOptions, placement: str) -> None:
     rounds = batches()
     fixed = live(tmp_path / "fixed", rounds, None, placement)
-    life = live(tmp_path / "adapting", rounds, CHARTS, placement)
+    life = live(tmp_path / "adapting", rounds, adapt, placement)
     assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
     last = life.done[-1]
-    assert last.moves >= 2
+    assert last.moves >= 2 if adapt.charts else last.moves == 0
+    assert last.previews == 0
     assert last.switches >= 1
     assert last.plan_version == last.switches
     assert last.fidelity is not None
@@ -95,8 +94,8 @@ def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_had_begun(tmp_
     live(tmp_path / "fixed", rounds, None)
     for crash in (7, 13, 22, 31, 40, 48):
         with suppress(CrashError), crash_after(crash):
-            live(tmp_path / "adapting", rounds, CHARTS)
-    life = live(tmp_path / "adapting", rounds, CHARTS)
+            live(tmp_path / "adapting", rounds, REPLANNING)
+    life = live(tmp_path / "adapting", rounds, REPLANNING)
     assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
     versions = [life.checkpoint.begun(number) for number in range(9)]
     known = [record.plan_version for record in versions if record is not None]
@@ -109,14 +108,14 @@ def test_what_is_chosen_for_a_round_that_is_foreseen_is_the_plan_of_that_round(
     rounds = batches(9)
     live(tmp_path / "fixed", rounds, None)
 
-    def foresee(adapter: Adapter, coming: RoundObserved, preview: object) -> Choices | None:
+    def foresee(adapter: Adapter, coming: RoundObserved) -> Choices | None:
         way = "native" if coming.streams["s"].tuples > 100 else "woven"
         return None if not adapter.followed else adapter.choices.with_option("intake", "s", way)
 
     monkeypatch.setattr(Adapter, "foresee", foresee)
     monkeypatch.setattr(Adapter, "done", lambda *_, **__: None)
     ways = []
-    with MicroBatches(tmp_path / "adapting", STREAMS, adapt=CHARTS) as life:
+    with MicroBatches(tmp_path / "adapting", STREAMS, adapt=REPLANNING) as life:
         adapting = life.loop.adapting
         assert adapting is not None
         life.change(QUERIES)
@@ -134,7 +133,7 @@ def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_was_foreseen(t
     began: dict[int, int] = {}
     for crash in (7, 13, 18, 22, 31, 40, 48, 500):
         with suppress(CrashError), crash_after(crash):
-            live(tmp_path / "adapting", rounds, CHARTS, foreseen=True)
+            live(tmp_path / "adapting", rounds, REPLANNING, foreseen=True)
         with MicroBatches(tmp_path / "adapting", STREAMS) as life:
             for number in range(9):
                 record = life.checkpoint.begun(number)
@@ -146,7 +145,7 @@ def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_was_foreseen(t
 
 def test_a_source_that_told_something_else_than_what_came_is_not_asked_again(tmp_path: Path) -> None:
     rounds = batches(6)
-    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+    with MicroBatches(tmp_path, STREAMS, adapt=REPLANNING) as life:
         adapting = life.loop.adapting
         assert adapting is not None
         life.change(QUERIES)
@@ -158,49 +157,8 @@ def test_a_source_that_told_something_else_than_what_came_is_not_asked_again(tmp
     assert foreseen == [True, True, False, False, False, False]
 
 
-def test_after_a_preview_of_other_tuples_than_sets_got_a_stream_is_counted_and_no_longer_looked_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where most tuples are late, or where the frame computes a column that its files have by the same name."""
-    monkeypatch.setattr(Adapter, "_is_undecided", lambda adapter, followed: True)
-    rounds, looked = batches(6), list[tuple[int, bool]]()
-    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
-        adapting = life.loop.adapting
-        assert adapting is not None
-        life.change(QUERIES)
-        adapting.coming = lambda batch: told(rounds[batch])
-
-        def preview(plan: Plan, coming: Mapping[str, Coming], known: Mapping[str, StreamRound]) -> Preview:
-            number = life.loop.next_round
-            looked.append((number, "s" in coming))
-            shown = {each.identity: SetRound(9_999 if number == 3 else 0, 1, 1, 1, 1.0) for each in plan.sets}
-            return lambda: RoundObserved(known, shown if number == 3 else {})
-
-        adapting.preview = preview
-        for round_ in rounds:
-            life.round(round_)
-        assert adapting._doubtful == set()
-    assert looked == [(1, True), (2, True), (3, True), (4, False), (5, False)], "before the first one, there is no plan"
-
-
-def test_a_preview_that_is_over_too_late_is_compared_with_no_other_round(tmp_path: Path) -> None:
-    life = live(tmp_path, batches(2), CHARTS)
-    adapting, seen = life.loop.adapting, RoundObserved({"s": StreamRound(10, 4.0, 4.0)})
-    assert adapting is not None
-    assert life.loop.plan is not None
-    identity = life.loop.plan.sets[0].identity
-    seen = replace(seen, sets={identity: SetRound(10, 2, 2, 2, 1.0)})
-    shown = replace(seen, sets={identity: SetRound(5, 2, 2, 2, 1.0)})
-    adapting._foreseen, adapting._shown = seen.streams, (dict(seen.streams), shown)
-    adapting._doubt(seen)
-    assert adapting._unlike == set()
-    adapting._foreseen, adapting._shown = seen.streams, (seen.streams, shown)
-    adapting._doubt(seen)
-    assert adapting._unlike == {"s"}
-
-
 def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_path: Path) -> None:
-    life = live(tmp_path, batches(3), CHARTS)
+    life = live(tmp_path, batches(3), REPLANNING)
     assert life.loop.adapting is not None
     usual = life.loop.memory.round_of("s")
     assert usual is not None
@@ -212,7 +170,7 @@ def test_a_round_whose_times_are_not_told_is_taken_to_be_as_long_as_others(tmp_p
 
 def test_a_stream_that_no_query_reads_is_foreseen_and_compared_with_nothing(tmp_path: Path) -> None:
     rounds = batches(3)
-    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+    with MicroBatches(tmp_path, STREAMS, adapt=REPLANNING) as life:
         adapting = life.loop.adapting
         assert adapting is not None
         life.change(QUERIES)
@@ -238,26 +196,26 @@ def test_a_restart_goes_on_with_what_was_counted_and_learned(tmp_path: Path) -> 
 
 
 def test_a_record_names_the_choices_of_the_plan_that_ran(tmp_path: Path) -> None:
-    life = live(tmp_path, batches(9), CHARTS)
-    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as again:
+    life = live(tmp_path, batches(9), REPLANNING)
+    with MicroBatches(tmp_path, STREAMS, adapt=REPLANNING) as again:
         for record in again.checkpoint.plans()[1:]:
             plan = again._queries.plan_of(record)
             assert choices_of(plan) == record.choices
     assert life.done[-1].switches > 0
 
 
-def test_queries_that_change_get_charts_of_their_own(tmp_path: Path) -> None:
+def test_queries_that_change_are_planned_for_themselves(tmp_path: Path) -> None:
     rounds = batches(9)
-    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+    with MicroBatches(tmp_path, STREAMS, adapt=REPLANNING) as life:
         life.change(QUERIES)
         for round_ in rounds[:4]:
             life.round(round_)
         assert life.loop.adapting is not None
-        chart = life.loop.adapting.adapter.followed[0].chart
+        before = life.loop.adapting.adapter.followed[0]
         life.change({"a": QUERIES["a"]})
         for round_ in rounds[4:]:
             life.round(round_)
-        after = life.loop.adapting.adapter.followed[0].chart
-        assert after is not None
-        assert after is not chart
+        after = life.loop.adapting.adapter.followed[0]
+        assert after is not before
+        assert after.found
         assert [query.name for query in after.basin.queries] == ["a"]

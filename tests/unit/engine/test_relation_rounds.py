@@ -18,9 +18,9 @@ from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.adapt.basin import basins_of
-from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, with_figures
-from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.basins import basins_of
+from windloom.optimizer.adapt.candidates import choices_of
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, with_figures
 from windloom.plan.estimates import Estimates, Mean, StreamEstimate
 
 Row = dict[str, Any]
@@ -269,7 +269,7 @@ def test_a_relation_is_no_figure_of_a_chart() -> None:
     assert {figure.stream for figure in figures_of(basin)} == {"s", enriched}
     seen = StreamEstimate(Mean(10.0, 1), Mean(2.0, 1))
     estimates = Estimates({"s": seen, enriched: replace(seen, rate=Mean(20.0, 1))}, {})
-    wanted = {Figure(Kind.RATE, "s"): 30.0, Figure(Kind.ROUND, "s"): 4.0}
+    wanted = {Figure(FigureKind.RATE, "s"): 30.0, Figure(FigureKind.ROUND, "s"): 4.0}
     moved = with_figures(estimates, basin, wanted).streams
     assert {name: (memory.rate.value, memory.round and memory.round.value) for name, memory in moved.items()} == {
         "s": (30.0, 4.0),

@@ -9,7 +9,8 @@ import pytest
 
 from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.errors import WindloomError
-from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.charts import ChartOptions
+from windloom.optimizer.adapt.replan import AdaptOptions
 
 DEFAULTS: dict[str, Any] = {
     "trigger": None,
@@ -65,8 +66,10 @@ def test_an_instant_without_a_zone_is_in_utc() -> None:
 
 
 def test_plans_follow_the_data_unless_that_is_refused() -> None:
-    assert StreamOptions.of(**DEFAULTS).adapt == ChartOptions()
+    assert StreamOptions.of(**DEFAULTS).adapt == AdaptOptions()
     assert StreamOptions.of(**DEFAULTS, adapt=False).adapt is None
-    assert StreamOptions.of(**DEFAULTS, adapt={"parts": 20, "dimensions": 2}).adapt == ChartOptions(20, 2)
+    assert StreamOptions.of(**DEFAULTS, adapt={"parts": 20, "dimensions": 2}).adapt == AdaptOptions(ChartOptions(20, 2))
+    assert StreamOptions.of(**DEFAULTS, adapt="charts").adapt == AdaptOptions(ChartOptions())
+    assert StreamOptions.of(**DEFAULTS, adapt={}).adapt == AdaptOptions()
     weighed = StreamOptions.of(**DEFAULTS, objective={"latency": 2, "memory": 6}).objective
     assert (weighed.latency, weighed.memory) == (0.25, 0.75)

@@ -31,10 +31,10 @@ class RoundProgress:
     `round` that took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
 
     If plans follow the data, `predicted` are the seconds that the round was expected to take, before it began. Since
-    the stream began, `moves` counts how often estimates came into another region of their chart, and `switches` how
-    often another plan followed; `previews` counts the rounds that were looked into because plans were close;
-    `fidelity` is the share of judged rounds whose plan was the best for what the round
-    was, and `regret` are the seconds that the other rounds lost.
+    the stream began, `switches` counts how often another plan followed, and `moves` how often estimates came into
+    another region of their chart: 0 without charts. `previews` is always 0; earlier versions counted it. `fidelity` is
+    the share of judged rounds whose plan was the best for what the round was, and `regret` are the seconds that the
+    other rounds lost.
 
     `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the answered
     windows of queries with a deadline, `late_windows` those of them that were answered after it; `late_answers` has, by

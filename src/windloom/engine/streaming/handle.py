@@ -40,11 +40,10 @@ from windloom.explain import adapt_lines, explain_text
 from windloom.model.emission import Emits
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.views import adapt_view
+from windloom.optimizer.adapt.chart_views import adapt_view, charts_of
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
-from windloom.plan.adapting import AdaptView, RoundView
+from windloom.plan.adapting import PredictedRound
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
@@ -203,8 +202,10 @@ class Handle(AnswerViews):
         left = {} if last is None else last.postponed
         lines = schedule_lines(scheduling, asked, left, least_seconds(scheduling, self._options))
         adapting = self._loop.adapting
-        told = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
-        text += "".join(f"{line}\n" for line in told)
+        if adapting is not None:
+            done = [PredictedRound(each.round, each.predicted, each.total_seconds) for each in self._recent]
+            view = replace(adapt_view(adapting.adapter, done), damaged=tuple(self._checkpoint.damaged))
+            text += "".join(f"{line}\n" for line in ("", *adapt_lines(view)))
         return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])
 
     @property
@@ -224,7 +225,7 @@ class Handle(AnswerViews):
         return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]
 
     def chart(self, format: str = "text") -> str:
-        """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
+        """Charts that show which plan is best around where the stream is now: as "text", "json" or "svg" (a picture).
 
         Every region is filled first, which takes a while if there are many queries; no round waits for that.
         """
@@ -235,11 +236,7 @@ class Handle(AnswerViews):
                 "it was started with adapt=False",
                 "use loom.chart, or start with adapt=True",
             )
-        return charts_as(format, self._adapt_view(adapting.adapter, drawn=True).charts)
-
-    def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
-        done = [RoundView(progress.round, progress.predicted, progress.total_seconds) for progress in self._recent]
-        return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
+        return charts_as(format, charts_of(adapting.adapter))
 
     def exception(self) -> BaseException | None:
         """The error with which the stream failed, or None."""

@@ -12,7 +12,7 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
-from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.live_trees import LiveTrees

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from windloom.engine.running.delivery import PATIENCE_SECONDS
 from windloom.errors import WindloomError, near_names
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
-from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.charts import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.replan import AdaptOptions
 from windloom.plan.statistics import GIVEN, Ongoing
 from windloom.rounds.schedule import DEFAULT_SCHEDULE, find_schedule
 
@@ -26,10 +27,10 @@ class StreamOptions:
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already, or else
     twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for
-    the `objective`, and follow what rounds observe, by charts with the options `adapt`; if `adapt` is None, plans stay
-    as they are until queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says
-    what a round answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row
-    queries need. `without` are queries of the checkpoint that the stream goes on without.
+    the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they are until
+    queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round
+    answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries
+    need. `without` are queries of the checkpoint that the stream goes on without.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class StreamOptions:
     placement: str = "driver"
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
-    adapt: ChartOptions | None = field(default_factory=ChartOptions)
+    adapt: AdaptOptions | None = field(default_factory=AdaptOptions)
     objective: Objective = field(default_factory=Objective)
     budget_seconds: float | None = None
     schedule: str = DEFAULT_SCHEDULE
@@ -61,7 +62,7 @@ class StreamOptions:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
-        adapt: bool | Mapping[str, object] = True,
+        adapt: bool | str | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
@@ -104,7 +105,7 @@ class StreamOptions:
             placement,
             shards,
             patience,
-            _charts(adapt),
+            _adapting(adapt),
             Objective.of(objective),
             seconds,
             chosen,
@@ -161,22 +162,25 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
 
-def _charts(adapt: object) -> ChartOptions | None:
+def _adapting(adapt: object) -> AdaptOptions | None:
+    """How plans follow the data; options of charts choose charts."""
     if isinstance(adapt, bool):
-        return ChartOptions() if adapt else None
+        return AdaptOptions() if adapt else None
+    if adapt == "charts":
+        return AdaptOptions(ChartOptions())
     names = [field.name for field in fields(ChartOptions)]
     if not isinstance(adapt, Mapping):
         raise WindloomError(
             f"adapt cannot be {adapt!r}",
-            "it says whether, and how finely, plans follow the data",
-            'use True, False, or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
+            "it says whether plans follow the data: by planning again, or by charts, and how finely these are cut",
+            'use True, False, "charts", or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
         )
     for name in adapt:
         if name not in names:
             raise WindloomError(
                 f"adapt has no option '{name}'", "it says how charts are cut", near_names(str(name), names)
             )
-    return ChartOptions(**adapt)
+    return AdaptOptions(ChartOptions(**adapt) if adapt else None)
 
 
 def _check_placement(placement: str, shards: object) -> None:

@@ -42,8 +42,8 @@ from windloom.engine.streaming.options import StreamOptions
 from windloom.errors import WindloomError, WindloomWarning, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.work import Beside
+from windloom.optimizer.adapt.replan import Adapter
+from windloom.optimizer.adapt.worker import BackgroundWorker
 from windloom.optimizer.answer_costs import AnswerCost, joint_cost, tree_costs
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
@@ -59,7 +59,6 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs, SparkRowJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
-from windloom.spark.intake.preview import Preview
 from windloom.spark.relations.jobs import SparkRelationJobs
 from windloom.spark.rows.history import SparkHistory
 from windloom.spark.rows.session import JobSessions
@@ -143,7 +142,7 @@ def start_stream(
             loop.adapting.switch = partial(_switch, loop, opened, queries)
             told = SparkOffsets.at(f"{place}/spark", [registry.streams[name] for name in frames])
             if told is not None:
-                loop.adapting.coming, loop.adapting.preview = told.coming, Preview()
+                loop.adapting.coming = told.coming
         held = list(sinks.values())
         handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
         if handover is not None:
@@ -181,8 +180,8 @@ def _adapting(
     """The adapting of plans, which continues with what was counted and learned before this start."""
     if options.adapt is None:
         return None
-    adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
-    adapter = Adapter(memory, learned, options.adapt, options.objective, Beside(), adapted, measured)
+    counts, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
+    adapter = Adapter(memory, learned, options.adapt, options.objective, BackgroundWorker(), counts, measured)
     undo.callback(adapter.close)
     return Adapting(adapter, queries.basins)
 

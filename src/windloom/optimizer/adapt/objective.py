@@ -4,18 +4,37 @@ The utility of source B is `w_r / C_r + w_m · C_m`: C_r is an output rate, C_m 
 no common unit, so its weights depend on units. Here C_r is the speed of a plan as a share of that of the fastest
 candidate, and C_m its bytes as a multiple of those of the smallest candidate: both are 1 at best, and weights say what
 a share of time is worth in shares of memory.
+
+A switch to another plan pays if what it saves until the stream moves on exceeds what it costs. Source B treats a switch
+as free. Here another plan has to be made, and where Spark must compile other code, the first round with it takes
+longer; Spark keeps what it has compiled, so going back to a plan that has run takes less. All three prices are
+measured, switch by switch. How long another plan will stay the best one is estimated from how long others have. And a
+plan that is only a little better is not worth having: where two plans cost about as much, figures that go up and down
+would make plans go back and forth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from windloom.errors import WindloomError, near_names
 from windloom.optimizer.adapt.round_cost import RoundCost
 
 _NAMES = ("latency", "memory")
+#: A plan must be better by this share to replace another: if Spark compiles code that it has not compiled before, and
+#: if not.
+CLEARLY, SLIGHTLY = 0.03, 0.01
+#: Plans whose utilities differ by no more than this share tie.
+TIE = 0.001
+#: Rounds that a stay is expected to last before any has ended, and how many stays this expectation counts as.
+USUAL_STAY, STAYS = 8.0, 2.0
+#: No stay is expected to last longer.
+LONGEST_STAY = 64.0
+#: Seconds that a switch is expected to cost before any was made: if Spark compiles new code, if it has compiled it
+#: before, and if it has nothing to compile.
+RECOMPILING, AGAIN, PLAIN = 1.0, 0.1, 0.05
 
 
 def utility(rate: float, memory: float, weight_of_rate: float, weight_of_memory: float) -> float:
@@ -30,14 +49,14 @@ def utility(rate: float, memory: float, weight_of_rate: float, weight_of_memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class BestCosts:
     """The least seconds and the least bytes of some candidates, each by itself."""
 
     seconds: float
     nbytes: float
 
     @classmethod
-    def of(cls, costs: Sequence[RoundCost]) -> Least:
+    def of(cls, costs: Sequence[RoundCost]) -> BestCosts:
         return cls(
             max(min(round_cost.seconds for round_cost in costs), 1e-12),
             max(min(round_cost.nbytes for round_cost in costs), 1e-12),
@@ -73,12 +92,12 @@ class Objective:
             return "latency" if self.latency else "memory"
         return f"latency {self.latency:g}, memory {self.memory:g}"
 
-    def terms(self, cost: RoundCost, least: Least) -> tuple[float, float]:
+    def terms(self, cost: RoundCost, least: BestCosts) -> tuple[float, float]:
         """The terms that time and memory add to the utility of a candidate."""
         rate, memory = least.seconds / max(cost.seconds, 1e-12), cost.nbytes / least.nbytes
         return utility(rate, 0.0, self.latency, 0.0), utility(1.0, memory, 0.0, self.memory)
 
-    def utility(self, cost: RoundCost, least: Least) -> float:
+    def utility(self, cost: RoundCost, least: BestCosts) -> float:
         return utility(least.seconds / max(cost.seconds, 1e-12), cost.nbytes / least.nbytes, self.latency, self.memory)
 
 
@@ -109,3 +128,74 @@ def _checked(given: object) -> tuple[float, float]:
             'give one of them weight: {"latency": 0.4, "memory": 0.6}',
         )
     return given.get("latency", 0.0) / total, given.get("memory", 0.0) / total
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTenure:
+    """How long a plan stays the best one, whether it was switched to or not; a move makes another one best."""
+
+    rounds: int = 0
+    moves: int = 0
+
+    def after(self, *, moved: bool) -> PlanTenure:
+        return PlanTenure(self.rounds + 1, self.moves + moved)
+
+    @property
+    def expected(self) -> float:
+        """The expected length of a stay in rounds.
+
+        >>> PlanTenure().expected, PlanTenure(100, 49).expected
+        (8.0, 2.2745098039215685)
+        """
+        return min(LONGEST_STAY, (self.rounds + STAYS * USUAL_STAY) / (self.moves + STAYS))
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Seconds that switches have cost, on average.
+
+    If Spark compiles for a switch, or has compiled for it before (`again`), its price is how much longer than expected
+    the first round took; otherwise it is the time to make the plan.
+    """
+
+    recompiling: float = RECOMPILING
+    plain: float = PLAIN
+    again: float = AGAIN
+
+    def of(self, *, recompiles: bool, again: bool = False) -> float:
+        if not recompiles:
+            return self.plain
+        return self.again if again else self.recompiling
+
+    def after(self, seconds: float, *, recompiles: bool, again: bool = False) -> Prices:
+        """The prices after one more switch, which counts as much as all before it together."""
+        seconds = max(0.0, seconds)
+        if not recompiles:
+            return replace(self, plain=(self.plain + seconds) / 2)
+        if again:
+            return replace(self, again=(self.again + seconds) / 2)
+        return replace(self, recompiling=(self.recompiling + seconds) / 2)
+
+
+def pays(
+    present: RoundCost,
+    other: RoundCost,
+    objective: Objective,
+    stay: float,
+    prices: Prices,
+    *,
+    recompiles: bool,
+    again: bool = False,
+    least: BestCosts | None = None,
+) -> bool:
+    """Whether another plan is worth what a switch costs, if it runs for `stay` rounds.
+
+    `again` says that Spark has compiled for it before; `least` is that of all candidates, relative to which the other
+    is best.
+    """
+    least = least or BestCosts.of([present, other])
+    now, then = objective.utility(present, least), objective.utility(other, least)
+    saved = now - then
+    price = prices.of(recompiles=recompiles, again=again)
+    margin = CLEARLY if recompiles and not again else SLIGHTLY
+    return saved > margin * now and saved * stay >= objective.latency * price / least.seconds

@@ -1,9 +1,29 @@
-"""The predicted cost of a plan per round: seconds of each stage, and bytes of memory."""
+"""The predicted cost of a plan per round (seconds of each stage, and bytes of memory), and its correction.
+
+Constants are measured on a quiet machine, with warm caches, technique by technique. What a loom takes differs from
+that, because of its data, of what else the machine does, and of what formulas leave out (Spark's scheduling, Python
+between kernels, sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds.
+Rounds that are alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so
+that short rounds explain constants and long ones factors. Rounds weigh less the older they are.
+
+Each way of taking tuples in has a line of its own, fitted to the last rounds that went that way. A way that was not
+tried has no line, and the line of another way does not fit it: carried over unchanged, a constant that belongs to
+Spark's aggregation would be added to what kernels take, and hide how much faster they are. So half of a constant is
+taken to belong to the machine, which all ways share, and half to the way; the latter then scales with the prediction.
+The older the rounds that went some way are, the less its own line counts against that.
+
+`rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model assumes that
+windows are full; while a stream is younger than its longest window, less is kept, and the step takes proportionally
+less.
+
+Nothing here changes what a prediction is made from: it is made before the round, with estimates from earlier rounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import exp
 
 import numpy as np
 
@@ -13,9 +33,28 @@ from windloom.optimizer.estimate import estimate_trees, idle_sides
 from windloom.optimizer.intake.cost import scan_bytes, scan_cost
 from windloom.optimizer.joins.folds import fold_seconds
 from windloom.optimizer.rows.cost import row_round_seconds
+from windloom.plan.choices import Choices
+from windloom.plan.memory import ROUNDS
 from windloom.plan.physical import PartialSet, Plan, Tree
 
 _BYTES = 8.0
+#: The stages of a round as the loop measures them, by the stage of the model that predicts them.
+MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
+#: Not part of what a round takes by itself: it waits for something else.
+_WAITING = "waiting"
+#: How fast the weight of older rounds decreases. What rounds take is noisier than what they bring, so more of them are
+#: averaged.
+DECAY = 0.25
+#: How unusual constants (in seconds) and factors are: the fit departs from 0 and 1 by as little as rounds allow.
+_CONSTANT, _FACTOR = 0.2, 1.0
+#: The weight of that, compared with one round.
+_PRIOR = 0.01
+#: The weight of what is known from other ways, compared with one round that went this way.
+_ELSEWHERE = 0.05
+#: The share of a constant that is taken to belong to the machine, for a way that was not tried.
+_SHARED = 0.5
+#: The number of ways of taking tuples in whose rounds are remembered: those that were tried last.
+_MOST_WAYS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +85,6 @@ class RoundCost:
     def stages(self) -> Mapping[str, float]:
         """The seconds that depend on the tuples, by stage."""
         return {"intake": self.intake, "step": self.step, "answers": self.answers}
-
-    def between(self, ends: Sequence[tuple[RoundCost, float]]) -> RoundCost:
-        """The cost at part of the way to each of these costs, in powers: 0 is here, and 1 is there.
-
-        >>> RoundCost(1.0, held=2.0).between([(RoundCost(4.0, held=8.0), 0.5), (RoundCost(9.0), 0.5)])
-        RoundCost(intake=6.0, step=0.0, answers=0.0, rest=0.0, held=4.0, taken=0.0)
-        """
-        found = {}
-        for name in ("intake", "step", "answers", "held", "taken"):
-            value = getattr(self, name)
-            for cost, part in ends:
-                end = getattr(cost, name)
-                if value > 0 and end > 0:
-                    value *= (end / getattr(self, name)) ** part
-            found[name] = value
-        return replace(self, **found)
 
     def __add__(self, other: RoundCost) -> RoundCost:
         return RoundCost(
@@ -131,11 +154,15 @@ def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) 
 
 
 def _set_cost(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
-    return SetCost(
-        _keeping(partial_set, constants),
-        estimate_trees(partial_set, constants, idle) * _length(partial_set),
-        _held(partial_set),
-    )
+    """The cost of a set; `held` are the cells that windows were answered from, a list growing by a value per tuple."""
+    statistics, edges, length = partial_set.statistics, partial_set.edges.edges_per_second, _length(partial_set)
+    kept = keeping_cost(constants.scaled(statistics.pace), statistics, edges, partial_set.components) * length
+    seconds = statistics.kept_seconds + statistics.round_seconds
+    cells = float(statistics.cells_per_second(np.array([edges]))[0]) * seconds
+    lists = sum(planned.family.is_list for planned in partial_set.components)
+    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
+    held = cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
+    return SetCost(kept, estimate_trees(partial_set, constants, idle) * length, held)
 
 
 def _length(partial_set: PartialSet) -> float:
@@ -143,18 +170,148 @@ def _length(partial_set: PartialSet) -> float:
     return partial_set.statistics.round_length
 
 
-def _keeping(partial_set: PartialSet, constants: Constants) -> float:
-    scaled, statistics = constants.scaled(partial_set.statistics.pace), partial_set.statistics
-    return keeping_cost(scaled, statistics, partial_set.edges.edges_per_second, partial_set.components) * _length(
-        partial_set
-    )
+#: How tuples are taken in, by stream.
+Ways = tuple[tuple[str, str], ...]
 
 
-def _held(partial_set: PartialSet) -> float:
-    """Bytes of the cells that windows were answered from; each tuple is taken to add a value to a list."""
-    statistics = partial_set.statistics
-    seconds = statistics.kept_seconds + statistics.round_seconds
-    cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0]) * seconds
-    lists = sum(planned.family.is_list for planned in partial_set.components)
-    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
-    return cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
+@dataclass(frozen=True, slots=True)
+class Line:
+    constant: float = 0.0
+    factor: float = 1.0
+
+    def __call__(self, seconds: float) -> float:
+        return self.constant + self.factor * seconds
+
+    def elsewhere(self, seconds: float) -> Line:
+        """The line to expect where only part of the constant holds; it gives the same if `seconds` are predicted.
+
+        >>> Line(0.2, 2.0).elsewhere(0.1), Line(0.2, 2.0).elsewhere(0.1)(0.1)
+        (Line(constant=0.1, factor=3.0), 0.4)
+        """
+        own = (1 - _SHARED) * self.constant
+        return Line(self.constant - own, self.factor + own / max(seconds, 1e-9))
+
+    def towards(self, other: Line, share: float) -> Line:
+        """The line at `share` of the way to another line."""
+        return Line(
+            self.constant + share * (other.constant - self.constant), self.factor + share * (other.factor - self.factor)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRound:
+    """What the model predicted of a round, and the seconds that its stages took."""
+
+    predicted: RoundCost
+    seconds: Mapping[str, float]
+    intake: Ways
+    state_bytes: float = 0.0  # kept after it
+
+    def stage(self, name: str) -> float:
+        return sum(self.seconds.get(measured, 0.0) for measured in MEASURED[name])
+
+    @property
+    def total(self) -> float:
+        return sum(seconds for name, seconds in self.seconds.items() if name != _WAITING)
+
+    @property
+    def fullness(self) -> float:
+        """The bytes that were kept, as a share (or multiple) of what the model predicts once windows are full."""
+        return self.state_bytes / self.predicted.held if self.state_bytes > 0 and self.predicted.held > 0 else 1.0
+
+    def modelled(self, name: str) -> float:
+        """The seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
+        seconds = self.predicted.stages[name]
+        return seconds + self.predicted.rest if name == "intake" else seconds * (self.fullness if name == "step" else 1)
+
+    @property
+    def rest(self) -> float:
+        return self.total - sum(self.stage(name) for name in MEASURED)
+
+
+class Correction:
+    """Never changed in place, so that another thread may read it."""
+
+    def __init__(self, rounds: Iterable[MeasuredRound] = (), ages: Iterable[int] | None = None) -> None:
+        """`rounds` are newest first, and without gaps if no `ages` are given.
+
+        Without any rounds, predictions stay as they are.
+        """
+        self._rounds = _remembered(enumerate(rounds) if ages is None else zip(ages, rounds, strict=True))
+        every = [(measured, exp(-DECAY * age)) for age, measured in self._rounds]
+        pairs = [(measured, exp(-DECAY * age)) for age, measured in self._rounds if age < ROUNDS]
+        held, weights = [measured for measured, _ in pairs], [weight for _, weight in pairs]
+        self.lines = {name: _fitted(name, pairs) for name in MEASURED}
+        self.untried = self.lines["intake"].elsewhere(held[0].modelled("intake")) if held else Line()
+        self.intakes: dict[Ways, Line] = {}
+        for intake in {measured.intake for _, measured in self._rounds}:
+            own = [(measured, weight) for measured, weight in every if measured.intake == intake]
+            newest, known = own[0][1], sum(weight for _, weight in own)
+            line = _fitted("intake", [(measured, weight / newest) for measured, weight in own])
+            self.intakes[intake] = line.towards(self.untried, _ELSEWHERE / (_ELSEWHERE + known))
+        self.rest = sum(measured.rest * weight for measured, weight in pairs) / sum(weights) if held else 0.0
+        kept = sum(measured.state_bytes * weight for measured, weight in pairs)
+        expected = sum(measured.predicted.held * weight for measured, weight in pairs)
+        self.held = kept / expected if kept > 0 and expected > 0 else 1.0
+        self.fullness = held[0].fullness if held else 1.0
+
+    def after(self, measured: MeasuredRound) -> Correction:
+        """The correction after one more round."""
+        rounds = (measured, *(older for _, older in self._rounds))
+        return Correction(rounds, (0, *(age + 1 for age, _ in self._rounds)))
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds that stages are fitted to."""
+        return sum(age < ROUNDS for age, _ in self._rounds)
+
+    def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
+        """What a round is expected to take if the model predicts `cost` for a plan with these choices."""
+        if not self._rounds:
+            return cost
+        intake = self.intakes.get(intake_of(choices), self.untried)
+        return replace(
+            cost,
+            intake=intake(cost.intake + cost.rest),
+            step=self.lines["step"](cost.step * self.fullness),
+            answers=self.lines["answers"](cost.answers),
+            rest=self.rest,
+            held=self.held * cost.held,
+        )
+
+
+def intake_of(choices: Choices) -> Ways:
+    return tuple(sorted(choices.options_of("intake").items()))
+
+
+def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int, MeasuredRound], ...]:
+    """The last rounds of each of the ways that were tried last."""
+    left: dict[Ways, int] = {}
+    kept = []
+    for age, measured in rounds:
+        if measured.intake not in left and len(left) == _MOST_WAYS:
+            continue
+        left[measured.intake] = left.get(measured.intake, ROUNDS) - 1
+        if left[measured.intake] >= 0:
+            kept.append((age, measured))
+    return tuple(kept)
+
+
+def _fitted(stage: str, rounds: Iterable[tuple[MeasuredRound, float]]) -> Line:
+    """The line with the least squared relative error over weighted rounds, near no correction."""
+    # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
+    a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
+    x, y = 0.0, _PRIOR / _FACTOR**2
+    for round_, weight in rounds:
+        measured = round_.stage(stage)
+        if measured <= 1e-6:
+            continue
+        predicted = round_.modelled(stage)
+        share = weight / measured**2
+        a, b, d = a + share, b + share * predicted, d + share * predicted**2
+        x, y = x + share * measured, y + share * predicted * measured
+    determinant = a * d - b * b
+    constant, factor = (d * x - b * y) / determinant, (a * y - b * x) / determinant
+    if factor < 0.0:
+        return Line(x / a, 0.0)
+    return Line(constant, factor) if constant >= 0.0 else Line(0.0, y / d)

@@ -108,7 +108,7 @@ def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
                 break
             ticks += [about.min_raw * scale, about.max_raw * scale]
     first, last = (int(min(ticks)), int(max(ticks))) if is_timed and ticks else (None, None)
-    return Coming(rows, first, last, tuple(paths))
+    return Coming(rows, first, last)
 
 
 def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:

@@ -10,12 +10,11 @@ from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Stream
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.figures import Figure, Kind, stream_figures, with_figures
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.candidates import SWITCHES, candidates_at, choices_of, recompiling
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, stream_figures, with_figures
+from windloom.optimizer.adapt.chart_views import described
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.switches import SWITCHES, choices_of, recompiling
-from windloom.optimizer.adapt.views import described
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.estimate import estimate_plan
 from windloom.optimizer.joins.order import elimination_of, elimination_order
@@ -23,7 +22,7 @@ from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
 
-RATES = {name: Figure(Kind.RATE, name) for name in "stu"}
+RATES = {name: Figure(FigureKind.RATE, name) for name in "stu"}
 THREE = (
     "SELECT ISTREAM s.i AS a, t.i AS b, u.i AS c FROM s [RANGE 8 seconds SLIDE 4 seconds]"
     " JOIN t [RANGE 8 seconds] ON s.k = t.k JOIN u [RANGE 8 seconds] ON u.k = t.k"
@@ -123,7 +122,7 @@ def test_the_order_of_a_join_counts_as_it_is() -> None:
 
 def test_the_length_of_a_round_is_one_figure_of_all_streams() -> None:
     basin = a_basin(MET)
-    lengths = [figure for figure in stream_figures(basin) if figure.kind is Kind.ROUND]
+    lengths = [figure for figure in stream_figures(basin) if figure.kind is FigureKind.ROUND]
     assert len(lengths) == 1
     seen = with_figures(at(basin, s=10.0, t=20.0, u=30.0), basin, {lengths[0]: 10.0})
     moved = with_figures(seen, basin, {lengths[0]: 60.0})

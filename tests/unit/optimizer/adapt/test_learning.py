@@ -1,30 +1,23 @@
-"""What rounds take, learned from rounds; forecasts; when a switch pays; work beside rounds."""
+"""What rounds take, learned from rounds; when a switch pays; work beside rounds."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windloom.optimizer.adapt.candidates import Candidate, as_predicted
-from windloom.optimizer.adapt.correction import Correction, Line, MeasuredRound
-from windloom.optimizer.adapt.figures import Figure, Kind
-from windloom.optimizer.adapt.forecast import EARLY, FAR, OLD, Forecast
-from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.rivals import has_rival
-from windloom.optimizer.adapt.round_cost import RoundCost
-from windloom.optimizer.adapt.switching import LONGEST_STAY, Prices, Stays, pays
-from windloom.optimizer.adapt.work import AtOnce, Beside, Urgency
-from windloom.plan.choices import Choices, TreeChoice
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind
+from windloom.optimizer.adapt.objective import LONGEST_STAY, Objective, PlanTenure, Prices, pays
+from windloom.optimizer.adapt.round_cost import Correction, Line, MeasuredRound, RoundCost
+from windloom.optimizer.adapt.worker import OPTIONAL_AT_ONCE, BackgroundWorker, ImmediateWorker, TaskPriority
+from windloom.plan.choices import Choices
 
 WOVEN, NATIVE = (Choices((), (("intake", "s", way),)) for way in ("woven", "native"))
-RATE = Figure(Kind.RATE, "s")
+RATE = Figure(FigureKind.RATE, "s")
 
 
 # ---- correction -----------------------------------------------------------------------------------------------------
@@ -134,30 +127,6 @@ def test_no_line_is_negative(pairs: list[tuple[float, float]]) -> None:
     assert Line(1.0, 2.0)(3.0) == 7.0
 
 
-# ---- forecasts ------------------------------------------------------------------------------------------------------
-
-
-def test_near_its_point_a_forecast_changes_with_powers_of_figures() -> None:
-    forecast = Forecast(None, RoundCost(2.0, 1.0, 4.0), {RATE: 100.0}, {"intake": {RATE: 1.0}, "answers": {RATE: 0.5}})
-    moved = forecast.at({RATE: 400.0})
-    assert (moved.intake, moved.step, moved.answers) == (8.0, 1.0, 8.0)
-    assert forecast.at({}).intake == 2.0
-    assert forecast.at({RATE: 1e9}).intake == 16.0, "it is not extrapolated for ever"
-    assert forecast.is_near({RATE: 100 * FAR * 0.999})
-    assert not forecast.is_near({RATE: 100 * FAR * 1.001})
-    assert not forecast.is_near({}), "nothing is known"
-    late = replace(forecast, round=OLD)
-    assert late.holds(None, {RATE: 100.0}, 2 * OLD - 1)  # type: ignore[arg-type]
-    assert not late.holds(None, {RATE: 100.0}, 2 * OLD)  # type: ignore[arg-type]
-
-
-def test_a_forecast_that_was_made_early_is_made_again_soon() -> None:
-    early = Forecast(None, RoundCost(2.0), {RATE: 100.0}, {}, round=1)
-    assert early.holds(None, {RATE: 100.0}, EARLY)  # type: ignore[arg-type]
-    assert not early.holds(None, {RATE: 100.0}, 1 + EARLY)  # type: ignore[arg-type]
-    assert not replace(early, round=6).holds(None, {RATE: 100.0}, 12)  # type: ignore[arg-type]
-
-
 # ---- switching ------------------------------------------------------------------------------------------------------
 
 
@@ -171,19 +140,9 @@ def test_a_switch_pays_if_it_saves_more_than_it_costs_while_the_stream_stays() -
     assert not pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=True), "hardly better"
     assert pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
     assert not pays(fast, slow, Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
-    slightly = partial(pays, slow, RoundCost(0.995), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
-    assert not slightly()
-    assert slightly(weighed=True), "for what the round really brings, there is no noise in it"
-    assert not pays(slow, RoundCost(0.9995), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False, weighed=True)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "choices", "found"), [(1.2, NATIVE, True), (1.3, NATIVE, False), (1.0, None, False)]
-)
-def test_a_rival_has_other_options_and_is_nearly_as_good(seconds: float, choices: Choices | None, found: bool) -> None:
-    other = choices or replace(WOVEN, trees=(TreeChoice(("q",)),))
-    candidates = [Candidate(WOVEN, RoundCost(1.0)), Candidate(other, RoundCost(seconds))]
-    assert has_rival(candidates, Objective(), as_predicted) is found
+    assert not pays(slow, RoundCost(0.995), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False), (
+        "figures go up and down"
+    )
 
 
 def test_what_switches_cost_is_learned() -> None:
@@ -200,7 +159,7 @@ def test_to_go_back_to_what_spark_has_compiled_has_a_price_of_its_own() -> None:
 
 
 def test_stays_are_as_long_as_they_were() -> None:
-    steady, erratic = Stays(), Stays()
+    steady, erratic = PlanTenure(), PlanTenure()
     for _ in range(1000):
         steady, erratic = steady.after(moved=False), erratic.after(moved=True)
     assert steady.expected == LONGEST_STAY
@@ -211,41 +170,50 @@ def test_stays_are_as_long_as_they_were() -> None:
 
 
 def test_needed_tasks_come_first_and_optional_ones_when_they_may() -> None:
-    worker, order, gate, done = Beside(), list[str](), threading.Event(), threading.Event()
-    worker.submit("gate", lambda: gate.wait(10) and None, Urgency.NEEDED)
-    worker.submit("ahead", lambda: order.append("ahead"), Urgency.AHEAD)
-    worker.submit("after", lambda: order.append("after"), Urgency.AFTERWARDS)
-    worker.submit("after", lambda: order.append("twice"), Urgency.AFTERWARDS)
-    worker.submit("needed", lambda: order.append("needed"), Urgency.NEEDED)
+    worker, order, gate, done = BackgroundWorker(), list[str](), threading.Event(), threading.Event()
+
+    def judge() -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 1.2 * OPTIONAL_AT_ONCE:
+            pass
+        order.append("judge")
+
+    worker.submit("gate", lambda: gate.wait(10) and None, TaskPriority.NEEDED)
+    worker.submit("judge", judge, TaskPriority.AFTERWARDS)
+    worker.submit("judge", lambda: order.append("twice"), TaskPriority.AFTERWARDS)
+    worker.submit("learn", lambda: order.append("learn"), TaskPriority.LEARNING)
+    worker.submit("needed", lambda: order.append("needed"), TaskPriority.NEEDED)
     gate.set()
-    worker.submit("last", done.set, Urgency.NEEDED)
-    assert done.wait(10)
-    assert "ahead" not in order
-    worker.passed(100.0)
     wait_until(lambda: len(order) == 3)
-    assert order == ["needed", "after", "ahead"]
+    assert order == ["learn", "needed", "judge"]
+    worker.submit("judge again", lambda: order.append("again"), TaskPriority.AFTERWARDS)
+    worker.submit("last", done.set, TaskPriority.NEEDED)
+    assert done.wait(10)
+    assert "again" not in order, "optional tasks have taken what they may"
+    worker.passed(1000.0)
+    wait_until(lambda: order[-1] == "again")
 
 
 def test_a_task_that_is_being_done_is_not_done_again() -> None:
-    worker, done, begun, gate = Beside(), list[str](), threading.Event(), threading.Event()
+    worker, done, begun, gate = BackgroundWorker(), list[str](), threading.Event(), threading.Event()
 
     def draw() -> None:
         begun.set()
         gate.wait(10)
         done.append("drawn")
 
-    worker.submit("draw", draw, Urgency.NEEDED)
+    worker.submit("draw", draw, TaskPriority.NEEDED)
     assert begun.wait(10)
-    worker.submit("draw", draw, Urgency.NEEDED)  # the chart is not there yet
+    worker.submit("draw", draw, TaskPriority.NEEDED)  # the chart is not there yet
     gate.set()
-    worker.submit("last", lambda: done.append("last"), Urgency.NEEDED)
+    worker.submit("last", lambda: done.append("last"), TaskPriority.NEEDED)
     wait_until(lambda: "last" in done)
-    worker.submit("draw", draw, Urgency.NEEDED)
+    worker.submit("draw", draw, TaskPriority.NEEDED)
     wait_until(lambda: done == ["drawn", "last", "drawn"])
 
 
 def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
-    worker, done, gate = Beside(), list[str](), threading.Event()
+    worker, done, gate = BackgroundWorker(), list[str](), threading.Event()
 
     def work() -> None:
         begun = time.thread_time()
@@ -254,10 +222,10 @@ def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
         worker.pause()
         done.append("filled")
 
-    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.submit(("fill", "s", (0,)), work, TaskPriority.NEEDED)
     worker.wait(("fill", "s", (0,)), 30.0)
     assert done == ["filled"]
-    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
+    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait(("draw", "s"), 0.05)
     assert 0.04 < time.perf_counter() - begun < 10
@@ -267,58 +235,32 @@ def test_a_round_waits_for_a_task_and_by_no_more_than_it_says() -> None:
 
 
 def test_nothing_is_waited_for_if_the_last_task_of_its_kind_took_longer() -> None:
-    worker, gate = Beside(), threading.Event()
+    worker, gate = BackgroundWorker(), threading.Event()
 
     def work() -> None:
         begun = time.thread_time()
         while time.thread_time() - begun < 1.0:
             pass
 
-    worker.submit(("fill", "s", (0,)), work, Urgency.NEEDED)
+    worker.submit(("fill", "s", (0,)), work, TaskPriority.NEEDED)
     worker.wait(("fill", "s", (0,)), 60.0)
-    worker.submit(("fill", "s", (1,)), lambda: gate.wait(60) and None, Urgency.NEEDED)
+    worker.submit(("fill", "s", (1,)), lambda: gate.wait(60) and None, TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait(("fill", "s", (1,)), 0.9)
     assert time.perf_counter() - begun < 0.8
     gate.set()
 
 
-def test_what_tells_of_one_round_is_done_only_if_that_is_known_to_take_little() -> None:
-    worker, gate = Beside(), threading.Event()
-    assert worker.affords(("look", "s"), 0.01), "it is tried once"
-    assert not worker.affords(("look", "s"), 0.01, estimated=0.02)
-    assert not worker.affords(("look", "s"), 0.0)
-
-    def work() -> None:
-        begun = time.thread_time()
-        while time.thread_time() - begun < 0.05:
-            pass
-
-    worker.submit(("look", "s"), work, Urgency.NEEDED)
-    worker.wait(("look", "s"), 30.0)
-    while worker._is_running:
-        time.sleep(0.01)
-    assert worker.affords(("look", "s"), 20.0)
-    assert not worker.affords(("look", "s"), 0.04)
-    worker.submit(("draw", "s"), lambda: gate.wait(30) and None, Urgency.NEEDED)
-    assert not worker.affords(("look", "s"), 20.0), "another task is being done"
-    gate.set()
-    poor = Beside(at_once=0.0)
-    assert not poor.affords(("look", "s"), 20.0)
-    poor.earned(1.0)
-    assert not poor.affords(("look", "s"), 20.0), "no more than may be spent at once"
-
-
 def test_nothing_is_waited_for_that_is_not_going_to_be_done() -> None:
-    worker = Beside(at_once=0.0)
-    worker.submit("fill", lambda: pytest.fail("its budget is used up"), Urgency.NEEDED)
+    worker = BackgroundWorker(at_once=0.0)
+    worker.submit("fill", lambda: pytest.fail("its budget is used up"), TaskPriority.NEEDED)
     begun = time.perf_counter()
     worker.wait("fill", 30.0)
     assert time.perf_counter() - begun < 10
 
 
 def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds() -> None:
-    worker, order, learned = Beside(at_once=1e-9), list[str](), threading.Event()
+    worker, order, learned = BackgroundWorker(at_once=1e-9), list[str](), threading.Event()
 
     def work() -> None:
         order.append("first")
@@ -326,10 +268,10 @@ def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds(
         while time.thread_time() - begun < 0.01:
             pass
 
-    worker.submit("first", work, Urgency.NEEDED)
+    worker.submit("first", work, TaskPriority.NEEDED)
     wait_until(lambda: order == ["first"])
-    worker.submit("second", lambda: order.append("second"), Urgency.NEEDED)
-    worker.submit("learning", learned.set, Urgency.LEARNING)
+    worker.submit("second", lambda: order.append("second"), TaskPriority.NEEDED)
+    worker.submit("learning", learned.set, TaskPriority.LEARNING)
     assert learned.wait(10), "what rounds took is learned all the same"
     worker.passed(0.1)
     assert order == ["first"], "a hundredth of what rounds took is less than what it has taken"
@@ -338,27 +280,27 @@ def test_what_is_needed_waits_once_it_has_taken_more_than_a_share_of_the_rounds(
 
 
 def test_after_a_failure_nothing_more_is_done_and_it_is_told() -> None:
-    worker = Beside()
+    worker = BackgroundWorker()
 
     def fail() -> None:
         raise ZeroDivisionError("no")
 
-    worker.submit("bad", fail, Urgency.NEEDED)
+    worker.submit("bad", fail, TaskPriority.NEEDED)
     wait_until(lambda: worker.failure is not None)
     assert isinstance(worker.failure, ZeroDivisionError)
-    worker.submit("good", lambda: pytest.fail("it has stopped"), Urgency.NEEDED)
+    worker.submit("good", lambda: pytest.fail("it has stopped"), TaskPriority.NEEDED)
 
 
 def test_a_closed_worker_begins_nothing() -> None:
-    worker = Beside()
+    worker = BackgroundWorker()
     worker.close()
-    worker.submit("late", lambda: pytest.fail("it is closed"), Urgency.NEEDED)
+    worker.submit("late", lambda: pytest.fail("it is closed"), TaskPriority.NEEDED)
     assert worker.failure is None
 
 
 def test_at_once_is_at_once() -> None:
     found: list[int] = []
-    AtOnce().submit("x", lambda: found.append(1), Urgency.AHEAD)
+    ImmediateWorker().submit("x", lambda: found.append(1), TaskPriority.AFTERWARDS)
     assert found == [1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.optimizer.adapt.objective import Least, Objective, utility
+from windloom.optimizer.adapt.objective import BestCosts, Objective, utility
 from windloom.optimizer.adapt.round_cost import RoundCost
 
 #: The example of source B, section 3.2: output rate and memory of its two plans.
@@ -23,7 +23,7 @@ def test_the_utility_of_the_paper_chooses_as_in_its_example() -> None:
 
 def test_weights_decide_between_a_fast_plan_and_a_small_one() -> None:
     fast, small = RoundCost(intake=1.0, taken=3e6), RoundCost(intake=1.5, taken=1e6)
-    least = Least.of([fast, small])
+    least = BestCosts.of([fast, small])
     assert (least.seconds, least.nbytes) == (1.0, 1e6)
     for given, wanted in (("latency", fast), ("memory", small), ({"latency": 0.4, "memory": 0.6}, small)):
         objective = Objective.of(given)

@@ -14,8 +14,8 @@ from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.figures import Kind, figures_of, value_of, with_figures
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.chart_figures import FigureKind, figures_of, value_of, with_figures
 from windloom.optimizer.adapt.round_cost import SetCosts
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.estimate import estimate_plan
@@ -68,7 +68,7 @@ def test_what_was_predicted_before_changes_no_prediction(moved: list[tuple[int, 
     for place, factor in moved:
         figure = figures[place % len(figures)]
         value = factor * value_of(figure, basin, Estimates())
-        most = 1.0 if figure.kind is Kind.SHARE else float("inf")
+        most = 1.0 if figure.kind is FigureKind.SHARE else float("inf")
         estimates = with_figures(Estimates(), basin, {figure: min(value, most)})
         shown = with_statistics(plan, basin.known.with_estimates(estimates))
         assert basin.cost(shown, known) == basin.cost(shown)

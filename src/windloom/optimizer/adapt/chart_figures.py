@@ -1,4 +1,4 @@
-"""Figures: the estimates that plans of a basin depend on, each of which may be a dimension of its chart.
+"""Figures: the estimates that plans of a basin depend on; those of the next round, and rounds with like figures.
 
 | figure                     | of                               |
 |----------------------------|----------------------------------|
@@ -6,6 +6,8 @@
 | length of a round          | a stream, in seconds of its time |
 | groups                     | a grouping of a stream           |
 | share of tuples            | a predicate on a stream          |
+
+Each of them may be a dimension of a chart.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
-from windloom.optimizer.adapt.basin import Basin
+from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.known import LEAST
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
@@ -28,7 +31,7 @@ from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFA
 MOST_ALIKE = 8
 
 
-class Kind(StrEnum):
+class FigureKind(StrEnum):
     RATE = "rate"
     ROUND = "round"
     GROUPS = "groups"
@@ -39,29 +42,30 @@ class Kind(StrEnum):
 class Figure:
     """`about` is the grouping (its columns) or the predicate, as SQL."""
 
-    kind: Kind
+    kind: FigureKind
     stream: str
     about: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """
-        >>> Figure(Kind.GROUPS, "trades", ("symbol",)).text, Figure(Kind.SHARE, "trades", ("volume > 9",)).text
-        ('groups of trades by symbol', 'share of trades with volume > 9')
+        >>> Figure(FigureKind.GROUPS, "trades", ("symbol",)).text
+        'groups of trades by symbol'
         """
         match self.kind:
-            case Kind.RATE:
+            case FigureKind.RATE:
                 return f"rate of {self.stream}"
-            case Kind.ROUND:
+            case FigureKind.ROUND:
                 return f"length of a round of {self.stream}"
-            case Kind.GROUPS:
+            case FigureKind.GROUPS:
                 return f"groups of {self.stream} by {', '.join(self.about)}"
-            case Kind.SHARE:
+            case FigureKind.SHARE:
                 return f"share of {self.stream} with {self.about[0]}"
 
     @property
     def unit(self) -> str:
-        return {Kind.RATE: "events/s", Kind.ROUND: "s", Kind.GROUPS: "groups", Kind.SHARE: ""}[self.kind]
+        units = {FigureKind.RATE: "events/s", FigureKind.ROUND: "s", FigureKind.GROUPS: "groups"}
+        return units.get(self.kind, "")
 
 
 def figures_of(basin: Basin) -> list[Figure]:
@@ -73,9 +77,9 @@ def figures_of(basin: Basin) -> list[Figure]:
     predicates: Counter[Figure] = Counter()
     for identity in basin.identities:
         if identity.grouping:
-            groupings[Figure(Kind.GROUPS, identity.stream, identity.grouping)] += 1
+            groupings[Figure(FigureKind.GROUPS, identity.stream, identity.grouping)] += 1
         if identity.predicate:
-            predicates[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] += 1
+            predicates[Figure(FigureKind.SHARE, identity.stream, (identity.predicate,))] += 1
     common = (figure for found in (groupings, predicates) for figure, _ in found.most_common(MOST_ALIKE))
     return [*stream_figures(basin), *common]
 
@@ -86,24 +90,24 @@ def stream_figures(basin: Basin) -> list[Figure]:
     A round takes in all streams, so its length is one figure, that of the first stream.
     """
     first = next(iter(basin.streams))
-    return [*(Figure(Kind.RATE, name) for name in basin.streams), Figure(Kind.ROUND, first)]
+    return [*(Figure(FigureKind.RATE, name) for name in basin.streams), Figure(FigureKind.ROUND, first)]
 
 
 def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
     """The value that a figure is taken to have: observed, or else given, or else assumed."""
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
-        case Kind.RATE:
+        case FigureKind.RATE:
             given = (basin.enriched.get(figure.stream) or basin.streams[figure.stream]).events_per_second
             return max(LEAST, _rate(seen, given))
-        case Kind.ROUND:
+        case FigureKind.ROUND:
             ongoing = basin.known.ongoing
             assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
             return max(LEAST, assumed if seen is None or seen.round is None else seen.round.value)
-        case Kind.GROUPS:
+        case FigureKind.GROUPS:
             found = (estimates.groups(set_identity) for set_identity in _sets_of(figure, basin))
             return max((mean.value for mean in found if mean is not None and mean.value >= 1), default=DEFAULT_GROUPS)
-        case Kind.SHARE:
+        case FigureKind.SHARE:
             shares = (estimates.selectivity(set_identity) for set_identity in _sets_of(figure, basin))
             return max(LEAST, next((mean.value for mean in shares if mean is not None), DEFAULT_SELECTIVITY))
 
@@ -115,14 +119,14 @@ def values_of(figures: Iterable[Figure], basin: Basin, estimates: Estimates) -> 
 def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
     """The same from the memory of rounds, without making all estimates; None if no round has shown it."""
     match figure.kind:
-        case Kind.RATE:
+        case FigureKind.RATE:
             found = memory.rate_of(figure.stream)
-        case Kind.ROUND:
+        case FigureKind.ROUND:
             found = memory.round_of(figure.stream)
-        case Kind.GROUPS:
+        case FigureKind.GROUPS:
             counted = (memory.groups_of(set_identity) for set_identity in _sets_of(figure, basin))
             found = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
-        case Kind.SHARE:
+        case FigureKind.SHARE:
             found = memory.share_of(figure.stream, figure.about[0])
     return None if found is None else max(LEAST, found)
 
@@ -133,11 +137,11 @@ def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
     if stream is None or not stream.tuples:
         return None
     match figure.kind:
-        case Kind.RATE:
+        case FigureKind.RATE:
             found = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
-        case Kind.ROUND:
+        case FigureKind.ROUND:
             found = stream.seconds
-        case Kind.GROUPS:
+        case FigureKind.GROUPS:
             found = max(
                 (
                     float(seen.sets[set_identity].groups)
@@ -146,7 +150,7 @@ def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
                 ),
                 default=0.0,
             )
-        case Kind.SHARE:
+        case FigureKind.SHARE:
             found = stream.conditions.get(figure.about[0], 0) / stream.tuples
     return found if found > 0 else None
 
@@ -170,14 +174,14 @@ def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, flo
 
 def _others_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
     """The streams that move with a figure: those made of its stream by enriching; for the length of a round, all."""
-    if figure.kind not in (Kind.RATE, Kind.ROUND):
+    if figure.kind not in (FigureKind.RATE, FigureKind.ROUND):
         return []
     alike = [
         name
         for name, enriched_stream in basin.enriched.items()
         if enriched_stream.base == figure.stream and name in streams
     ]
-    others = [name for name in basin.streams if name != figure.stream] if figure.kind is Kind.ROUND else []
+    others = [name for name in basin.streams if name != figure.stream] if figure.kind is FigureKind.ROUND else []
     return [*alike, *others]
 
 
@@ -190,9 +194,9 @@ def _rate(seen: StreamEstimate | None, given: float | None) -> float:
 def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
     """The sets whose statistics depend on a figure that is not about the whole stream."""
     match figure.kind:
-        case Kind.GROUPS:
+        case FigureKind.GROUPS:
             return basin.having.get((figure.stream, figure.about), ())
-        case Kind.SHARE:
+        case FigureKind.SHARE:
             return basin.having.get((figure.stream, figure.about[0]), ())
         case _:
             return ()
@@ -202,16 +206,16 @@ def _moved_stream(
     figure: Figure, value: float, basin: Basin, seen: StreamEstimate | None, estimates: Estimates
 ) -> StreamEstimate:
     if seen is None:
-        rate = value_of(Figure(Kind.RATE, figure.stream), basin, estimates)
+        rate = value_of(Figure(FigureKind.RATE, figure.stream), basin, estimates)
         seen = StreamEstimate(Mean(rate, 1), None)
     match figure.kind:
-        case Kind.RATE:
+        case FigureKind.RATE:
             return replace(seen, rate=Mean(value, seen.rate.rounds))
-        case Kind.ROUND:
+        case FigureKind.ROUND:
             return replace(seen, round=Mean(value, 1 if seen.round is None else seen.round.rounds))
-        case Kind.GROUPS:
+        case FigureKind.GROUPS:
             return seen
-        case Kind.SHARE:
+        case FigureKind.SHARE:
             return replace(seen, conditions={**seen.conditions, figure.about[0]: value})
 
 
@@ -222,6 +226,54 @@ def _moved_set(
         share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
         groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
         own = SetEstimate(share, groups, Mean(groups.value, 1))
-    if figure.kind is Kind.SHARE:
+    if figure.kind is FigureKind.SHARE:
         return replace(own, selectivity=Mean(value, own.selectivity.rounds))
     return replace(own, groups=Mean(max(1.0, own.groups.value * value / now), max(1, own.groups.rounds)))
+
+
+class ExpectedRound:
+    """What is expected of the next round: what its source announces, or else what is remembered of earlier rounds."""
+
+    def __init__(self, memory: Memory, learned: Estimates, coming: RoundObserved | None = None) -> None:
+        """`learned` are the estimates from earlier runs; `coming` is what is announced of the round, if anything."""
+        self._memory, self._learned, self._coming = memory, learned, coming
+        self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures are asked for several times
+
+    def value(self, figure: Figure, basin: Basin) -> float | None:
+        """The value of a figure; None if neither a source nor a round has shown one."""
+        announced = None if self._coming is None else shown(figure, basin, self._coming)
+        if announced is not None:
+            return announced
+        key = (basin.name, figure)
+        if key not in self._remembered:
+            self._remembered[key] = remembered(figure, basin, self._memory)
+        return self._remembered[key]
+
+    def estimates(self, basin: Basin) -> Estimates:
+        """All that is estimated for a basin, with the figures of its streams that are announced."""
+        coming, estimates = self._coming, self._memory.estimates().before(self._learned)
+        if coming is None:
+            return estimates
+        announced = ((figure, shown(figure, basin, coming)) for figure in stream_figures(basin))
+        return with_figures(estimates, basin, {figure: value for figure, value in announced if value is not None})
+
+    def again(self) -> ExpectedRound:
+        """What is expected of this round now, after further rounds."""
+        return ExpectedRound(self._memory, self._learned, self._coming)
+
+
+#: Equal for rounds that are taken as alike.
+Likeness = tuple[int | None, ...]
+
+
+def likeness_of(values: Iterable[float | None]) -> Likeness:
+    """Equal for figures that lie within about five percent of common values."""
+    return tuple(None if value is None else round(10 * log(value)) for value in values)
+
+
+def likeness(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Likeness:
+    """The likeness of a round that was observed: of its figures, and of how many cells its tuples make."""
+    values = [shown(figure, basin, seen) for figure in figures]
+    own = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
+    tuples, cells = sum(each.tuples for each in own), sum(each.cells for each in own)
+    return likeness_of([*values, cells / tuples if tuples and cells else None])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -14,22 +13,23 @@ from support.catalogs import STREAM, STREAMS, TYPES, make_query
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.optimizer import Known, PlanOptions
-from windloom.optimizer.adapt.basin import Basin, basins_of
-from windloom.optimizer.adapt.candidates import candidates_at
-from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, Dimension, axis_around
-from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
-from windloom.optimizer.adapt.objective import Least, Objective
-from windloom.optimizer.adapt.round_cost import RoundCost
-from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
-from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.basins import Basin, basins_of
+from windloom.optimizer.adapt.candidates import candidates_at, choices_of
+from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, value_of, values_of, with_figures
+from windloom.optimizer.adapt.charts import Axis, Chart, ChartOptions, Dimension, axis_around, draw_chart, sensitivities
+from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.statistics import Ongoing
 
 SECOND = 1_000_000
-RATE, ROUND, GROUPS = Figure(Kind.RATE, "s"), Figure(Kind.ROUND, "s"), Figure(Kind.GROUPS, "s", ("k",))
-SHARE = Figure(Kind.SHARE, "s", ("b",))
+RATE, ROUND, GROUPS = (
+    Figure(FigureKind.RATE, "s"),
+    Figure(FigureKind.ROUND, "s"),
+    Figure(FigureKind.GROUPS, "s", ("k",)),
+)
+SHARE = Figure(FigureKind.SHARE, "s", ("b",))
 KNOWN = Known(shipped_constants(), ongoing=Ongoing(10.0))
 
 
@@ -161,7 +161,7 @@ def test_the_plan_of_a_region_is_the_best_for_its_centroid() -> None:
     chart = draw_chart(basin, SEEN, Objective(), ChartOptions(6, 2))
     for region in [(0, 0), (5, 5), (0, 5), (3, 3), (9, -2)]:
         best = chart.fill(region)[0]
-        at = chart.estimates_at(chart.centroid(region))
+        at = chart.estimates_at(region)
         assert best.choices == candidates_at(basin, at, Objective())[0].choices
         plan = basin.plan(at, best.choices)
         assert choices_of(plan) == best.choices, "a plan is made again from its choices"
@@ -208,23 +208,6 @@ def test_where_memory_counts_bytes_make_dimensions_too() -> None:
         assert "bytes by" not in each.reason
 
 
-def test_figures_beside_the_dimensions_count_at_the_point() -> None:
-    basin, objective = a_basin(), Objective.of("memory")
-    chart = draw_chart(basin, SEEN, objective, ChartOptions(6, 1))
-    assert chart.others
-    assert not set(chart.others) & set(chart.figures)
-    values = [value_of(figure, basin, SEEN) for figure in (*chart.figures, *chart.others)]
-    region = chart.region(values)
-    chart.fill(region)
-    for place, figure in enumerate(chart.others, start=1):
-        moved = [value * (2.0 if i == place else 1.0) for i, value in enumerate(values)]
-        at = with_figures(SEEN, basin, dict(zip((*chart.figures, *chart.others), moved, strict=True)))
-        for candidate in chart.best(region, values=moved):
-            exact = basin.cost(basin.plan(at, candidate.choices))
-            assert candidate.cost.nbytes == pytest.approx(exact.nbytes, rel=0.25), figure
-            assert candidate.cost.seconds == pytest.approx(exact.seconds, rel=0.25), figure
-
-
 def test_the_objective_decides_what_plan_a_region_has() -> None:
     """At many tuples of few groups, native partials are far fewer bytes than tuples."""
     basin, seen = a_basin(), with_figures(SEEN, a_basin(), {RATE: 3e4, GROUPS: 6e4})
@@ -233,7 +216,7 @@ def test_the_objective_decides_what_plan_a_region_has() -> None:
     assert fast.cost.seconds <= small.cost.seconds
     assert small.cost.nbytes < fast.cost.nbytes
     assert small.choices.options_of("intake") == {"s": "native"}
-    least = Least.of([option.cost for option in by_name["latency"]])
+    least = BestCosts.of([option.cost for option in by_name["latency"]])
     assert Objective().utility(fast.cost, least) == pytest.approx(1.0, rel=0.011)
 
 
@@ -251,7 +234,6 @@ def test_streams_that_no_join_connects_are_planned_each_by_itself() -> None:
 def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
     chart = Chart(a_basin(), (), Estimates(), Objective())
     assert chart.region([]) == ()
-    assert list(chart.ahead([], [])) == []
     assert value_of(RATE, chart.basin, with_figures(SEEN, chart.basin, {RATE: 1e-9})) > 0
     assert inf > value_of(SHARE, chart.basin, with_figures(SEEN, chart.basin, {SHARE: 0.0})) > 0
 
@@ -265,84 +247,3 @@ def test_a_chart_is_stale_when_a_figure_that_is_no_dimension_has_leapt() -> None
     assert chart.is_stale({GROUPS: 5 * groups}.get)
     assert chart.is_stale({GROUPS: groups / 5}.get)
     assert not chart.is_stale({RATE: 100 * rate}.get), "it is a dimension"
-
-
-def test_the_regions_that_a_point_moves_towards_are_ahead() -> None:
-    chart = Chart(a_basin(), (Dimension(RATE, Axis(1, 10_000, 4)),), Estimates(), Objective())
-    assert list(chart.ahead([50.0], [80.0])) == [(2,)], "near the end of a part, and on the way to the next"
-    assert list(chart.ahead([90.0], [80.0])) == [], "on the way back"
-    assert list(chart.ahead([25.0], [40.0])) == [], "not near yet"
-    assert list(chart.ahead([20.0], [12.0])) == [(0,)]
-    assert list(chart.ahead([80.0], [80.0])) == [], "a steady stream comes nowhere else"
-
-
-# ---- between centroids ----------------------------------------------------------------------------------------------
-
-
-def test_between_centroids_costs_are_those_of_the_point() -> None:
-    basin = a_basin()
-    chart = draw_chart(basin, Estimates(), Objective(), ChartOptions(4, 2))
-    now = [value_of(figure, basin, Estimates()) for figure in chart.figures]
-    region = chart.region(now)
-    chart.fill(region)
-    for place in range(len(now)):
-        for shift in (0.02, 0.3, 0.6, 0.98):
-            part = region[place] + shift
-            values = [*now[:place], chart.dimensions[place].axis.edge(part), *now[place + 1 :]]
-            estimates = with_figures(Estimates(), basin, dict(zip(chart.figures, values, strict=True)))
-            for candidate in chart.best(region, values=values):
-                exact = basin.cost(basin.plan(estimates, candidate.choices))
-                assert candidate.cost.seconds == pytest.approx(exact.seconds, rel=0.1)
-                assert candidate.cost.nbytes == pytest.approx(exact.nbytes, rel=0.1)
-
-
-def test_the_best_plan_of_a_point_need_not_be_that_of_the_centroid() -> None:
-    """With one part per dimension everything lies in one region, and still the plan follows the rate."""
-    basin = a_basin([a_query("short", 20)])
-    objective = Objective.of({"latency": 0.4, "memory": 0.6})
-    along = Dimension(RATE, axis_around(RATE, 300.0, ChartOptions(1, 1)))
-    chart = Chart(basin, (along,), with_figures(Estimates(), basin, {RATE: 300.0}), objective)
-    (region,) = {chart.region([rate]) for rate in (5.0, 300.0, 20_000.0)}
-    chart.fill(region)
-    found = {}
-    for rate in (5.0, 20_000.0):
-        estimates = with_figures(chart.base, basin, {RATE: rate})
-        best = candidates_at(basin, estimates, objective)[0].choices
-        assert chart.best(region, values=[rate])[0].choices.options_of("intake") == best.options_of("intake")
-        found[rate] = best.options_of("intake")["s"]
-    assert len(set(found.values())) == 2
-
-
-def dearer(cost: RoundCost, factor: float) -> RoundCost:
-    stages = {name: factor * getattr(cost, name) for name in ("intake", "step", "answers", "rest", "held", "taken")}
-    return RoundCost(**stages)
-
-
-def test_a_chart_drifts_with_what_is_no_figure_and_is_filled_anew() -> None:
-    """How many cells tuples make is no figure: three tuples of a group in one slice, or each in another one."""
-
-    def seen(spread: float) -> Estimates:
-        own = SetEstimate(Mean(1.0, 8), Mean(100.0, 8), Mean(50.0, 8), 0.0, spread)
-        identities = dict.fromkeys(basin.identities, own)
-        return Estimates({"s": StreamEstimate(Mean(1000.0, 8), Mean(10.0, 8))}, identities)
-
-    basin = a_basin([a_query("short", 20)])
-    chart = draw_chart(basin, seen(1.0), Objective(), ChartOptions())
-    region = chart.region([value_of(figure, basin, chart.base) for figure in chart.figures])
-    assert not chart.has_drifted(region, seen(0.2)), "it has not been filled yet"
-    chart.fill(region)
-    assert not chart.has_drifted(region, seen(1.0))
-    assert not chart.has_drifted(region, seen(0.99))
-    assert chart.has_drifted(region, seen(0.2))
-    far = tuple(replace(candidate, cost=dearer(candidate.cost, 1.3)) for candidate in chart.regions[region])
-    near = tuple(replace(candidate, cost=dearer(candidate.cost, 1.2)) for candidate in chart.regions[region])
-    first, *others = chart.regions[region]
-    assert not replace(chart, regions={region: near}).has_drifted(region, seen(1.0)), "all plans are dearer alike"
-    assert replace(chart, regions={region: far}).has_drifted(region, seen(1.0))
-    uneven = (replace(first, cost=dearer(first.cost, 1.1)), *others)
-    assert others
-    assert replace(chart, regions={region: uneven}).has_drifted(region, seen(1.0)), "one is dearer than others"
-    anew = chart.rebased(seen(0.2))
-    assert (anew.dimensions, anew.regions) == (chart.dimensions, {})
-    anew.fill(region)
-    assert not anew.has_drifted(region, seen(0.2))

@@ -1,4 +1,4 @@
-"""Charts and adapting as EXPLAIN shows them."""
+"""Charts and adapting as EXPLAIN shows them: of a running stream, and drawn around what is known."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
 from windloom.kernels.folds.registry import FOLDS
-from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted
-from windloom.optimizer.adapt.chart import Chart, Dimension, Region
-from windloom.optimizer.adapt.figures import remembered
-from windloom.optimizer.adapt.followed import Followed
-from windloom.optimizer.adapt.objective import Least
-from windloom.optimizer.adapt.switches import choices_of
-from windloom.optimizer.adapt.switching import CLEARLY
+from windloom.optimizer.adapt.basins import Basin
+from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, choices_of
+from windloom.optimizer.adapt.chart_figures import remembered, value_of
+from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
+from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
+from windloom.optimizer.adapt.replan import Adapter, FollowedBasin
 from windloom.optimizer.known import with_statistics
 from windloom.optimizer.rows.order import ROW_ORDER
-from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
+from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
 from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
@@ -63,32 +62,94 @@ class _Letters:
         return {name: described(choices) for choices, name in self._names.items()}
 
 
-def chart_view(
+def charts_around(
+    basins: Sequence[Basin],
+    estimates: Estimates,
+    rounds: Sequence[RoundObserved],
+    options: ChartOptions,
+    objective: Objective,
+) -> tuple[ChartView, ...]:
+    """A chart for each basin, drawn around some estimates; `rounds` are the rounds of a stream, oldest first."""
+    charts = (draw_chart(basin, estimates, objective, options) for basin in basins)
+    return tuple(_drawn(chart, estimates, rounds) for chart in charts)
+
+
+def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
+    """The charts of a running loom with all their regions; where it plans without charts, they are drawn for this."""
+    estimates = adapter.estimates()
+    options = adapter.options.charts or ChartOptions()
+    found = []
+    for followed in adapter.followed:
+        chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
+        chart = chart or draw_chart(followed.basin, estimates, adapter.objective, options)
+        present = followed.basin.own(adapter.choices)
+        found.append(_drawn(chart, estimates, list(adapter.seen), present, adapter.correction))
+    return tuple(found)
+
+
+def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
+    """How a running loom adapts."""
+    counts, correction, failure = adapter.counts, adapter.correction, adapter.failure
+    return AdaptView(
+        adapter.objective.name,
+        tuple(_competing(adapter, followed) for followed in adapter.followed if followed.found),
+        counts.moves,
+        counts.switches,
+        counts.verdicts.judged,
+        counts.verdicts.hits,
+        counts.verdicts.same,
+        counts.verdicts.regret,
+        {name: (line.constant, line.factor) for name, line in correction.lines.items()},
+        correction.rounds,
+        correction.rest,
+        tuple(recent),
+        "" if failure is None else f"{type(failure).__name__}: {failure}",
+    )
+
+
+def _competing(adapter: Adapter, followed: FollowedBasin) -> ChartView:
+    """The plans that competed for the next round; the axes of a chart too, if they were looked up in one."""
+    letters, present = _Letters(), followed.basin.own(adapter.choices)
+    letters.of(present)
+    candidates = tuple(_candidates(adapter.objective, followed.found, letters, adapter.correction))
+    axes, taken = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
+    chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
+    if chart is not None:
+        axes, taken = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
+    return ChartView(followed.basin.name, axes, letters.plans, {}, taken, candidates, letters.of(present))
+
+
+def _drawn(
     chart: Chart,
-    values: Sequence[float],
-    *,
-    path: Sequence[tuple[float, ...]] = (),
+    estimates: Estimates,
+    rounds: Sequence[RoundObserved],
     present: Choices | None = None,
     corrected: Corrected = as_predicted,
-    drawn: bool = True,
 ) -> ChartView:
-    """A chart with the point at which the next round is expected; without `drawn`, only the region of that point."""
-    letters, region = _Letters(), chart.region(values)
-    if present is not None:
-        letters.of(present)
-    order = _in_sight(chart, path)
-    axes = tuple(_axis(chart.dimensions[place], values[place]) for place in order)
-    if drawn:
-        letters.of(chart.fill(region, corrected)[0].choices)
-    plans = dict(_reduced(chart, region, present, order[:2])) if drawn else {}
-    regions = {place: letters.of(choices) for place, choices in plans.items()}
-    candidates: tuple[CandidateView, ...] = ()
-    if region in chart.regions:
-        ranking = chart.best(region, corrected)
-        candidates = tuple(_candidates(chart, ranking, letters, corrected))
+    """A chart with the plan of every region, and the point at which the next round is expected."""
+    letters, path = _Letters(), path_of(chart, rounds)
+    across = _in_sight(chart, path)[:2]
+    region = chart.region([value_of(figure, chart.basin, estimates) for figure in chart.figures])
     shown = "" if present is None else letters.of(present)
-    taken = tuple(tuple(point[place] for place in order) for point in path)
+    axes, taken = _axes(chart, estimates, path)
+    letters.of(chart.fill(region, corrected)[0].choices)
+    regions = {place: letters.of(choices) for place, choices in _reduced(chart, region, present, across)}
+    candidates = tuple(_candidates(chart.objective, chart.best(region, corrected), letters, corrected))
     return ChartView(chart.basin.name, axes, letters.plans, regions, taken, candidates, shown)
+
+
+def _axes(
+    chart: Chart, estimates: Estimates, path: Sequence[tuple[float, ...]]
+) -> tuple[tuple[AxisView, ...], tuple[tuple[float, ...], ...]]:
+    """The axes of a chart, and a path along them, in the order in which they are shown."""
+    order = _in_sight(chart, path)
+    axes = []
+    for dimension in (chart.dimensions[place] for place in order):
+        figure, axis, value = dimension.figure, dimension.axis, value_of(dimension.figure, chart.basin, estimates)
+        edges = tuple(map(axis.edge, range(axis.parts + 1)))
+        about = (figure.text, figure.unit, edges, axis.is_geometric, value, axis.part(value), dimension.reason)
+        axes.append(AxisView(*about))
+    return tuple(axes), tuple(tuple(point[place] for place in order) for point in path)
 
 
 def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
@@ -103,26 +164,18 @@ def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
     return [*first, *(place for place in every if place not in first)]
 
 
-def _axis(dimension: Dimension, value: float) -> AxisView:
-    edges = tuple(dimension.axis.edge(part) for part in range(dimension.axis.parts + 1))
-    part = dimension.axis.part(value)
-    return AxisView(
-        dimension.figure.text, dimension.figure.unit, edges, dimension.axis.is_geometric, value, part, dimension.reason
-    )
-
-
 def _candidates(
-    chart: Chart, ranking: list[Candidate], letters: _Letters, corrected: Corrected
+    objective: Objective, ranking: Sequence[Candidate], letters: _Letters, corrected: Corrected
 ) -> Iterator[CandidateView]:
     costs = [corrected(candidate.cost, candidate.choices) for candidate in ranking]
-    least = Least.of(costs)
+    least = BestCosts.of(costs)
     for candidate, cost in list(zip(ranking, costs, strict=True))[:_SHOWN]:
-        latency, memory = chart.objective.terms(cost, least)
+        latency, memory = objective.terms(cost, least)
         yield CandidateView(letters.of(candidate.choices), cost.seconds, cost.nbytes, latency, memory)
 
 
 def _reduced(
-    chart: Chart, region: Region, present: Choices | None, shown: Sequence[int]
+    chart: Chart, region: tuple[int, ...], present: Choices | None, shown: Sequence[int]
 ) -> Iterator[tuple[tuple[int, int], Choices]]:
     """The plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
 
@@ -133,7 +186,7 @@ def _reduced(
         if choices is not None:
             kept[choices] = basin.plan(chart.base, choices)
     for place in chart.between_ends(region, shown):
-        estimates = chart.estimates_at(chart.centroid(place))
+        estimates = chart.estimates_at(place)
         if place in chart.regions:
             best = chart.regions[place][0]
             choices, least = best.choices, best.cost
@@ -146,7 +199,7 @@ def _reduced(
         if choices not in kept:
             known = basin.known.with_estimates(estimates)
             costs = {other: basin.cost(with_statistics(plan, known)) for other, plan in kept.items()}
-            bounds = Least.of([least, *costs.values()])
+            bounds = BestCosts.of([least, *costs.values()])
             wanted = chart.objective.utility(least, bounds) * (1 + CLEARLY)
             near = [other for other, cost in costs.items() if chart.objective.utility(cost, bounds) <= wanted]
             if near:
@@ -166,41 +219,3 @@ def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, 
         if len(point) == len(values):
             points.append(point)
     return points
-
-
-def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: bool = False) -> AdaptView:
-    """How a running loom adapts; `drawn` fills charts, which takes a plan for every region."""
-    verdicts, correction = adapter.verdicts, adapter.correction
-    charts = tuple(_followed(adapter, followed, drawn) for followed in adapter.followed if followed.chart is not None)
-    lines = {name: (line.constant, line.factor) for name, line in correction.lines.items()}
-    failure = adapter.failure
-    return AdaptView(
-        adapter.objective.name,
-        charts,
-        adapter.moves,
-        adapter.switches,
-        verdicts.judged,
-        verdicts.hits,
-        verdicts.same,
-        verdicts.regret,
-        lines,
-        correction.rounds,
-        correction.rest,
-        tuple(recent),
-        "" if failure is None else f"{type(failure).__name__}: {failure}",
-        undecided=adapter.undecided,
-        previews=adapter.previews,
-    )
-
-
-def _followed(adapter: Adapter, followed: Followed, drawn: bool) -> ChartView:
-    chart = followed.chart
-    assert chart is not None
-    return chart_view(
-        chart,
-        adapter.values(followed, chart),
-        path=path_of(chart, list(adapter.seen)),
-        present=followed.basin.own(adapter.choices),
-        corrected=adapter.correction,
-        drawn=drawn,
-    )

@@ -1,0 +1,433 @@
+"""Between two rounds: says with which choices the next round is to run.
+
+After a round, or when a micro-batch is announced, a worker plans at the estimates of that moment (or looks them up in a
+chart), and a plan that saves more than a switch costs replaces the one in force.
+
+All calls except tasks of the worker come from the thread of the rounds. What a task finds is put in place by one
+assignment, so that a round sees all of it or nothing. Until the worker has an answer, the plan in force stays.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import perf_counter
+from typing import Protocol
+
+from windloom.optimizer.adapt.basins import Basin
+from windloom.optimizer.adapt.candidates import (
+    Candidate,
+    Corrected,
+    Pause,
+    candidates_at,
+    choices_of,
+    compiled_for,
+    no_pause,
+    ranked,
+    recompiling,
+    with_candidate,
+)
+from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, Likeness, figures_of, likeness, likeness_of
+from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
+from windloom.optimizer.adapt.objective import CLEARLY, TIE, BestCosts, Objective, PlanTenure, Prices, pays
+from windloom.optimizer.adapt.round_cost import Correction, MeasuredRound, RoundCost, intake_of, round_cost
+from windloom.optimizer.adapt.worker import Need, Task, TaskPriority, Worker
+from windloom.optimizer.known import with_statistics
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory, estimates_of
+from windloom.plan.observed import RoundObserved
+from windloom.plan.physical import Plan
+
+#: Rounds that are not learned from: Spark and the kernels are still warming up.
+COLD_ROUNDS = 2
+#: The number of rounds whose way through a chart is remembered.
+PATH = 100
+#: Between two rounds, the adapter may wait for what the next one needs: for this share of the time of rounds, saved up
+#: to at most this many seconds.
+PATIENCE, MOST_PATIENCE = 0.01, 0.25
+#: Candidates are used again for rounds that are alike: for at most this many rounds, and those that were found early,
+#: and rest on few rounds, for as many rounds as had passed, but at least for the second number.
+OLD, EARLY = 32, 2
+#: At most this many unlike rounds are remembered.
+MOST_UNLIKE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptOptions:
+    """How plans are found: in `charts` with these options, or else by planning again at the present estimates."""
+
+    charts: ChartOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """How well plans were chosen: `hits` of the `judged` rounds ran with the best plan for what they really brought.
+
+    A plan also counts as best if no switch away from it would be made. `same` counts rounds that ran with the very plan
+    that is predicted to be best, or one that ties with it: the two differ by a thousandth or less. `regret` are the
+    seconds that rounds are predicted to have lost.
+    """
+
+    judged: int = 0
+    hits: int = 0
+    same: int = 0
+    regret: float = 0.0
+
+    def after(self, *, is_hit: bool, is_same: bool, regret: float) -> Verdicts:
+        return Verdicts(self.judged + 1, self.hits + is_hit, self.same + is_same, self.regret + regret)
+
+    @property
+    def fidelity(self) -> float | None:
+        return self.hits / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptCounts:
+    """How often streams moved to another region of their chart, how often plans were switched, and how well."""
+
+    moves: int = 0
+    switches: int = 0
+    verdicts: Verdicts = field(default_factory=Verdicts)
+
+
+class PlanFinder(Protocol):
+    """Finds the plans that compete for the next round of a basin."""
+
+    has_moved: bool
+
+    def candidates(
+        self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
+    ) -> Sequence[Candidate] | None:
+        """The candidates, best first, the present plan among them; None if the worker has not found them yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRound:
+    """The candidates at some estimates, and after how many rounds these were made."""
+
+    found: tuple[Candidate, ...]
+    estimates: Estimates
+    round: int
+
+
+class Replanner:
+    """Plans a basin at the estimates of the moment, and remembers the candidates for rounds that are alike."""
+
+    has_moved = False
+
+    def __init__(self, basin: Basin, objective: Objective, pause: Pause = no_pause) -> None:
+        self.basin, self.objective, self._pause = basin, objective, pause
+        self._figures = figures_of(basin)
+        self._known: dict[Likeness, PlannedRound] = {}
+        self._newest: PlannedRound | None = None  # unless it was looked at
+        self._rounds = 0  # lookups so far
+
+    def candidates(
+        self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
+    ) -> Sequence[Candidate] | None:
+        """Candidates that come too late for their round still count once: the next one may be much alike."""
+        self._rounds += 1
+        key = self._likeness(expected)
+        planned = self._known.get(key)
+        if planned is None or self._is_old(planned) or not _has(planned, present):
+            need(("plan", self.basin.name), partial(self._plan, expected, corrected, present))
+            planned = self._known.get(key) or self._newest
+        self._newest = None
+        if planned is None or not _has(planned, present):
+            return None
+        return ranked(planned.found, self.objective, corrected)
+
+    def _likeness(self, expected: ExpectedRound) -> Likeness:
+        return likeness_of(expected.value(figure, self.basin) for figure in self._figures)
+
+    def _is_old(self, planned: PlannedRound) -> bool:
+        return self._rounds - planned.round >= min(OLD, max(EARLY, planned.round))
+
+    def _plan(self, expected: ExpectedRound, corrected: Corrected, present: Choices) -> None:
+        now = expected.again()  # rounds may have passed since this was asked for
+        key, rounds = self._likeness(now), self._rounds
+        planned = self._known.get(key)
+        if planned is None or self._is_old(planned):
+            estimates = now.estimates(self.basin)
+            found = candidates_at(self.basin, estimates, self.objective, corrected, self._pause)
+            planned = PlannedRound(found, estimates, rounds)
+            self._pause()
+        planned = replace(planned, found=with_candidate(planned.found, present, self.basin, planned.estimates))
+        if len(self._known) >= MOST_UNLIKE:
+            self._known = {}
+        self._known[key] = self._newest = planned
+
+
+def _has(planned: PlannedRound, choices: Choices) -> bool:
+    return any(candidate.choices == choices for candidate in planned.found)
+
+
+@dataclass(eq=False)
+class FollowedBasin:
+    """A basin, and what finds its plans."""
+
+    basin: Basin
+    finder: PlanFinder
+    found: Sequence[Candidate] = ()  # the candidates for the next round, best first
+
+    def __post_init__(self) -> None:
+        self.figures: Sequence[Figure] = figures_of(self.basin)
+
+
+class Adapter:
+    def __init__(
+        self,
+        memory: Memory,
+        learned: Estimates,
+        options: AdaptOptions,
+        objective: Objective,
+        worker: Worker,
+        counts: AdaptCounts | None = None,
+        measured: Sequence[MeasuredRound] = (),
+    ) -> None:
+        """`counts` and `measured` (newest first) come from the rounds before this start."""
+        self.memory, self.objective, self.options = memory, objective, options
+        self._learned, self._worker = learned, worker
+        counts = counts or AdaptCounts()
+        self.moves, self.switches, self.verdicts = counts.moves, counts.switches, counts.verdicts
+        self.correction, self.prices, self.tenure = Correction(measured), Prices(), PlanTenure()
+        self._chosen_by = self.correction  # as it was when the plan in force was last chosen
+        self.measured: MeasuredRound | None = None  # the last round that was learned from
+        self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
+        self.followed: list[FollowedBasin] = []
+        self._version, self._choices = -1, Choices()
+        self._plan: Plan | None = None
+        self._rounds = 0  # of this process
+        self._patience = 0.0  # seconds that may be waited for a plan
+        self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
+        self._compiles = False  # the present round is the first one after a switch for which Spark compiles
+        self._again = False  # Spark has compiled for that switch before
+        self._compiled: set[tuple[str, str, str]] = set()  # options of plans that have run since queries changed
+        self._is_announced = False  # something is known of the round that is about to begin, or runs
+        # What is predicted for rounds by their likeness: the best plans, and the cost of a plan.
+        self._bests: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._costs: dict[Hashable, RoundCost] = {}
+
+    # ---- rounds -----------------------------------------------------------------------------------------------------
+
+    def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
+        """A round begins with a plan; `basins` is called if the queries are not those of the round before."""
+        if version == self._version:
+            return
+        before, known = self._choices, self._plan
+        self._version, self._plan, self._choices = version, plan, choices_of(plan)
+        if known is None or _queries(known) != _queries(plan):
+            self._follow(basins())
+            self._compiles = False
+            self._bests, self._costs = {}, {}
+            self._compiled.clear()
+        elif before != self._choices:
+            self.switches += 1
+            self._compiles = recompiling(before, self._choices)
+            self._again = compiled_for(self._choices) <= self._compiled
+        self._compiled |= compiled_for(self._choices)
+
+    def done(
+        self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
+    ) -> Choices | None:
+        """A round is over, and in the memory; returns the choices of the next one if they are others.
+
+        A round that leaves answers to later ones, or gives those of earlier ones, is not learned from. A source that
+        announces one round also announces the next one: then nothing is chosen until that is announced.
+        """
+        assert self._plan is not None
+        self.seen.append(seen)
+        if is_whole:
+            self._learn(self._plan, seen, seconds, state_bytes)
+        took = sum(seconds.values())
+        self._worker.passed(took)
+        self._patience = min(MOST_PATIENCE, self._patience + PATIENCE * took)
+        self._judge(seen)
+        self._rounds += 1
+        was_announced, self._is_announced = self._is_announced, False
+        return None if was_announced else self._choose(ExpectedRound(self.memory, self._learned))
+
+    def foresee(self, coming: RoundObserved) -> Choices | None:
+        """The next round is about to begin, and `coming` is known of it; returns its choices if they are others.
+
+        Whatever is not known is taken from the memory.
+        """
+        if not self.followed:
+            return None
+        self._is_announced = True
+        return self._choose(ExpectedRound(self.memory, self._learned, coming))
+
+    @property
+    def counts(self) -> AdaptCounts:
+        return AdaptCounts(self.moves, self.switches, self.verdicts)
+
+    def switched(self, seconds: float) -> None:
+        """Notes that a switch was recorded; `seconds` is how long its plan took to make."""
+        self.prices = self.prices.after(seconds, recompiles=False)
+
+    def close(self) -> None:
+        self._worker.close()
+
+    @property
+    def choices(self) -> Choices:
+        """The choices of the plan in force."""
+        return self._choices
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error because of which no more plans are made; the plan in force then stays."""
+        return self._worker.failure
+
+    def estimates(self) -> Estimates:
+        """What is known of the streams now."""
+        return self.memory.estimates().before(self._learned)
+
+    # ---- choosing ---------------------------------------------------------------------------------------------------
+
+    def _choose(self, expected: ExpectedRound) -> Choices | None:
+        """The choices of the next round, if they are not those in force."""
+        wanted, costs, has_changed, has_moved = Choices(), list[RoundCost](), False, False
+        self._chosen_by = self.correction
+        for followed in self.followed:
+            present = followed.basin.own(self._choices)
+            found = followed.finder.candidates(expected, self.correction, present, self._need)
+            has_moved = has_moved or followed.finder.has_moved
+            if found is None:
+                wanted |= present
+                continue
+            has_changed = has_changed or bool(followed.found and followed.found[0].choices != found[0].choices)
+            followed.found = found
+            chosen = found[0].choices if self._pays(found, present) else present
+            wanted |= chosen
+            costs += [candidate.cost for candidate in found if candidate.choices == chosen]
+        self.tenure = self.tenure.after(moved=has_changed)
+        self.moves += has_moved
+        self.predicted = None
+        if costs and len(costs) == len(self.followed):
+            together = replace(sum(costs[1:], costs[0]), rest=max(cost.rest for cost in costs))  # one job for all
+            self.predicted = self.correction(together, wanted).seconds
+        return None if wanted == self._choices else wanted
+
+    def _need(self, key: Hashable, task: Task) -> None:
+        """Has a task done before the next round, if that does not take long, or else beside it.
+
+        A round with a plan for other data may take several times as long as with the plan that is looked for.
+        """
+        self._worker.submit(key, task, TaskPriority.NEEDED)
+        begun = perf_counter()
+        self._worker.wait(key, self._patience)
+        self._patience = max(0.0, self._patience - (perf_counter() - begun))
+
+    def _pays(self, found: Sequence[Candidate], present: Choices) -> bool:
+        """Whether the first candidate is worth a switch from the present plan."""
+        best = found[0].choices
+        if best == present:
+            return False
+        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in found}
+        return pays(
+            costs[present],
+            costs[best],
+            self.objective,
+            self.tenure.expected,
+            self.prices,
+            recompiles=recompiling(present, best),
+            again=compiled_for(best) <= self._compiled,
+            least=BestCosts.of([*costs.values()]),
+        )
+
+    def _follow(self, basins: list[Basin]) -> None:
+        """Basins whose queries are those of before keep what was found for them."""
+        known = {(tuple(followed.basin.streams), followed.basin.queries): followed for followed in self.followed}
+        self.followed = [
+            known.get((tuple(basin.streams), basin.queries)) or FollowedBasin(basin, self._finder(basin))
+            for basin in basins
+        ]
+
+    def _finder(self, basin: Basin) -> PlanFinder:
+        if self.options.charts is None:
+            return Replanner(basin, self.objective, self._worker.pause)
+        return ChartLookup(basin, self.options.charts, self.objective, self._worker.pause)
+
+    # ---- what rounds take -------------------------------------------------------------------------------------------
+
+    def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
+        """Compares a round with what the model predicts for it, now that it is known what came.
+
+        Only rounds like others are learned from. The first one for which Spark compiles shows what that costs.
+        """
+        compiles, self._compiles = self._compiles, False
+        again, self._again = self._again, False
+        is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
+        if self.followed and (is_like_others or compiles):
+            task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
+            self._worker.submit(("learn", self._rounds), task, TaskPriority.LEARNING)
+
+    def _learned_from(
+        self,
+        plan: Plan,
+        choices: Choices,
+        seen: RoundObserved,
+        seconds: Mapping[str, float],
+        state_bytes: int,
+        compiles: bool,
+        again: bool,
+    ) -> None:
+        key = (choices, *(likeness(followed.figures, followed.basin, seen) for followed in self.followed))
+        if key not in self._costs:
+            cost = self._cost(plan, estimates_of(seen).before(self.estimates()))
+            self._costs = {**({} if len(self._costs) >= MOST_UNLIKE else self._costs), key: cost}
+        predicted = self._costs[key]
+        measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
+        if compiles:  # only intake runs other code: what answers take is not part of the price
+            excess = measured.stage("intake") - self.correction(predicted, choices).intake
+            self.prices = self.prices.after(excess, recompiles=True, again=again)
+            if not again:
+                return
+        self.correction, self.measured = self.correction.after(measured), measured
+
+    def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
+        known = self.followed[0].basin.known
+        return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
+
+    # ---- afterwards -------------------------------------------------------------------------------------------------
+
+    def _judge(self, seen: RoundObserved) -> None:
+        """Has the worker judge whether the plan of the round was the best one for what the round really was."""
+        streams = [name for followed in self.followed for name in followed.basin.streams]
+        if all(seen.streams[name].tuples for name in streams) and all(followed.found for followed in self.followed):
+            task = partial(self._judged, self._choices, seen, self._chosen_by)
+            self._worker.submit(("judge", self._rounds), task, TaskPriority.AFTERWARDS)
+
+    def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
+        """Uses what was known of this machine when the plan was chosen: only the prediction of data is judged."""
+        is_hit, is_same, regret = True, True, 0.0
+        for followed in self.followed:
+            own = followed.basin.own(choices)
+            best = self._best_for(followed, own, seen, corrected)
+            costs = {each.choices: corrected(each.cost, each.choices) for each in best}
+            mine, least, bounds = costs[own], costs[best[0].choices], BestCosts.of([*costs.values()])
+            share = self.objective.utility(least, bounds) / self.objective.utility(mine, bounds)
+            is_same = is_same and share >= 1 - TIE
+            is_hit = is_hit and share >= 1 - CLEARLY
+            regret += max(0.0, mine.seconds - least.seconds)
+        self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
+
+    def _best_for(
+        self, followed: FollowedBasin, own: Choices, seen: RoundObserved, corrected: Correction
+    ) -> list[Candidate]:
+        """The candidates for what a round was, its own plan among them, best first; found once for all rounds alike."""
+        basin, key = followed.basin, (followed.basin.name, own, likeness(followed.figures, followed.basin, seen))
+        if key not in self._bests:
+            estimates = estimates_of(seen).before(self.estimates())
+            found = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)
+            best = with_candidate(found, own, basin, estimates)
+            self._bests = {**({} if len(self._bests) >= MOST_UNLIKE else self._bests), key: best}
+        return ranked(self._bests[key], self.objective, corrected)
+
+
+def _queries(plan: Plan) -> dict[str, object]:
+    return {planned.name: planned.query for planned in plan.queries}
