@@ -17,7 +17,7 @@ import pytest
 
 from windloom.errors import QueryError
 from windloom.language import parse_catalog, parse_query
-from windloom.model import Stream
+from windloom.model import Rows, Stream
 
 FILES = sorted(Path(__file__).with_name("refused").glob("*.cql"))
 
@@ -78,3 +78,11 @@ def test_a_text_is_refused_with_its_place_and_a_way_out(file: Path, number: int)
         file.write_text("\n\n".join(written) + "\n", encoding="utf-8")
     else:
         assert found == expected or agree(found, expected)
+
+
+@pytest.mark.parametrize("block", blocks(FILES[0].with_name("landmark_joins.cql"))[2:])
+def test_what_partials_cannot_answer_is_joined_tuple_by_tuple_where_a_window_ends(block: str) -> None:
+    text = text_of(block).replace("[LANDMARK SLIDE", "[RANGE 1 hour SLIDE")
+    streams = sources(FILES[0].with_name("landmark_joins.cql"))
+    assert streams is not None
+    assert isinstance(parse_query("q", text, streams).source, Rows)
