@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from windloom.errors import QueryError
 from windloom.model import DataType, Stream
 
 ORDERS = {
@@ -30,8 +29,3 @@ STREAMS = {
     for name, columns in {"orders": ORDERS, "clicks": CLICKS, "visits": CLICKS}.items()
 }
 FROM = "FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 30 minutes] c ON o.user = c.user"
-
-
-def under_caret(error: QueryError) -> str:
-    line, caret = error.detail.splitlines()[1:3]
-    return line[caret.index("^") : caret.rindex("^") + 1]

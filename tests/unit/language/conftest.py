@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.errors import QueryError
 from windloom.language import parse_query
 from windloom.model import DataType, Query, Stream
 
@@ -38,20 +37,3 @@ def read(streams: dict[str, Stream]) -> Callable[[str], Query]:
         return parse_query("q", text.replace("…", "FROM trades [RANGE 1 hour SLIDE 1 minute]"), streams)
 
     return read_text
-
-
-@pytest.fixture(scope="session")
-def refusal(read: Callable[[str], Query]) -> Callable[[str], str]:
-    """The message of the error a query gives, checked to have a place, a caret and a hint."""
-
-    def read_refusal(text: str) -> str:
-        with pytest.raises(QueryError) as caught:
-            read(text)
-        error = caught.value
-        assert error.message.startswith("query 'q': ")
-        assert error.detail.startswith("line ")
-        assert "^" in error.detail.splitlines()[2]
-        assert error.hint
-        return error.message.removeprefix("query 'q': ")
-
-    return read_refusal

@@ -9,7 +9,6 @@ import pytest
 from windloom.model import Aggregate, Expression, Output, Query
 
 Read = Callable[[str], Query]
-Refusal = Callable[[str], str]
 
 PRICE = Expression.of_column("price")
 SYMBOL = Expression.of_column("symbol")
@@ -117,46 +116,3 @@ def test_any_is_still_a_quantifier_behind_like(read: Read) -> None:
 def test_what_a_pick_looks_at_is_evaluated_on_tuples_too(read: Read) -> None:
     query = read("SELECT max_by(symbol, price * volume) AS x …")
     assert [str(expression) for expression in query.expressions] == ["symbol", "price * volume"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("SELECT bool_and(price) …", "cannot take 'bool_and(price)'"),
-        ("SELECT any(symbol) …", "cannot take 'any(symbol)'"),
-        ("SELECT some() …", "some() takes one argument, not 0"),
-        ("SELECT any(price > 1, price > 2) …", "any() takes one argument, not 2"),
-        ("SELECT max_by(price) …", "max_by() takes two arguments, not 1"),
-        ("SELECT min_by(symbol, price, volume) …", "min_by() takes two arguments, not 3"),
-        ("SELECT first() …", "first() takes one argument, not 0"),
-        ("SELECT last(price, volume) …", "last() takes one argument, not 2"),
-        ("SELECT max_by(sizes, price) …", "cannot take 'max_by(sizes, price)'"),
-        ("SELECT max_by(price, sizes) …", "cannot take 'max_by(price, sizes)'"),
-        ("SELECT max_by(price, prise) …", "unknown column 'prise'"),
-        ("SELECT min_by(symbol, max(price)) …", "the aggregate max() cannot stand in min_by()"),
-        ("SELECT sum(price) FILTER (WHERE volume) …", "the FILTER condition 'volume' is not a condition"),
-        ("SELECT sum(price) FILTER (WHERE prise > 1) …", "unknown column 'prise'"),
-        ("SELECT sum(price) FILTER (WHERE max(price) > 1) …", "the aggregate max() cannot stand in FILTER"),
-        ("SELECT sum(price) AS p, count(*) FILTER (WHERE p > 1) …", "unknown column 'p'"),
-        ("SELECT sum(price) FILTER (WHERE rand() > 1) …", RAND),
-        ("SELECT sum(price) FILTER (price > 1) …", "FILTER needs a WHERE"),
-        ("SELECT sum(price) FILTER () …", "FILTER needs a WHERE"),
-        ("SELECT sum(price) FILTER (WHERE) …", "cannot read ')' here"),
-        ("SELECT upper(symbol) FILTER (WHERE price > 1) …", "FILTER can only follow an aggregate"),
-        ("SELECT abs(1) FILTER (WHERE price > 1) …", "FILTER can only follow an aggregate"),
-        ("SELECT kurtosis(price) FILTER (WHERE price > 1) …", "kurtosis() is not supported yet"),
-        ("SELECT sum(price) FILTER (WHERE price > 1) OVER () …", "OVER (…) is not supported"),
-        (
-            "SELECT count(*) … WHERE sum(price) FILTER (WHERE price > 1) > 1",
-            "the aggregate sum() cannot stand in WHERE",
-        ),
-        ("SELECT sum(price) IGNORE NULLS …", "IGNORE NULLS belongs to first() and last()"),
-        ("SELECT max_by(price IGNORE NULLS, volume) …", "IGNORE NULLS belongs to first() and last()"),
-        ("SELECT abs(1) RESPECT NULLS …", "RESPECT NULLS can only follow an aggregate"),
-        ("SELECT first(price, true) IGNORE NULLS …", "first() says twice what to do with NULL"),
-        ("SELECT first(*) …", "'*' can only stand in count(*)"),
-        ("SELECT count(*) … WHERE price = any(volume)", "the aggregate any() cannot stand in WHERE"),
-    ],
-)
-def test_what_has_no_meaning_here_is_refused_with_its_name(refusal: Refusal, text: str, message: str) -> None:
-    assert refusal(text) == message

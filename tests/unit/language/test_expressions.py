@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from windloom.errors import QueryError
 from windloom.model import Expression, Query
 
 Read = Callable[[str], Query]
-Refusal = Callable[[str], str]
 
 
 def canonical(read: Read, text: str) -> str:
@@ -85,62 +85,11 @@ def test_a_column_named_like_a_sql_word_stays_a_column() -> None:
     assert Expression.of_column("true").sql == "`true`"
 
 
+def test_an_expression_that_is_nested_too_deeply_is_refused(read: Read) -> None:
+    with pytest.raises(QueryError, match="the query is nested too deeply"):
+        canonical(read, "(" * 400 + "price" + ")" * 400)
+
+
 def test_long_chains_of_conditions_are_read(read: Read) -> None:
     text = " OR ".join(f"price = {number}" for number in range(3000))
     assert canonical(read, text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("prise > 1", "unknown column 'prise'"),
-        ("trades.prise > 1", "unknown column 'prise'"),
-        ("t.price > 1", "'t' is not the stream of this query"),
-        ("price.x > 1", "column 'price' has no field 'x'"),
-        ("rand() > 0.5", "rand() gives another answer each time, so results would depend on when and where"),
-        ("ts > current_timestamp", "current_timestamp() gives another answer each time"),
-        ("ts > current_timestamp()", "current_timestamp() gives another answer each time"),
-        ("ts > NOW()", "now() gives another answer each time"),
-        ("unix_timestamp() > 1", "unix_timestamp() gives another answer each time"),
-        ("ts > TIMESTAMP 'now'", "TIMESTAMP 'now' depends on when the query runs"),
-        ("uuid() = symbol", "uuid() gives another answer each time"),
-        ("input_file_name() = symbol", "input_file_name() gives another answer each time"),
-        ("reflect('java.lang.Runtime', 'x')", "reflect() is not allowed: a query is never run as code"),
-        ("`Reflect`('java.lang.Runtime', 'x')", "reflect() is not allowed: a query is never run as code"),
-        ("java_method('a', 'b')", "java_method() is not allowed: a query is never run as code"),
-        ("try_reflect('a', 'b')", "try_reflect() is not allowed: a query is never run as code"),
-        ("system.builtin.reflect('a', 'b')", "functions of other schemas are not supported"),
-        ("`a b`(1)", "'a b' is not the name of a function"),
-        ("explode(sizes)", "explode() makes several rows from one, which is not supported"),
-        ("row_number() > 1", "row_number() is not supported yet"),
-        ("price > ?", "parameters are not supported"),
-        ("price > :low", "parameters are not supported"),
-        ("price > ${low}", "parameters are not supported"),
-        ("mask(symbol => 'x')", "named arguments are not supported"),
-        ("0x1F = 1", "'0x1F' is not a number in Spark SQL"),
-        ("price IN ()", "IN needs a list of values"),
-        ("price IN venue", "IN needs a list of values"),
-        ("price IS 1", "IS must be followed by [NOT] NULL, TRUE or FALSE"),
-        ("price = volume < 3", "the operators can be read in two ways"),
-        ("symbol || venue + 1", "the operators can be read in two ways"),
-        ("volume | 1 & 2", "the operators can be read in two ways"),
-        ("price AT TIME ZONE 'UTC'", "AT TIME ZONE is not Spark SQL"),
-        ("INT '5' = 1", "only DATE, TIME and TIMESTAMP can stand before a text"),
-        ("cast(price AS foo)", "unknown type 'foo'"),
-        ("price BETWEEN 1 2", "cannot read '2' here"),
-        ("price -> 'a'", "cannot read '->' here"),
-        ("price >", "something is missing after '>'"),
-        ("price = 1 venue", "cannot read 'venue' here"),
-        ("coalesce(price,)", "unexpected ','"),
-        ("(price > 1", "'(' is never closed"),
-        ("price > 1)", "unexpected ')'"),
-        ("symbol = 'abc", "the quote ' is never closed"),
-        ("price > 1 /* oh", "the comment is never closed"),
-        ("CASE WHEN price > 1 THEN 1", "CASE without END"),
-        ("filter(sizes, __a0 -> TRUE)", "names that begin with '__' are reserved"),
-        ("if(price > 1, 1)", "if() takes three arguments"),
-        ("(" * 400 + "price" + ")" * 400, "the query is nested too deeply"),
-    ],
-)
-def test_an_expression_that_cannot_be_trusted_is_refused(refusal: Refusal, text: str, message: str) -> None:
-    assert refusal(f"SELECT count(*) … WHERE {text}").startswith(message)

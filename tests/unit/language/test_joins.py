@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.order_streams import FROM, STREAMS, under_caret
-from windloom.errors import QueryError
+from support.order_streams import FROM, STREAMS
 from windloom.language import parse_query
 from windloom.model import Join, JoinKind, Query, TimeWindow
 from windloom.model.join import Carried, Corner, KeyPair, Product, Summed
@@ -22,16 +21,6 @@ def joined(text: str) -> Join:
     join = read(text).join
     assert join is not None
     return join
-
-
-def refused(text: str) -> QueryError:
-    with pytest.raises(QueryError) as caught:
-        read(text)
-    error = caught.value
-    assert error.detail.startswith("line ")
-    assert "^" in error.detail.splitlines()[2]
-    assert error.hint
-    return error
 
 
 def asked(join: Join, side: int) -> list[str]:
@@ -289,48 +278,3 @@ def test_a_stream_can_be_looked_for_in_itself_and_unqualified_names_keep_their_m
     assert [str(side.where) for side in join.sides] == ["None", "price > 5"]
     assert asked(join, 0) == ["count(*)", "sum(price)"]
     assert asked(join, 1) == ["count(*)"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "caret"),
-    [
-        (f"{LOOKING} WHERE o.qty > 1 OR {EXISTS}", "EXISTS is only part of a condition here", "EXISTS"),
-        (f"{LOOKING} WHERE NOT (o.qty > 1 AND {EXISTS})", "EXISTS is only part of a condition here", "EXISTS"),
-        (f"{LOOKING} WHERE ({EXISTS}) = TRUE", "EXISTS is only part of a condition here", "EXISTS"),
-        (f"{LOOKING} WHERE o.qty BETWEEN 1 AND {EXISTS}", "EXISTS is only part of a condition here", "EXISTS"),
-        (f"{LOOKING} GROUP BY o.kind HAVING {EXISTS}", "EXISTS cannot stand here", "EXISTS"),
-        (
-            f"{LOOKING} WHERE EXISTS (SELECT count(*) FROM clicks [RANGE 1 m] c WHERE c.user = o.user)",
-            "the SELECT of EXISTS computes something",
-            "(",
-        ),
-        (f"{LOOKING} WHERE EXISTS (SELECT 1)", "the SELECT of EXISTS has no FROM", "EXISTS"),
-        (
-            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c WHERE c.user = o.user GROUP BY c.url)",
-            "GROUP BY cannot stand in EXISTS",
-            "GROUP BY",
-        ),
-        (
-            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c WHERE c.user = o.user AND"
-            " EXISTS (SELECT 1 FROM visits [RANGE 1 m] v WHERE v.user = c.user))",
-            "EXISTS in EXISTS is not supported",
-            "SELECT",
-        ),
-        (
-            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c LEFT JOIN visits [RANGE 1 m] v USING (url)"
-            " WHERE c.user = o.user)",
-            "only INNER joins can stand in EXISTS",
-            "LEFT",
-        ),
-        (f"{LOOKING} WHERE {EXISTS} AND c.url = 'x'", "columns of 'c' cannot be named here", "c"),
-        (
-            f"{LOOKING} WHERE o.user IN (SELECT c.user FROM clicks [RANGE 1 m] c)",
-            "subqueries are not supported",
-            "SELECT",
-        ),
-    ],
-)
-def test_what_exists_cannot_say_is_refused(text: str, message: str, caret: str) -> None:
-    error = refused(text)
-    assert message in error.message
-    assert under_caret(error) == caret

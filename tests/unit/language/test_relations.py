@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.errors import QueryError
 from windloom.language import parse_catalog, parse_query
 from windloom.model import DataType, JoinKind, Query, Relation, Stream, VersionWindow
 
@@ -158,94 +157,6 @@ def test_an_enriched_stream_is_a_side_of_joins_like_any_other() -> None:
     assert (query.streams, query.relations) == (("orders", "clicks"), ("shop", "person"))
 
 
-# ---- what is refused ------------------------------------------------------------------------------------------------
-
-REFUSED = {
-    "SELECT count(*) FROM person [TUMBLE 1 hour]": ("'person' is a relation, and has no windows", "[TUMBLE 1 hour]"),
-    "SELECT city, count(*) FROM person GROUP BY city": ("'person' is a relation, and the query reads no", "person"),
-    "SELECT count(*) FROM person, shop WHERE person.id = shop.id": ("the query reads no stream", "person"),
-    f"SELECT count(*) FROM orders {W}, person": ("'person' is joined without a key", "person"),
-    f"SELECT count(*) FROM orders {W}, shop": ("relation 'shop' is joined without a key", "shop"),
-    f"SELECT count(*) FROM orders {W} o LEFT JOIN shop k ON k.kind = 'x'": ("relation 'k' is joined without", "LEFT"),
-    f"SELECT count(*) FROM person p LEFT JOIN orders {W} o ON p.id = o.user": (
-        "the LEFT JOIN keeps the rows of relation 'person', which have no windows",
-        "LEFT",
-    ),
-    f"SELECT count(*) FROM person p LEFT ANTI JOIN orders {W} o ON p.id = o.user": ("LEFT ANTI JOIN keeps", "LEFT"),
-    f"SELECT count(*) FROM person p WHERE EXISTS (SELECT 1 FROM orders {W} o WHERE p.id = o.user)": (
-        "EXISTS keeps the rows of relation 'person'",
-        "EXISTS",
-    ),
-    f"SELECT count(*) FROM orders {W} o RIGHT JOIN person p ON p.id = o.user": ("the RIGHT JOIN keeps", "RIGHT"),
-    f"SELECT count(*) FROM shop k LEFT JOIN orders {W} o ON k.id = o.shop": ("the LEFT JOIN keeps the rows", "LEFT"),
-    f"SELECT count(*) FROM orders {W} o RIGHT JOIN shop k ON k.id = o.shop": ("the RIGHT JOIN keeps", "RIGHT"),
-    f"SELECT p.cty FROM orders {W} o JOIN person p ON o.user = p.id GROUP BY p.cty": ("'p' has no column 'cty'", "cty"),
-    f"SELECT k.knd FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY k.knd": ("'k' has no column 'knd'", "knd"),
-    f"SELECT knd FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY knd": ("unknown column 'knd'", "knd"),
-    f"SELECT x.kind FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY x.kind": ("'x' is no source", "x"),
-    f"SELECT k.kind FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id GROUP BY k.kind": (
-        "columns of 'k' cannot be named here",
-        "k",
-    ),
-    f"SELECT count(*) FROM orders {W} o JOIN person p ON o.user = p.city": ("these are int and string", "user"),
-    f"SELECT count(*) FROM orders {W} o JOIN shop k ON o.shop = k.kind": ("these are int and string", "shop"),
-    f"SELECT first(p.city) FROM orders {W} o JOIN person p ON o.user = p.id": ("'p' have no time", "first"),
-    "SELECT count(*) FROM orders [ROWS 9 SLIDE 3] o JOIN shop k ON o.shop = k.id": (
-        "windows of rows cannot be joined",
-        "[ROWS 9 SLIDE 3]",
-    ),
-    f"SELECT sum(1) FROM clicks {W} c LEFT JOIN orders [RANGE 9 s] o ON o.user = c.user JOIN shop k ON k.id = o.shop": (
-        "relation 'k' is joined to 'o', which may have no match itself",
-        "shop",
-    ),
-    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c ON c.user = o.user"
-    " LEFT JOIN shop k ON k.id = o.shop AND k.kind = c.mail": ("tuples of one stream are joined with it", "kind"),
-    f"SELECT o.user, p.city FROM orders {W} o JOIN person p ON o.user = p.id": (
-        "rows of windows cannot be joined with relation 'person'",
-        "person",
-    ),
-    f"SELECT ISTREAM o.user FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id": (
-        "rows of windows cannot be joined with relation 'shop'",
-        "shop",
-    ),
-    f"SELECT user FROM clicks {W} UNION ALL SELECT o.user FROM orders {W} o JOIN shop k ON o.shop = k.id": (
-        "rows of windows cannot be joined with relation 'shop'",
-        "shop",
-    ),
-    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
-    " JOIN person p ON o.user = p.id": ("rows of windows cannot be joined with relation 'person'", "person"),
-    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
-    " JOIN shop k ON o.shop = k.id": ("rows of windows cannot be joined with relation 'shop'", "orders"),
-    f"SELECT count(*) FROM orders {W} o JOIN person p ON o.user = p.id JOIN shop k ON k.owner = p.age": (
-        "relation 'k' is joined without a key",
-        "shop",
-    ),
-}
-
-
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_cannot_be_answered_is_refused_with_its_place_and_a_fix(text: str) -> None:
-    message, place = REFUSED[text]
-    with pytest.raises(QueryError) as caught:
-        read(text)
-    assert message in caught.value.message
-    assert caught.value.hint
-    if "keeps the rows" in caught.value.message:
-        joined = "person p" if "person p" in text else "shop k"
-        assert f"LEFT JOIN {joined} ON" in caught.value.hint
-    line, caret = caught.value.detail.splitlines()[1:3]
-    start = caret.index("^")
-    assert line[start : start + caret.count("^")] == place[: caret.count("^")]
-
-
-def test_a_name_that_a_stream_and_its_relation_have_is_ambiguous() -> None:
-    sources = {**SOURCES, "other": Relation("other", columns("shop int, amount int"), is_retroactive=False)}
-    text = f"SELECT sum(amount) FROM orders {W} o JOIN other t ON o.shop = t.shop"
-    with pytest.raises(QueryError, match="column 'amount' is ambiguous: 'o' and 't' have it") as caught:
-        parse_query("q", text, sources)
-    assert caught.value.hint == "write o.amount or t.amount"
-
-
 # ---- catalogs -------------------------------------------------------------------------------------------------------
 
 STREAM = "CREATE STREAM orders (ts TIMESTAMP, user INT) TIME ts;"
@@ -266,27 +177,3 @@ def test_a_catalog_declares_relations_of_both_kinds() -> None:
     assert catalog.relations[1].line == 3
     (query,) = catalog.parse()
     assert query.relations == ("person",)
-
-
-BAD_CATALOGS = {
-    "CREATE RELATION p (id INT) TIME id;": "TIME is for streams: a relation has no time",
-    "CREATE RELATION p (id INT) NONRETROACTIVE;": "cannot read 'NONRETROACTIVE' here",
-    "CREATE RELATION p;": "the columns are missing after the name",
-    "CREATE RELATION p ();": "a relation needs columns",
-    "CREATE NONRETROACTIVE STREAM p (id INT);": "unknown statement 'STREAM'",
-    "CREATE NONRETROACTIVE": "unknown statement 'NONRETROACTIVE'",
-    "CREATE RELATION (id INT);": "a name is missing after CREATE RELATION",
-    f"{STREAM} CREATE RELATION Orders (id INT);": "relation 'Orders' is created twice",
-    f"{STREAM} CREATE QUERY a AS SELECT count(*) FROM orders [TUMBLE 1 h] JOIN p ON user = id;"
-    " CREATE RELATION p (id INT);": "relation 'p' is created only later",
-    "CREATE RELATION p (id INT) CREATE RELATION r (id INT);": "a ';' is missing before this statement",
-}
-
-
-@pytest.mark.parametrize("text", BAD_CATALOGS)
-def test_a_wrong_declaration_is_refused(text: str) -> None:
-    with pytest.raises(QueryError) as caught:
-        parse_catalog(text)
-    assert BAD_CATALOGS[text] in caught.value.message
-    assert "^" in caught.value.detail
-    assert caught.value.hint

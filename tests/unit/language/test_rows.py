@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.errors import QueryError
 from windloom.language import parse_query
 from windloom.model import (
     DataType,
@@ -191,41 +190,3 @@ def test_what_partials_cannot_answer_is_aggregated_over_rows(rows_of: Callable[[
 def test_what_partials_can_answer_is_not(streams: dict[str, Stream]) -> None:
     text = "SELECT a.k, sum(a.x * b.x) FROM a [TUMBLE 1 s] JOIN b [TUMBLE 1 s] ON a.k = b.k GROUP BY a.k"
     assert parse_query("q", text, streams).join is not None
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ("SELECT a.x FROM a JOIN b WITHIN 1 s ON a.k = b.k JOIN c ON c.k = b.k", "without a bound", "WITHIN"),
-        ("SELECT a.x FROM a JOIN b ON a.k = b.k", "'a' has no window", "WITHIN"),
-        ("SELECT a.x FROM a JOIN b WITHIN ON a.k = b.k", "WITHIN has no duration", "30 minutes"),
-        ("SELECT a.x FROM a JOIN b WITHIN 0 s ON a.k = b.k", "positive duration", "WITHIN 30"),
-        ("SELECT a.x FROM a JOIN b WITHIN 1 month ON a.k = b.k", "month", ""),
-        ("SELECT RSTREAM a.x FROM a JOIN b WITHIN 1 s ON a.k = b.k", "RSTREAM needs windows", "leave it out"),
-        ("SELECT DISTINCT a.x FROM a JOIN b WITHIN 1 s ON a.k = b.k", "DISTINCT needs windows", "window"),
-        ("SELECT a.x FROM a LEFT JOIN b WITHIN 1 s ON a.k = b.k", "LEFT JOIN needs windows", "window"),
-        ("SELECT count(*) FROM a JOIN b WITHIN 1 s ON a.k = b.k", "aggregates need windows", "WITHIN may stand beside"),
-        ("SELECT ISTREAM k, sum(x) FROM a [TUMBLE 1 s] GROUP BY k", "ISTREAM reports rows", "leave it out"),
-        ("SELECT DISTINCT ISTREAM k FROM a [TUMBLE 1 s]", "comes before DISTINCT", "SELECT ISTREAM DISTINCT"),
-        ("SELECT x FROM a [LANDMARK SLIDE 1 s]", "never dropped", "RANGE"),
-        ("SELECT x FROM a [ROWS 10 SLIDE 5]", "windows of rows", "windows of time"),
-        ("SELECT x FROM a [CUMULATE 1 h SLIDE 1 s]", "cumulating windows", "windows of time"),
-        ("SELECT x FROM a [SESSION GAP 1 s]", "session windows", "windows of time"),
-        ("SELECT x, k FROM a [TUMBLE 1 s] EXCEPT SELECT x FROM b [TUMBLE 1 s]", "not 2 and 1", "same columns"),
-        ("SELECT x FROM a [TUMBLE 1 s] UNION ALL SELECT x FROM b [TUMBLE 2 s]", "one slide", "SLIDE 1 second"),
-        ("SELECT x FROM a [TUMBLE 1 s] UNION ALL SELECT ISTREAM x FROM b [TUMBLE 1 s]", "cannot stand here", "first"),
-        ("SELECT * FROM a [TUMBLE 1 s] JOIN b [TUMBLE 1 s] ON a.k = b.k", "two columns are called 'ts'", "name the"),
-        ("SELECT b.* FROM a [TUMBLE 1 s]", "'b' is no source", "known are: a"),
-        ("SELECT x AS query FROM a [TUMBLE 1 s]", "reserved", "AS"),
-        ("SELECT x FROM a [TUMBLE 1 s] UNION ALL", "a SELECT is missing after UNION", "SELECT"),
-        ("SELECT window_start FROM a [TUMBLE 1 s]", "has no columns", "SELECT *"),
-    ],
-)
-def test_what_has_no_meaning_is_refused_with_a_place_and_a_way_out(
-    streams: dict[str, Stream], text: str, message: str, hint: str
-) -> None:
-    with pytest.raises(QueryError) as caught:
-        parse_query("q", text, streams)
-    assert message in caught.value.message
-    assert hint in caught.value.hint
-    assert "^" in caught.value.detail

@@ -9,7 +9,6 @@ import pytest
 from windloom.model import Aggregate, Expression, Grouping, Output, Query
 
 Read = Callable[[str], Query]
-Refusal = Callable[[str], str]
 
 PRICE, VOLUME, SYMBOL = (Expression.of_column(name) for name in ("price", "volume", "symbol"))
 
@@ -91,12 +90,6 @@ def test_the_largest_part_that_is_a_grouping_is_replaced(read: Read) -> None:
     assert [str(output.expression) for output in query.outputs] == ["__g1 * __g0", "abs(__g1)"]
 
 
-def test_an_operator_chain_matches_a_grouping_only_as_spark_reads_it(refusal: Refusal) -> None:
-    assert (
-        refusal("SELECT price * price + 1 … GROUP BY price + 1") == "column 'price' is neither grouped nor aggregated"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -154,62 +147,6 @@ def test_having_sees_aggregates_groupings_and_aliases(read: Read, text: str, hav
 def test_later_items_may_use_the_aliases_of_earlier_ones(read: Read) -> None:
     query = read("SELECT count(*) AS n, n * 2 AS twice …")
     assert query.outputs[1] == Output("twice", expression=over("__a0 * 2", "__a0"))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("SELECT symbol, avg(price) …", "column 'symbol' is neither grouped nor aggregated"),
-        ("SELECT count(*) … HAVING price > 1", "column 'price' is neither grouped nor aggregated"),
-        ("SELECT count(*) AS symbol … GROUP BY symbol", "two columns are called 'symbol'"),
-        ("SELECT sum(price) AS x, max(price) AS X …", "two columns are called 'X'"),
-        ("SELECT count(*), count(1) …", "two columns are called 'count(1)'"),
-        ("SELECT count(*) AS window_start …", "the column name 'window_start' is reserved"),
-        ("SELECT count(*) AS Query …", "the column name 'Query' is reserved"),
-        ("SELECT count(*) … GROUP BY 2", "GROUP BY 2: there is no such column"),
-        ("SELECT count(*) … GROUP BY 1", "the aggregate count() cannot stand in GROUP BY"),
-        ("SELECT count(*) … GROUP BY (symbol, venue)", "GROUP BY takes a plain list"),
-        ("SELECT count(*) … GROUP BY ALL", "GROUP BY ALL is not supported"),
-        ("SELECT count(*) … GROUP BY ROLLUP(symbol)", "ROLLUP is not supported yet"),
-        ("SELECT count(*) … GROUP BY symbol WITH CUBE", "CUBE is not supported yet"),
-        ("SELECT count(*) … WHERE sum(price) > 1", "the aggregate sum() cannot stand in WHERE"),
-        ("SELECT sum(avg(price)) …", "the aggregate avg() cannot stand in sum()"),
-        ("SELECT count(*) AS n, sum(n) …", "unknown column 'n'"),
-        ("SELECT count(*) AS n … WHERE n > 1", "unknown column 'n'"),
-        ("SELECT sum(symbol) …", "cannot take 'sum(symbol)'"),
-        ("SELECT max(sizes) …", "cannot take 'max(sizes)'"),
-        ("SELECT count(*) … GROUP BY sizes", "cannot group by 'sizes'"),
-        ("SELECT sum(price) OVER (PARTITION BY symbol) …", "OVER (…) is not supported"),
-        ("SELECT count(price, volume) …", "count() takes one argument, not 2"),
-        ("SELECT sum() …", "sum() takes one argument, not 0"),
-        ("SELECT sum(*) …", "'*' can only stand in count(*)"),
-        ("SELECT kurtosis(price) …", "kurtosis() is not supported yet"),
-        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price) …", "WITHIN GROUP is not supported yet"),
-        ("SELECT *, count(*) …", "'*' can only stand in count(*)"),
-        ("SELECT DISTINCT count(*) …", "DISTINCT cannot stand before aggregates"),
-        ("SELECT count(*) … ORDER BY 1", "ORDER BY is not supported: the rows of a window are a set"),
-        ("SELECT count(*) … LIMIT 3", "LIMIT is not supported: every row of a window is reported"),
-        ("SELECT count(*) … UNION SELECT count(*) …", "set operations combine rows, and this SELECT aggregates"),
-        ("SELECT count(*) … WHERE price > (SELECT 1)", "subqueries are not supported"),
-        ("SELECT count(*) … WHERE EXISTS (SELECT 1)", "the SELECT of EXISTS has no FROM"),
-        ("SELECT count(*) FROM (SELECT 1) [TUMBLE 1 h]", "subqueries are not supported"),
-        ("SELECT count(*) … LATERAL VIEW explode(sizes) s", "LATERAL is not supported"),
-        ("WITH t AS (SELECT 1) SELECT count(*) …", "WITH is not supported"),
-        ("SELECT count(*) … HAVING TRUE WHERE TRUE", "WHERE cannot stand here"),
-        ("SELECT count(*) … WHERE TRUE WHERE FALSE", "WHERE cannot stand here"),
-        ("SELECT count(*) FROM db.trades [TUMBLE 1 h]", "the name of a stream has one part"),
-        ("SELECT count(*) FROM range(10) [TUMBLE 1 h]", "table functions are not supported"),
-        ("SELECT count(*)", "the query has no FROM"),
-        ("SELECT count(*) FROM", "a stream is missing after FROM"),
-        ("SELECT …", "the select list is empty"),
-        ("SELECT count(*), …", "unexpected ','"),
-        ("SELECT count(*) … ; SELECT 1", "only one query is expected here"),
-        ("INSERT INTO t VALUES (1)", "a query begins with SELECT, not with 'INSERT'"),
-        ("CREATE QUERY q AS SELECT count(*) …", "a query begins with SELECT"),
-    ],
-)
-def test_what_has_no_meaning_here_is_refused_with_its_name(refusal: Refusal, text: str, message: str) -> None:
-    assert refusal(text) == message
 
 
 def test_stream_names_are_found_without_case_and_in_backticks(read: Read) -> None:

@@ -44,24 +44,3 @@ def test_options_of_a_catalog_are_part_of_the_text() -> None:
     assert second.text == SELECT
     streams = {declared.stream.name: declared.stream for declared in catalog.streams}
     assert parse_query("q", first.text, streams) == first
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("WITHIN -5 seconds AS SELECT count(*) …", "a deadline cannot be negative"),
-        ("WITHIN 5 parsecs AS SELECT count(*) …", "unknown time unit 'parsecs'"),
-        ("WITHIN 1 month AS SELECT count(*) …", "'month' is not a duration of fixed length"),
-        ("WITHIN AS SELECT count(*) …", "a value is missing after WITHIN"),
-        ("WITHIN 5 s WITHIN 6 s AS SELECT count(*) …", "WITHIN is given twice"),
-        ("PRIORITY 0 AS SELECT count(*) …", "there is no priority 0"),
-        ("PRIORITY 10 AS SELECT count(*) …", "there is no priority 10"),
-        ("PRIORITY high AS SELECT count(*) …", "a PRIORITY is a whole number"),
-        ("PRIORITY 1.5 AS SELECT count(*) …", "a PRIORITY is a whole number"),
-        ("PRIORITY 2 SELECT count(*) …", "cannot read 'SELECT' here"),
-        ("PRIORITY 2 AS", "the query is missing after AS"),
-        ("PRIORITY 2", "AS is missing after its options"),
-    ],
-)
-def test_mistakes_are_shown_where_they_are(refusal: Callable[[str], str], text: str, message: str) -> None:
-    assert message in refusal(text)
