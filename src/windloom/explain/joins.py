@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from windloom.explain.cost_views import CostView
-from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
-from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
+from windloom.explain.costs import CostView
+from windloom.explain.words import (
+    WIDTH,
+    answer_text,
+    fact,
+    having_sql,
+    listing,
+    one_line,
+    output_text,
+    shorten,
+    tree_name,
+)
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
@@ -19,9 +28,17 @@ from windloom.plan.sharding import Sharding, sharding_of
 
 #: A plan with more joins shows the first few only, unless all are asked for.
 _MANY_JOINS = 12
+
+
 _FEW_JOINS = 6
+
+
 _NAMED_PARTNERS = 4
+
+
 _SHOW_ALL = "(loom.explain(queries=True) shows all)"
+
+
 _WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
 
 
@@ -238,6 +255,6 @@ def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, A
         "cost": costs.join_json(planned),
         "executors": shards_text(plan, planned, sharding_of(plan)),
         "answer": output_text(query),
-        "having": None if query.having is None else spelled_out(query, query.having.sql),
+        "having": having_sql(query),
         "shape": planned.shape,
     }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windloom.explain.lines import fact, one_line, shorten
-from windloom.explain.slices import edge_rate, measure_of, slice_id_text
+from windloom.explain.words import edge_rate, fact, measure_of, one_line, shorten, slice_id_text
 from windloom.model.figures import count, share
 from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import PartialSet, Plan
@@ -14,6 +13,8 @@ from windloom.plan.scans import Fed, KeyedFeed, NativeScan, RolledUp, Scan, Wove
 
 #: A scan with more predicates, columns or sets shows the first few only.
 _MANY = 12
+
+
 _SQL_WIDTH = 80
 
 

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from windloom.explain.cost_views import CostView
-from windloom.explain.graph_lines import graph_lines
+from windloom.explain.costs import CostView
 from windloom.explain.joins import join_lines
-from windloom.explain.labels import (
-    answer_text,
-    component_name,
-    counting,
-    grouping,
-    property_names,
+from windloom.explain.query import one_query_text
+from windloom.explain.rows import relation_lines, row_lines, version_set_lines
+from windloom.explain.scans import scan_lines
+from windloom.explain.sets import set_lines
+from windloom.explain.sharing import sharing
+from windloom.explain.update_patterns import pattern_lines
+from windloom.explain.words import (
+    NAME_WIDTH,
+    one_line,
+    origin_text,
+    shorten,
     strategy_name,
-    techniques,
     tree_name,
     windows_of_a_tuple,
     windows_over,
 )
-from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
-from windloom.explain.one_query import one_query_text
-from windloom.explain.partners import Sharing, asked, shares_text, sharing
-from windloom.explain.patterns import pattern_lines
-from windloom.explain.relations import relation_lines, version_set_lines
-from windloom.explain.rows import row_lines
-from windloom.explain.scans import fed_text, scan_lines
-from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
-from windloom.explain.statistics import origin_text, statistics_texts
-from windloom.model.aggregate import COUNT_STAR
 from windloom.model.figures import amount, count
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Tree
-from windloom.slicing.identify import RegularSlice
-
-#: A tree with more queries, or a set with more trees, shows only the first few, unless all are asked for.
-MANY_QUERIES = 12
-_FEW_QUERIES = 6
-_FEW_TREES = 12
-_SHOW_ALL = "(loom.explain(queries=True) shows all)"
-_NAME_WIDTH = 28
-_ANSWER_WIDTH = 200
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    PlanGraph,
+    RelationNode,
+    RowsNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
+from windloom.plan.physical import Plan
 
 
 def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
@@ -53,7 +50,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
     for partial_set in plan.sets:
         is_version = partial_set.is_relation
         own = version_set_lines(plan, partial_set) if is_version else None
-        lines += ["", *(own or _set_lines(plan, partial_set, costs, shared, all_queries))]
+        lines += ["", *(own or set_lines(plan, partial_set, costs, shared, all_queries))]
     lines += join_lines(plan, costs, all_queries)
     lines += row_lines(plan, all_queries)
     lines += pattern_lines(plan)
@@ -81,122 +78,77 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
     for stream in plan.streams:
         rate, origin = plan.rate_of(stream)
         windows = windows_of_a_tuple(windows_over(plan, stream))
-        name = shorten(one_line(stream.name), _NAME_WIDTH)
+        name = shorten(one_line(stream.name), NAME_WIDTH)
         yield f"  rate of {name}: {amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
-def _set_lines(
-    plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing], everything: bool
-) -> Iterator[str]:
-    yield shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
-    yield from fact("where", "every tuple" if partial_set.where is None else one_line(partial_set.where.sql))
-    yield from fact("group by", grouping(partial_set))
-    measure = measure_of(partial_set)
-    if (counted := counting(partial_set)) is not None:
-        yield from fact("counted", counted)
-    yield from fact("fed by", fed_text(plan, partial_set))
-    label = "partials"
-    for line in _component_lines(partial_set):
-        yield from fact(label, line)
-        label = ""
-    label = "statistics"
-    for text in statistics_texts(partial_set):
-        yield from fact(label, text)
-        label = ""
-    yield from fact("slices" if partial_set.window.is_sliced else "cells", cut_text(partial_set, partial_set.edges))
-    if not isinstance(partial_set.slice_id, RegularSlice):
-        yield from fact("repeat", repeats(partial_set.edges, measure))
-    for name, text in costs.set_facts(partial_set):
-        yield from fact(name, text)
-    shown = partial_set.trees if everything or len(partial_set.trees) <= _FEW_TREES else partial_set.trees[:_FEW_TREES]
-    for tree in shown:
-        yield ""
-        yield from _tree_lines(plan, partial_set, tree, costs, shared, everything)
-    hidden = partial_set.trees[len(shown) :]
-    if hidden:
-        queries = count(sum(len(tree.queries) for tree in hidden), "query", "queries")
-        cost = costs.trees_text(partial_set, hidden)
-        yield ""
-        yield f"  … and {count(len(hidden), 'more tree')} with {queries}, cost {cost} {_SHOW_ALL}"
+_ARROW = " → "
 
 
-def _component_lines(partial_set: PartialSet) -> Iterator[str]:
-    """Every component once, with the number of queries that share it."""
-    wanted = asked(partial_set)
-    every = sum(1 for _ in partial_set.queries)
-    names = [component_name(str(planned.component)) for planned in partial_set.components]
-    types = [
-        "" if planned.argument_type is None else f"of {planned.argument_type.name}"
-        for planned in partial_set.components
-    ]
-    for planned, name, type_name in zip(partial_set.components, names, types, strict=True):
-        queries = wanted[planned.component]
-        use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
-        if planned.component == COUNT_STAR:
-            use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
-        if planned.component in partial_set.window.components:
-            use = "kept to know where windows end"
-        if planned.component.own is not None:
-            use += f"; defined by the user, {', '.join(property_names(planned))}"
-        yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
+NODE_WIDTH = 28
 
 
-def _tree_lines(
-    plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing], everything: bool
-) -> Iterator[str]:
-    name = tree_name(plan, partial_set, tree)
-    yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
-    measure = measure_of(partial_set)
-    if partial_set.window.is_sliced:
-        yield from fact("slices", cut_text(partial_set, tree.edges), 4)
-    if tree.marks.classes:
-        marks = f"{about(tree.marks)}{amount(measure.rate(tree.marks), 'mark/s', 'marks/s')}"
-        yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
-    for label, text in costs.tree_facts(partial_set, tree):
-        yield from fact(label, text, 4)
-    yield from fact("technique", techniques(partial_set, tree, tree.queries), 4)
-    shown = tree.queries
-    if len(tree.queries) > MANY_QUERIES:
-        yield from fact("windows", _span(tree.queries, measure), 4)
-        shown = shown if everything else _examples(tree.queries)
-    yield ""
-    yield from _query_lines(shown, name, shared)
-    if len(shown) < len(tree.queries):
-        yield f"    … and {len(tree.queries) - len(shown):,} more {_SHOW_ALL}"
+#: A graph with more lines shows the first few only.
+_MANY_LINES = 16
 
 
-def _span(queries: Iterable[Member], measure: Measure) -> str:
-    windows = {planned.query.window for planned in queries}
-    ranges = [window.extent_ticks for window in windows if window.extent_ticks is not None]
-    slides = [window.slide_ticks for window in windows]
-    text = f"{len(windows):,} different: "
-    text += f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}, " if ranges else ""
-    return text + f"slides {measure.short(min(slides))} to {measure.short(max(slides))}"
+def graph_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
+    """A line for every path from a stream to answers; the part that several paths have in common is written once."""
+    graph = graph_of(plan)
+    drawn: set[str] = set()
+    lines = [line for root in graph.roots for line in _graph_paths(plan, graph, root, drawn)]
+    if not lines:
+        return
+    shown = lines if everything else lines[:_MANY_LINES]
+    yield "Graph"
+    for line in shown:
+        yield f"  {line}"
+    if len(shown) < len(lines):
+        yield f"  … and {count(len(lines) - len(shown), 'more line')} (loom.explain(queries=True) shows all)"
 
 
-def _examples(queries: tuple[Member, ...]) -> tuple[Member, ...]:
-    """The first few, one of every shape before a second of any."""
-    seen: Counter[int | None] = Counter()
-    ranked = []
-    for planned in queries:
-        shape = None if isinstance(planned, PlannedSide) else planned.shape
-        ranked.append((seen[shape], planned))
-        seen[shape] += 1
-    return tuple(planned for _, planned in sorted(ranked, key=lambda pair: pair[0])[:_FEW_QUERIES])
+def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> list[str]:
+    """The node and everything that it feeds; a node with several inputs is continued after the last of them."""
+    head = _node_name(plan, node)
+    drawn.add(node.id)
+    fed: list[list[str]] = []
+    answers = [each for each in graph.consumers_of(node) if isinstance(each, AnswerNode)]
+    for each in graph.consumers_of(node):
+        if isinstance(each, AnswerNode):
+            continue
+        is_last = all(other in drawn for other in each.inputs)
+        fed.append(_graph_paths(plan, graph, each, drawn) if is_last else [_node_name(plan, each)])
+    if answers:
+        partial_set = shorten(one_line(answers[0].planned.name), NODE_WIDTH)
+        fed.append([partial_set if len(answers) == 1 else count(len(answers), "query", "queries")])
+    found: list[str] = []
+    for first, *others in fed:
+        found.append((" " * len(head) if found else head) + _ARROW + first)
+        found += [" " * (len(head) + len(_ARROW)) + line for line in others]
+    return found or [head]
 
 
-def _query_lines(queries: tuple[Member, ...], tree: str, shared: dict[str, Sharing]) -> Iterator[str]:
-    names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in queries]
-    windows = [str(planned.query.window) for planned in queries]
-    name_width, window_width = max(map(len, names)), max(map(len, windows))
-    for planned, name, window in zip(queries, names, windows, strict=True):
-        head = f"    {name:{name_width}}  {window:{window_width}}  "
-        indent = " " * (6 + name_width)
-        answer = shorten(answer_text(planned), _ANSWER_WIDTH)
-        if len(head) + len(answer) <= WIDTH:
-            yield head + answer
-        else:
-            yield head.rstrip()
-            yield from wrapped(answer, indent, indent)
-        yield from wrapped(shares_text(shared[planned.name], tree), indent, indent)
+def _node_name(plan: Plan, node: Node) -> str:
+    match node:
+        case StreamNode(stream=stream):
+            return shorten(one_line(stream.name), NODE_WIDTH)
+        case RelationNode(planned=planned):
+            return shorten(f"relation {one_line(planned.name)}", NODE_WIDTH)
+        case EnrichedNode(stream=stream):
+            return shorten(one_line(" + ".join([stream.base, *stream.relations])), NODE_WIDTH)
+        case ScanNode(scan=scan):
+            return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
+        case SetNode(partial_set=partial_set):
+            return (
+                f"set {partial_set.number}"
+                if node.inputs
+                else f"set {partial_set.number}, which no tuple can be part of"
+            )
+        case TreeNode(partial_set=partial_set, tree=tree):
+            return tree_name(plan, partial_set, tree)
+        case FoldNode():
+            return "fold"
+        case RowsNode():
+            return "rows"
+    return node.id

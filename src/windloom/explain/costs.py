@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from windloom.explain.slices import about, rate_text
+from windloom.explain.words import about, rate_text
 from windloom.model.figures import count, number, share
 from windloom.plan.costs import PaperCosts, PlanSeconds
 from windloom.plan.physical import PartialSet, Plan, PlannedJoin, Tree
 
 Json = dict[str, Any]
+
+
 #: A label and its text.
 Fact = tuple[str, str]
 

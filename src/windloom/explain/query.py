@@ -6,25 +6,50 @@ from collections.abc import Iterator
 from itertools import islice
 
 from windloom.errors import WindloomError, near_names
-from windloom.explain.cost_views import CostView
-from windloom.explain.labels import answer_text, component_name, grouping, techniques, tree_name
-from windloom.explain.lines import fact, listing, one_line, wrapped
-from windloom.explain.one_join import one_join_lines
-from windloom.explain.partners import Sharing, apart, sharing
-from windloom.explain.patterns import pattern_facts
+from windloom.explain.costs import CostView
+from windloom.explain.joins import (
+    bits_text,
+    fold_text,
+    joined_text,
+    link_text,
+    partners_text,
+    shards_text,
+    side_text,
+    tuples_text,
+)
 from windloom.explain.rows import row_facts
 from windloom.explain.scans import fed_text
-from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
-from windloom.explain.statistics import origin_text
+from windloom.explain.sharing import Sharing, apart, sharing
+from windloom.explain.update_patterns import pattern_facts
+from windloom.explain.words import (
+    about,
+    answer_text,
+    component_name,
+    cut_text,
+    edge_rate,
+    fact,
+    grouping,
+    listing,
+    measure_of,
+    one_line,
+    origin_text,
+    rate_text,
+    techniques,
+    tree_name,
+    wrapped,
+)
 from windloom.model.figures import amount, count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.sharding import sharding_of
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import find_slicing
 
 _NAMED_PARTNERS = 8
+
+
 _SHOWN_APART = 8
 
 
@@ -181,3 +206,48 @@ def _edges_without(plan: Plan, tree: Tree, query: Query) -> EdgeSet:
     return EdgeSet.of(
         edge_class for window in windows for edge_class in (*slicing.edges(window), *slicing.marks(window))
     )
+
+
+def one_join_lines(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
+    """The lines that follow the text of the query."""
+    join = planned.join
+    yield from wrapped(f"Join {joined_text(join)}", "", "  ")
+    label = "links"
+    for link in join.links:
+        yield from fact(label, link_text(join, link))
+        label = ""
+    yield from fact("plan", bits_text(plan, planned))
+    yield from fact("fold", fold_text(plan, planned))
+    if planned.tuples:
+        yield from fact("", tuples_text(planned))
+    yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
+    for side, place in enumerate(planned.sides):
+        partial_set, tree, _ = plan.side(place)
+        yield ""
+        yield from wrapped(f"Side {join.sides[side].alias}", "", "  ")
+        yield from fact("reads", side_text(plan, planned, side))
+        yield from fact("→ scan", fed_text(plan, partial_set))
+        yield from fact("→ tree", rate_text(partial_set, tree.edges))
+        yield from fact("shares", partners_text(plan, planned, place))
+    yield ""
+    yield "Answer"
+    window = join.window
+    yield from fact("window", f"{window}: window_end is common to all sides, window_start the earliest")
+    yield from fact("reported", f"once the watermarks of {_watermarks(plan, planned)} pass {window.passed_text}")
+    for label, text in pattern_facts(planned.query):
+        yield from fact(label, text)
+    yield from fact("columns", f"window_start, window_end, {answer_text(planned)}")
+    if not planned.query.is_plain:
+        why = why_spark(plan.shapes[planned.shape])
+        by = "without Spark" if why is None else f"by Spark: Windloom does not evaluate {one_line(why)} itself"
+        yield from fact("", f"evaluated {by}")
+    for name, text in costs.join_facts(planned):
+        yield from fact(name, text)
+
+
+def _watermarks(plan: Plan, planned: PlannedJoin) -> str:
+    found = []
+    for name in planned.query.streams:
+        delay = plan.stream(name).delay_ticks
+        found.append(f"{one_line(name)} (latest event − {format_duration(delay)})" if delay else one_line(name))
+    return " and ".join(found)

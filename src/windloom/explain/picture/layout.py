@@ -11,55 +11,186 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from windloom.explain.blocks import (
-    CHIP_HEIGHT,
-    CHIP_SIZE,
-    JOIN_HEIGHT,
-    JOIN_WIDTH,
-    JOIN_X,
-    QUERY_WIDTH,
-    QUERY_X,
-    SCAN_HEIGHT,
-    SCAN_WIDTH,
-    SCAN_X,
-    SET_WIDTH,
-    SET_X,
-    SHOWN_STRIP_TREES,
-    SMALL_TREE_EXTRA,
-    STREAM_HEIGHT,
-    STREAM_WIDTH,
-    STREAM_X,
-    STRIP_ROW,
-    TOP,
-    TREE_WIDTH,
-    TREE_X,
-    Box,
-    Chip,
-    JoinBlock,
-    Layout,
-    Row,
-    ScanBlock,
-    SetBlock,
-    StreamBlock,
-    Thread,
-    TreeBlock,
-)
-from windloom.explain.canvas import PALETTE, text_width
-from windloom.explain.labels import tree_name
-from windloom.explain.lines import one_line
-from windloom.explain.partners import asked
+from windloom.explain.picture.canvas import PALETTE, text_width
+from windloom.explain.sharing import asked
+from windloom.explain.words import one_line, tree_name
+from windloom.model.stream import Stream
 from windloom.plan.graph import PlanGraph, ScanNode, SetNode, SourceNode, graph_of, set_id
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
+from windloom.plan.scans import Scan
+
+MARGIN = 28.0
+
+
+TOP = 132.0
+
+
+STREAM_X, STREAM_WIDTH, STREAM_HEIGHT = MARGIN, 164.0, 92.0
+
+
+SCAN_X, SCAN_WIDTH, SCAN_HEIGHT = 242.0, 164.0, 92.0
+
+
+SET_X, SET_WIDTH = 456.0, 400.0
+
+
+TREE_X, TREE_WIDTH = 986.0, 196.0
+
+
+#: A tree drawn as one line reaches further left, because its rate is inside.
+SMALL_TREE_EXTRA = 72.0
+
+
+QUERY_X, QUERY_WIDTH = 1262.0, 420.0
+
+
+WIDTH = QUERY_X + QUERY_WIDTH + MARGIN
+
+
+#: Joins have a column of their own.
+JOIN_X, JOIN_WIDTH, JOIN_HEIGHT = QUERY_X + QUERY_WIDTH + 90.0, 250.0, 92.0
+
+
+#: Inside a row: the name, the window in words, and the window as a line.
+NAME_WIDTH, WINDOW_WIDTH, LINE_WIDTH = 142.0, 120.0, 140.0
+
+
+CHIP_SIZE = 10.5
+
+
+CHIP_HEIGHT = 18.0
+
+
+STRIP_ROW = 9.0
+
+
+SHOWN_STRIP_TREES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the last column: a query, or all queries of a tree with the same window."""
+
+    box: Box
+    queries: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeBlock:
+    """A tree with its queries, or (`tree` is None) all trees of a set that are not drawn one by one."""
+
+    tree: Tree | None
+    name: str
+    colour: str
+    card: Box
+    rows: tuple[Row, ...]
+    rest: tuple[Member, ...]
+    rest_box: Box
+    hidden: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    text: str
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetBlock:
+    partial_set: PartialSet
+    card: Box
+    chips: tuple[Chip, ...]
+    strip_y: float
+    trees: tuple[TreeBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanBlock:
+    """A scan with those of its sets that are drawn."""
+
+    scan: Scan
+    card: Box
+    sets: tuple[SetBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBlock:
+    """A stream with its scans; `sets` are all its drawn sets, including those that no scan feeds."""
+
+    stream: Stream
+    card: Box
+    scans: tuple[ScanBlock, ...]
+    sets: tuple[SetBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A line from a drawn side to the join that folds it, in the colour of the side's tree."""
+
+    x: float
+    y: float
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBlock:
+    """A join with the threads of those of its sides that are drawn."""
+
+    join: PlannedJoin
+    card: Box
+    threads: tuple[Thread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    height: float
+    streams: tuple[StreamBlock, ...]
+    roomy: bool
+    hidden_sets: tuple[PartialSet, ...]
+    joins: tuple[JoinBlock, ...] = ()
+    hidden_joins: tuple[PlannedJoin, ...] = ()
+
+    @property
+    def width(self) -> float:
+        return JOIN_X + JOIN_WIDTH + MARGIN if self.joins else WIDTH
+
 
 #: Named rows, trees, sets and joins in one picture; the rest is drawn as thin lines, or counted.
 MANY_ROWS, MANY_TREES, MANY_SETS, MANY_JOINS = 40, 24, 12, 24
+
+
 #: Up to this many rows there is room for a second line with the columns of the answer.
 ROOMY_ROWS = 24
+
+
 #: Strip of unnamed queries: its height, and the thinnest line.
 REST_HEIGHT = 150.0
+
+
 _REST_PITCH = 5.0
+
+
 #: Up to this many trees, or this many in every set, a tree is drawn as a card; beyond that, as a line.
 MANY_CARDS, MANY_CARDS_OF_SET = 10, 2
+
 
 #: The distance between scans that are below each other.
 _SCAN_GAP = 14.0

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 
-from windloom.explain.blocks import (
+from windloom.explain.costs import CostView
+from windloom.explain.joins import bits_text, fold_text, joined_text, side_text
+from windloom.explain.picture.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
+from windloom.explain.picture.layout import (
     CHIP_HEIGHT,
     CHIP_SIZE,
     JOIN_X,
@@ -17,6 +20,7 @@ from windloom.explain.blocks import (
     STREAM_X,
     TOP,
     TREE_X,
+    WIDTH,
     WINDOW_WIDTH,
     Box,
     JoinBlock,
@@ -26,31 +30,34 @@ from windloom.explain.blocks import (
     SetBlock,
     StreamBlock,
     TreeBlock,
+    lay_out,
+    rest_lines,
+    row_middle,
+    strip_height,
+    used_techniques,
 )
-from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
-from windloom.explain.cost_views import CostView
-from windloom.explain.joins import bits_text, fold_text, joined_text, side_text
-from windloom.explain.labels import (
+from windloom.explain.picture.strips import TimeAxis, draw_strip, draw_window
+from windloom.explain.rows import enriched_text, relation_card, relation_title
+from windloom.explain.scans import scan_notes, scan_title, scan_way
+from windloom.explain.sharing import Sharing, shares_text, sharing
+from windloom.explain.words import (
     answer_text,
     counting,
+    cut_text,
     grouping,
+    measure_of,
+    one_line,
+    origin_text,
     output_text,
+    rate_text,
+    repeats,
+    slice_id_text,
     strategy_name,
     techniques,
     tree_name,
     windows_of_a_tuple,
     windows_over,
 )
-from windloom.explain.layout import lay_out, rest_lines, row_middle, strip_height, used_techniques
-from windloom.explain.legend import draw_legend
-from windloom.explain.lines import one_line
-from windloom.explain.partners import Sharing, shares_text, sharing
-from windloom.explain.relations import enriched_text, relation_card, relation_title
-from windloom.explain.scans import scan_notes, scan_title, scan_way
-from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
-from windloom.explain.statistics import origin_text
-from windloom.explain.strip import draw_strip
-from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import amount, count
 from windloom.model.relation import EnrichedStream
 from windloom.plan.bits import early_sides, plan_name
@@ -347,6 +354,8 @@ class _Picture:
 
 #: The colour of threads of tuples.
 _READ = "#cbd5e1"
+
+
 _SOFT = ' stroke-opacity="0.38"'
 
 
@@ -362,3 +371,53 @@ def _thickness(per_second: float) -> float:
     """1.5 to 14 pixels for 0.001 to 1,000,000 per second."""
     decades = log10(max(per_second, 1e-9)) + 3
     return min(14.0, max(1.5, 1.5 + 1.4 * decades))
+
+
+_LEGEND_HEIGHT = 48.0
+
+
+def draw_legend(canvas: Canvas, plan: Plan, layout: Layout) -> float:
+    """Draws below everything else and returns the height of the whole picture."""
+    y = _hidden_joins(canvas, layout, _hidden_sets(canvas, layout, layout.height + 8.0))
+    canvas.line(MARGIN, y, layout.width - MARGIN, y, RULE)
+    x, middle = MARGIN, y + 24
+    canvas.path(f"M{x + 4} {middle - 7}v14M{x + 16} {middle - 7}v14", INK, 1.4)
+    x = _legend_text(canvas, x + 28, middle, "edge: a slice begins, to scale")
+    if any(tree.marks.classes for tree in plan.trees):
+        canvas.dot(x + 5, middle, 2.4, PAPER, extra=f' stroke="{INK}"')
+        x = _legend_text(canvas, x + 16, middle, "mark: a window ends inside a slice")
+    canvas.line(x, middle, x + 30, middle, INK, 2, extra=' stroke-opacity="0.55"')
+    canvas.line(x, middle - 3.5, x, middle + 3.5, INK, 1.4)
+    canvas.dot(x + 30, middle, 3, INK)
+    x = _legend_text(canvas, x + 42, middle, "window from slide (tick) to range (dot), log scale")
+    for step, colour in enumerate(("#2563eb", "#d97706", "#059669")):
+        canvas.rect(x + 9 * step, middle - 5, 8, 10, colour, radius=2)
+    x = _legend_text(canvas, x + 36, middle, "colour: tree")
+    canvas.line(x, middle - 4, x + 26, middle - 4, "#cbd5e1", 2)
+    canvas.line(x, middle + 4, x + 26, middle + 4, "#cbd5e1", 7)
+    x = _legend_text(canvas, x + 34, middle, "thicker: more events/s or edges/s, log scale")
+    _legend_text(canvas, x, middle, "sum(x) ×3: a partial asked for by 3 queries")
+    return y + _LEGEND_HEIGHT
+
+
+def _hidden_sets(canvas: Canvas, layout: Layout, y: float) -> float:
+    hidden = layout.hidden_sets
+    if not hidden:
+        return y
+    trees = count(sum(len(partial_set.trees) for partial_set in hidden), "tree")
+    queries = count(sum(len(tree.queries) for partial_set in hidden for tree in partial_set.trees), "query", "queries")
+    text = f"+ {count(len(hidden), 'more set')} with {trees} and {queries}, not drawn: EXPLAIN as text has them"
+    canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
+    return y + 26
+
+
+def _hidden_joins(canvas: Canvas, layout: Layout, y: float) -> float:
+    if not layout.hidden_joins:
+        return y
+    text = f"+ {count(len(layout.hidden_joins), 'more join')}, not drawn: EXPLAIN as text has them"
+    canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
+    return y + 26
+
+
+def _legend_text(canvas: Canvas, x: float, middle: float, text: str) -> float:
+    return x + canvas.text(x, middle + 4, text, 10.5, FAINT, room=WIDTH - MARGIN - x) + 24

@@ -58,30 +58,68 @@ from __future__ import annotations
 
 from typing import Any
 
-from windloom.explain.cost_views import CostView
-from windloom.explain.durations import period
-from windloom.explain.graph_lines import graph_json
+from windloom.explain.costs import CostView, Json
 from windloom.explain.joins import joins_json
-from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
-from windloom.explain.partners import Sharing, asked, sharing
-from windloom.explain.patterns import pattern_json
-from windloom.explain.relations import enriched_json, relations_json
-from windloom.explain.rows import rows_json, stores_json
+from windloom.explain.rows import enriched_json, relations_json, rows_json, stores_json
 from windloom.explain.scans import scans_json
-from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
-from windloom.explain.statistics import origin_json, statistics_json
-from windloom.model.query import Query
+from windloom.explain.sets import set_json
+from windloom.explain.sharing import sharing
+from windloom.explain.update_patterns import pattern_json
+from windloom.explain.words import (
+    origin_json,
+    windows_over,
+)
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.expressions import why_spark
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Shape, Tree
-from windloom.slicing.edges import EdgeClass, EdgeSet
-from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    RelationNode,
+    RowsNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
+from windloom.plan.physical import Plan, Shape
+
+
+def graph_json(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {"id": node.id, "kind": node.kind, "inputs": list(node.inputs), **_node_details(node)}
+        for node in graph_of(plan).nodes
+    ]
+
+
+def _node_details(node: Node) -> dict[str, Any]:
+    """The place of the node's details in the rest of the JSON."""
+    match node:
+        case StreamNode(stream=stream):
+            return {"stream": stream.name}
+        case RelationNode(planned=planned):
+            return {"relation": planned.name}
+        case EnrichedNode(stream=stream):
+            return {"enriched": stream.name}
+        case ScanNode(scan=scan):
+            return {"scan": scan.number}
+        case SetNode(partial_set=partial_set):
+            return {"set": partial_set.number}
+        case TreeNode(partial_set=partial_set, tree=tree):
+            return {"set": partial_set.number, "tree": tree.number}
+        case FoldNode(planned=join):
+            return {"join": join.name}
+        case RowsNode(planned=rows):
+            return {"rows": rows.name}
+        case AnswerNode(planned=planned):
+            return {"query": planned.name, "shape": planned.shape}
+    return {}
+
 
 FORMAT = "windloom-plan/2"
-_LARGEST_SAFE = 2**53
-
-Json = dict[str, Any]
 
 
 def explain_json(plan: Plan, costs: CostView) -> Json:
@@ -105,20 +143,20 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
             "trees": sum(1 for _ in plan.trees),
         },
         "nodes": graph_json(plan),
-        "streams": [_stream(plan, stream) for stream in plan.streams],
+        "streams": [_stream_json(plan, stream) for stream in plan.streams],
         "relations": relations_json(plan),
         "enriched": enriched_json(plan),
         "scans": scans_json(plan),
-        "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
+        "sets": [set_json(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "joins": joins_json(plan, costs),
         "stores": stores_json(plan),
         "rows": rows_json(plan),
         "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
-        "shapes": [_shape(shape) for shape in plan.shapes],
+        "shapes": [_shape_json(shape) for shape in plan.shapes],
     }
 
 
-def _stream(plan: Plan, stream: Stream) -> Json:
+def _stream_json(plan: Plan, stream: Stream) -> Json:
     rate, origin = plan.rate_of(stream)
     return {
         "name": stream.name,
@@ -131,98 +169,7 @@ def _stream(plan: Plan, stream: Stream) -> Json:
     }
 
 
-def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing]) -> Json:
-    wanted, how = asked(partial_set), slice_id_text(partial_set.slice_id, measure_of(partial_set))
-    return {
-        "number": partial_set.number,
-        "stream": partial_set.stream,
-        "where": None if partial_set.where is None else partial_set.where.sql,
-        "group_by": [
-            {"expression": expression.sql, "type": type_.name}
-            for expression, type_ in zip(partial_set.group_by, partial_set.group_types, strict=True)
-        ],
-        "counted_by": None
-        if partial_set.counted_by is None
-        else [expression.sql for expression in partial_set.counted_by],
-        "pace": partial_set.statistics.pace,
-        "components": [
-            {
-                "name": str(planned.component),
-                "kind": planned.component.kind,
-                "argument": None if planned.component.argument is None else planned.component.argument.sql,
-                "by": None if planned.component.by is None else planned.component.by.sql,
-                "where": None if planned.component.where is None else planned.component.where.sql,
-                "type": None if planned.argument_type is None else planned.argument_type.name,
-                "family": planned.family.name,
-                "properties": property_names(planned),
-                "asked_by": wanted[planned.component],
-            }
-            for planned in partial_set.components
-        ],
-        "statistics": statistics_json(partial_set),
-        "strategy": partial_set.strategy,
-        "cost": costs.set_json(partial_set),
-        "edges": _edges(partial_set.edges),
-        "slice_id": {"way": partial_set.slice_id.way, "text": how, **_slice_id(partial_set.slice_id)},
-        "trees": [_tree(plan, partial_set, tree, costs, shared) for tree in partial_set.trees],
-    }
-
-
-def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing]) -> Json:
-    wanted = {component for planned in tree.queries for component in planned.query.components}
-    return {
-        "number": tree.number,
-        "name": tree_name(plan, partial_set, tree),
-        "edges": _edges(tree.edges),
-        "marks": _edges(tree.marks) if tree.marks.classes else None,
-        "techniques": {
-            str(planned.component): technique
-            for planned, technique in zip(partial_set.components, tree.techniques, strict=True)
-            if planned.component in wanted
-        },
-        "cost": costs.tree_json(partial_set, tree),
-        "queries": [_query(planned, shared[planned.name]) for planned in tree.queries],
-    }
-
-
-def _query(planned: Member, shared: Sharing) -> Json:
-    query = planned.query
-    # Only for queries that state their urgency.
-    urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
-    return {
-        "name": query.name,
-        "text": query.text,
-        **({"urgency": urgency} if str(query.urgency) else {}),
-        "window": {
-            "kind": query.window.kind,
-            "range_ticks": query.window.range_ticks,
-            "slide_ticks": query.window.slide_ticks,
-            "offset_ticks": query.window.offset_ticks,
-            "text": str(query.window),
-        },
-        "answer": output_text(query),
-        "having": _having(query),
-        "shape": None if isinstance(planned, PlannedSide) else planned.shape,
-        "shares": {
-            "slices_with": shared.in_tree,
-            "partials_with": shared.in_set,
-            "same_window": shared.same_window,
-            "components": {
-                str(shared_component.component): {
-                    "in_tree": shared_component.in_tree,
-                    "in_set": shared_component.in_set,
-                }
-                for shared_component in shared.components
-            },
-        },
-    }
-
-
-def _having(query: Query) -> str | None:
-    return None if query.having is None else spelled_out(query, query.having.sql)
-
-
-def _shape(shape: Shape) -> Json:
+def _shape_json(shape: Shape) -> Json:
     def columns(pairs: tuple[tuple[str, DataType], ...]) -> list[Json]:
         return [{"name": name, "type": type_.name} for name, type_ in pairs]
 
@@ -236,39 +183,3 @@ def _shape(shape: Shape) -> Json:
         "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
         "why_spark": why_spark(shape),
     }
-
-
-def _edges(edges: EdgeSet) -> Json:
-    in_composite = edges.count_per_composite
-    return {
-        "per_second": edges.edges_per_second,
-        "exact": edges.density.exact,
-        "mean_slice_seconds": mean_slice_ticks(edges) / 1e6,
-        "composite_slide": period(edges.composite_slide),
-        "composite_slide_ticks": _safe(edges.composite_slide),
-        "per_composite": None if in_composite is None else _safe(in_composite),
-        "classes": [_class(each) for each in edges.classes],
-    }
-
-
-def _slice_id(slice_id: SliceId) -> Json:
-    match slice_id:
-        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
-            return _class(edges)
-        case LookupSlice():
-            return {
-                "composite_slide_ticks": slice_id.composite_ticks,
-                "pane_ticks": slice_id.pane_ticks,
-                "origin_ticks": slice_id.origin,
-                "entries": len(slice_id.table),
-            }
-        case GreatestSlice(classes=classes):
-            return {"classes": len(classes)}
-
-
-def _class(edges: EdgeClass) -> Json:
-    return {"period_ticks": edges.period, "residue_ticks": edges.residue}
-
-
-def _safe(value: int) -> int | None:
-    return value if value <= _LARGEST_SAFE else None
