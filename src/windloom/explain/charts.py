@@ -8,7 +8,7 @@ from math import log
 from typing import Any
 
 from windloom.explain.picture.canvas import FAINT, INK, PALETTE, PAPER, RULE, Canvas, shown, text_width
-from windloom.explain.words import WIDTH, fact, listing, one_line, shorten, wrapped
+from windloom.explain.words import WIDTH, labelled, listing, one_line, shorten, wrapped
 from windloom.model.figures import count, number, share
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
 
@@ -20,23 +20,23 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
     """How a running loom follows its data."""
     counted = f"{count(view.moves, 'move')}, {count(view.switches, 'switch', 'switches')}"
     yield f"Adapting: plans for {view.objective}; {counted}"
-    yield from fact("fidelity", fidelity_text(view))
-    yield from fact("predicted", predicted_text(view))
+    yield from labelled("fidelity", fidelity_text(view))
+    yield from labelled("predicted", predicted_text(view))
     if view.undecided:
-        yield from fact("previews", previews_text(view))
+        yield from labelled("previews", previews_text(view))
     if view.rounds:
         lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
         rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
-        yield from fact("learned", f"from {count(view.rounds, 'round')}, of the model's seconds: {lines}{rest}")
+        yield from labelled("learned", f"from {count(view.rounds, 'round')}, of the model's seconds: {lines}{rest}")
     if view.damaged:
-        yield from fact("damaged", damaged_text(view.damaged))
+        yield from labelled("damaged", damaged_text(view.damaged))
     if view.failure:
-        yield from fact("stopped", f"charts are no longer filled, and the plan stays: {one_line(view.failure)}")
+        yield from labelled("stopped", f"charts are no longer filled, and the plan stays: {one_line(view.failure)}")
     for chart in view.charts:
         yield ""
         yield from chart_lines(chart)
     if not view.charts:
-        yield from fact("charts", "none yet: they are drawn after the first round")
+        yield from labelled("charts", "none yet: they are drawn after the first round")
 
 
 def damaged_text(files: Sequence[str]) -> str:
@@ -84,7 +84,7 @@ def _line(constant: float, factor: float) -> str:
 def chart_lines(chart: ChartView) -> Iterator[str]:
     yield shorten(f"Chart of {one_line(chart.basin)}: {_size(chart)}", WIDTH)
     for name, axis in zip(("across", "up", *("held",) * len(chart.axes)), chart.axes, strict=False):
-        yield from fact(name, axis_text(axis))
+        yield from labelled(name, axis_text(axis))
     if chart.regions:
         yield ""
         yield from grid_lines(chart)
@@ -96,10 +96,10 @@ def chart_lines(chart: ChartView) -> Iterator[str]:
         label = ""
     label = "candidates"
     for place, view in enumerate(chart.candidates):
-        yield from fact(label, candidate_text(view, place, len(chart.candidates)))
+        yield from labelled(label, candidate_text(view, place, len(chart.candidates)))
         label = ""
     if chart.path:
-        yield from fact("path", path_text(chart))
+        yield from labelled("path", path_text(chart))
 
 
 def _size(chart: ChartView) -> str:
@@ -234,11 +234,7 @@ def _part(axis: AxisView, value: float) -> int:
 
 
 _PICTURE_WIDTH = 900.0
-
-
 _LEFT, _TOP, _CELL, _MOST = 92.0, 74.0, 44.0, 460.0
-
-
 #: Where the legend begins, right of the regions.
 _GAP = 36.0
 

@@ -3,53 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
+from windloom.explain.node import Fact, words_only
 from windloom.explain.words import about, rate_text
 from windloom.model.figures import count, number, share
-from windloom.plan.costs import PaperCosts, PlanSeconds
+from windloom.plan.costs import PaperCosts, PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan, PlannedJoin, Tree
-
-Json = dict[str, Any]
-
-
-#: A label and its text.
-Fact = tuple[str, str]
 
 
 class CostView(Protocol):
     """One way to show costs; text, JSON and picture all use it."""
 
-    def plan_text(self) -> str:
-        """The cost of the whole plan, for its head."""
+    def plan_fact(self) -> Fact:
+        """Return the cost of the whole plan."""
 
-    def set_facts(self, partial_set: PartialSet) -> Iterator[Fact]:
-        """The costs of a set besides its trees."""
+    def set_fact(self, partial_set: PartialSet) -> Fact:
+        """Return the costs of a set; its text leaves out those of the trees."""
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]: ...
 
+    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
+        """Yield the costs in which a query of a tree has a part."""
+
+    def join_fact(self, planned: PlannedJoin) -> Fact:
+        """Return the cost of folding a join, besides that of its sides."""
+
     def trees_text(self, partial_set: PartialSet, trees: Iterable[Tree]) -> str:
-        """The cost of some trees of a set, as one figure."""
+        """Return the cost of some trees of a set, as one figure."""
 
     def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
-        """Two short lines for a tree in the picture."""
+        """Return two short lines for a tree in the picture."""
 
     def set_text(self, partial_set: PartialSet) -> str:
-        """A few words for a set in the picture."""
-
-    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        """The costs in which a query of a tree has a part."""
-
-    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
-        """The cost of folding a join, besides that of its sides."""
-
-    def plan_json(self) -> Json: ...
-
-    def join_json(self, planned: PlannedJoin) -> Json | None: ...
-
-    def set_json(self, partial_set: PartialSet) -> Json: ...
-
-    def tree_json(self, partial_set: PartialSet, tree: Tree) -> Json: ...
+        """Return a few words for a set in the picture."""
 
 
 class SecondsView:
@@ -58,78 +45,66 @@ class SecondsView:
     def __init__(self, plan: Plan, seconds: PlanSeconds) -> None:
         self._plan, self._seconds = plan, seconds
 
-    def plan_text(self) -> str:
-        found = self._seconds
-        approx = "" if all(tree.edges.density.exact for tree in self._plan.trees) else "≈ "
-        return f"cost {approx}{work(found.total)} of event time (predicted; constants: {found.source})"
+    def _of(self, partial_set: PartialSet, tree: Tree) -> TreeSeconds:
+        return self._seconds.sets[partial_set.number].trees[tree.number]
 
-    def set_facts(self, partial_set: PartialSet) -> Iterator[Fact]:
-        costs = self._seconds.sets[partial_set.number]
+    def plan_fact(self) -> Fact:
+        costs = self._seconds
+        value = {
+            "unit": "seconds of work per second of event time",
+            "constants": costs.source,
+            "total": costs.total,
+            "job": costs.job,
+            "exact": _are_exact(self._plan.trees),
+        }
+        total = f"{_about_all(self._plan.trees)}{work(costs.total)}"
+        return Fact("cost", value, f"cost {total} of event time (predicted; constants: {costs.source})")
+
+    def set_fact(self, partial_set: PartialSet) -> Fact:
+        costs: SetSeconds = self._seconds.sets[partial_set.number]
+        value = {"total": costs.total, "scan": costs.scan, "partials": costs.partials, "merge": costs.merge}
         parts = f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over, "
-        yield "cost", f"{work(costs.shared)} = {parts}{work(costs.merge)} to put them in order"
+        return Fact("cost", value, f"{work(costs.shared)} = {parts}{work(costs.merge)} to put them in order")
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        yield "cost", self._tree_text(partial_set, tree)
+        costs = self._of(partial_set, tree)
+        combining = sum(costs.techniques)
+        value = {
+            "total": costs.total,
+            "own": costs.own,
+            "combine": combining,
+            "answers": costs.answers,
+            "exact": tree.edges.density.exact,
+        }
+        parts = f"{work(costs.own)} for its slices, {work(combining)} to combine, {work(costs.answers)} to answer"
+        yield Fact("cost", value, f"{about(tree.edges)}{work(costs.total)} = {parts}")
 
-    def _tree_text(self, partial_set: PartialSet, tree: Tree) -> str:
-        costs = self._seconds.sets[partial_set.number].trees[tree.number]
-        parts = f"{work(costs.own)} for its slices, {work(sum(costs.techniques))} to combine, "
-        return f"{about(tree.edges)}{work(costs.total)} = {parts}{work(costs.answers)} to answer"
+    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
+        queries = count(sum(1 for _ in partial_set.queries), "query", "queries")
+        shared = work(self._seconds.sets[partial_set.number].shared)
+        yield words_only("its set", f"{shared} for the partials of {queries}")
+        for fact in self.tree_facts(partial_set, tree):
+            yield words_only("its tree", *fact.lines)
+        if (members := len(tree.queries)) > 1:
+            each = f"{about(tree.edges)}{work(self._of(partial_set, tree).total / members)}"
+            yield words_only("", f"{each} for each of its {members:,} queries, if split evenly")
+
+    def join_fact(self, planned: PlannedJoin) -> Fact:
+        took, total = self._seconds.folds[planned.name], self._seconds.total
+        part = f"{share(took / total)} of the plan" if total else "nothing else"
+        text = f"{work(took)} to fold, {part}; its sides are part of their sets and trees"
+        return Fact("cost", {"fold": took}, text)
 
     def trees_text(self, partial_set: PartialSet, trees: Iterable[Tree]) -> str:
         chosen = list(trees)
-        costs = self._seconds.sets[partial_set.number].trees
-        approx = "" if all(tree.edges.density.exact for tree in chosen) else "≈ "
-        return approx + work(sum(costs[tree.number].total for tree in chosen))
+        return _about_all(chosen) + work(sum(self._of(partial_set, tree).total for tree in chosen))
 
     def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
-        part = self._seconds.sets[partial_set.number].trees[tree.number].total / self._seconds.total
+        part = self._of(partial_set, tree).total / self._seconds.total
         return f"cost {self.trees_text(partial_set, [tree])}", f"{share(part)} of the plan"
 
     def set_text(self, partial_set: PartialSet) -> str:
         return f"cost {work(self._seconds.sets[partial_set.number].shared)}"
-
-    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        shared = work(self._seconds.sets[partial_set.number].shared)
-        queries = count(sum(1 for _ in partial_set.queries), "query", "queries")
-        yield "its set", f"{shared} for the partials of {queries}"
-        yield "its tree", self._tree_text(partial_set, tree)
-        if len(tree.queries) > 1:
-            total = self._seconds.sets[partial_set.number].trees[tree.number].total
-            each = f"{about(tree.edges)}{work(total / len(tree.queries))} for each of its {len(tree.queries):,} queries"
-            yield "", f"{each}, if split evenly"
-
-    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
-        took = self._seconds.folds[planned.name]
-        part = f"{share(took / self._seconds.total)} of the plan" if self._seconds.total else "nothing else"
-        yield "cost", f"{work(took)} to fold, {part}; its sides are part of their sets and trees"
-
-    def join_json(self, planned: PlannedJoin) -> Json | None:
-        return {"fold": self._seconds.folds[planned.name]}
-
-    def plan_json(self) -> Json:
-        found = self._seconds
-        return {
-            "unit": "seconds of work per second of event time",
-            "constants": found.source,
-            "total": found.total,
-            "job": found.job,
-            "exact": all(tree.edges.density.exact for tree in self._plan.trees),
-        }
-
-    def set_json(self, partial_set: PartialSet) -> Json:
-        costs = self._seconds.sets[partial_set.number]
-        return {"total": costs.total, "scan": costs.scan, "partials": costs.partials, "merge": costs.merge}
-
-    def tree_json(self, partial_set: PartialSet, tree: Tree) -> Json:
-        costs = self._seconds.sets[partial_set.number].trees[tree.number]
-        return {
-            "total": costs.total,
-            "own": costs.own,
-            "combine": sum(costs.techniques),
-            "answers": costs.answers,
-            "exact": tree.edges.density.exact,
-        }
 
 
 class PaperView:
@@ -138,35 +113,54 @@ class PaperView:
     def __init__(self, plan: Plan, costs: PaperCosts) -> None:
         self._plan, self._costs = plan, costs
 
-    def plan_text(self) -> str:
-        found = self._costs
-        approx = "" if all(tree.edges.density.exact for tree in self._plan.trees) else "≈ "
-        parts = f"{number(found.reading)} to read tuples, {approx}{number(found.combining)} to combine slices"
-        return f"cost {approx}{number(found.total)} operations/s of event time: {parts}"
+    def plan_fact(self) -> Fact:
+        costs, approx = self._costs, _about_all(self._plan.trees)
+        value = {
+            "unit": "operations per second of event time",
+            "total": costs.total,
+            "read": costs.reading,
+            "combine": costs.combining,
+            "exact": _are_exact(self._plan.trees),
+        }
+        parts = f"{number(costs.reading)} to read tuples, {approx}{number(costs.combining)} to combine slices"
+        return Fact("cost", value, f"cost {approx}{number(costs.total)} operations/s of event time: {parts}")
 
-    def set_facts(self, partial_set: PartialSet) -> Iterator[Fact]:
+    def set_fact(self, partial_set: PartialSet) -> Fact:
         reading = len(partial_set.trees) * partial_set.statistics.stream_rate
-        yield "cost", f"{number(reading)} operations/s to read tuples, once for every tree"
+        combining = sum(self._costs.trees[partial_set.number, tree.number].cost for tree in partial_set.trees)
+        text = f"{number(reading)} operations/s to read tuples, once for every tree"
+        return Fact("cost", {"total": reading + combining, "read": reading}, text)
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
+        costs = self._costs.trees[partial_set.number, tree.number]
         if len(tree.queries) > 1 and partial_set.window.is_sliced:
-            common = share(self._costs.trees[partial_set.number, tree.number].weaveability)
-            yield "weaveability", f"{about(tree.edges)}{common} of its queries' edges are common"
-        yield "cost", self._tree_text(partial_set, tree)
+            yield words_only("weaveability", common_text(tree, costs.weaveability))
+        value = {
+            "total": costs.cost,
+            "edges_per_second": costs.edges_per_second,
+            "operations_per_edge": costs.operations_per_edge,
+            "weaveability": costs.weaveability,
+            "exact": tree.edges.density.exact,
+        }
+        # Cost = E·Ω (Weave Share, Eq. 1).
+        factors = f"{rate_text(partial_set, tree.edges)} × {number(costs.operations_per_edge)} operations per edge"
+        yield Fact("cost", value, f"{self.trees_text(partial_set, [tree])} = {factors}")
 
-    def _tree_text(self, partial_set: PartialSet, tree: Tree) -> str:
-        """Cost = E·Ω (Weave Share, Eq. 1)."""
-        found = self._costs.trees[partial_set.number, tree.number]
-        rate = rate_text(partial_set, tree.edges)
-        return (
-            f"{self.trees_text(partial_set, [tree])} = {rate} × {number(found.operations_per_edge)} operations per edge"
-        )
+    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
+        yield words_only("reading", f"{number(partial_set.statistics.stream_rate)} events/s, once for the tree")
+        *_, cost = self.tree_facts(partial_set, tree)
+        yield words_only("its tree", *cost.lines)
+        if (members := len(tree.queries)) > 1:
+            each = f"{about(tree.edges)}{number(cost.value['total'] / members)} operations/s"
+            yield words_only("", f"{each} for each of its {members:,} queries, if split evenly")
+
+    def join_fact(self, planned: PlannedJoin) -> Fact:
+        return Fact("cost")  # the papers give costs for trees, but not for folds
 
     def trees_text(self, partial_set: PartialSet, trees: Iterable[Tree]) -> str:
         chosen = list(trees)
-        approx = "" if all(tree.edges.density.exact for tree in chosen) else "≈ "
         cost = sum(self._costs.trees[partial_set.number, tree.number].cost for tree in chosen)
-        return f"{approx}{number(cost)} operations/s"
+        return f"{_about_all(chosen)}{number(cost)} operations/s"
 
     def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
         common = share(self._costs.trees[partial_set.number, tree.number].weaveability)
@@ -176,48 +170,21 @@ class PaperView:
     def set_text(self, partial_set: PartialSet) -> str:
         return ""
 
-    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        yield "reading", f"{number(partial_set.statistics.stream_rate)} events/s, once for the tree"
-        yield "its tree", self._tree_text(partial_set, tree)
-        if len(tree.queries) > 1:
-            cost = self._costs.trees[partial_set.number, tree.number].cost / len(tree.queries)
-            each = f"{about(tree.edges)}{number(cost)} operations/s for each of its {len(tree.queries):,} queries"
-            yield "", f"{each}, if split evenly"
 
-    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
-        return iter(())  # the papers give costs for trees, but not for folds
+def common_text(tree: Tree, weaveability: float) -> str:
+    return f"{about(tree.edges)}{share(weaveability)} of its queries' edges are common"
 
-    def join_json(self, planned: PlannedJoin) -> Json | None:
-        return None
 
-    def plan_json(self) -> Json:
-        found = self._costs
-        return {
-            "unit": "operations per second of event time",
-            "total": found.total,
-            "read": found.reading,
-            "combine": found.combining,
-            "exact": all(tree.edges.density.exact for tree in self._plan.trees),
-        }
+def _are_exact(trees: Iterable[Tree]) -> bool:
+    return all(tree.edges.density.exact for tree in trees)
 
-    def set_json(self, partial_set: PartialSet) -> Json:
-        reading = len(partial_set.trees) * partial_set.statistics.stream_rate
-        combining = sum(self._costs.trees[partial_set.number, tree.number].cost for tree in partial_set.trees)
-        return {"total": reading + combining, "read": reading}
 
-    def tree_json(self, partial_set: PartialSet, tree: Tree) -> Json:
-        found = self._costs.trees[partial_set.number, tree.number]
-        return {
-            "total": found.cost,
-            "edges_per_second": found.edges_per_second,
-            "operations_per_edge": found.operations_per_edge,
-            "weaveability": found.weaveability,
-            "exact": tree.edges.density.exact,
-        }
+def _about_all(trees: Iterable[Tree]) -> str:
+    return "" if _are_exact(trees) else "≈ "
 
 
 def work(seconds: float) -> str:
-    """Seconds of work per second of event time.
+    """Return seconds of work per second of event time in a fitting unit.
 
     >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0), work(-0.002)
     ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s', '-2 ms/s')

@@ -56,22 +56,9 @@ is false if a density was estimated. `marks` is null unless the slicing reads ru
 
 from __future__ import annotations
 
-from typing import Any
-
-from windloom.explain.costs import CostView, Json
-from windloom.explain.joins import joins_json
-from windloom.explain.rows import enriched_json, relations_json, rows_json, stores_json
-from windloom.explain.scans import scans_json
-from windloom.explain.sets import set_json
-from windloom.explain.sharing import sharing
-from windloom.explain.update_patterns import pattern_json
-from windloom.explain.words import (
-    origin_json,
-    windows_over,
-)
-from windloom.model.stream import Stream
-from windloom.model.types import DataType
-from windloom.plan.expressions import why_spark
+from windloom.explain.costs import CostView
+from windloom.explain.node import Json, node_json
+from windloom.explain.tree import plan_tree
 from windloom.plan.graph import (
     AnswerNode,
     EnrichedNode,
@@ -85,18 +72,25 @@ from windloom.plan.graph import (
     TreeNode,
     graph_of,
 )
-from windloom.plan.physical import Plan, Shape
+from windloom.plan.physical import Plan
+
+FORMAT = "windloom-plan/2"
 
 
-def graph_json(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {"id": node.id, "kind": node.kind, "inputs": list(node.inputs), **_node_details(node)}
+def explain_json(plan: Plan, costs: CostView) -> Json:
+    """Return the plan as values that `json.dumps` takes."""
+    tree = plan_tree(plan, costs)
+    found = node_json(tree) | {"results": {node.name: node_json(node) for node in tree.children["results"]}}
+    facts = {fact.key: found.pop(fact.key) for fact in tree.facts}
+    nodes = [
+        {"id": node.id, "kind": node.kind, "inputs": list(node.inputs), **_details(node)}
         for node in graph_of(plan).nodes
     ]
+    return {"format": FORMAT, **facts, "nodes": nodes, **found}
 
 
-def _node_details(node: Node) -> dict[str, Any]:
-    """The place of the node's details in the rest of the JSON."""
+def _details(node: Node) -> Json:
+    """Return the place of the node's details in the rest of the JSON."""
     match node:
         case StreamNode(stream=stream):
             return {"stream": stream.name}
@@ -117,69 +111,3 @@ def _node_details(node: Node) -> dict[str, Any]:
         case AnswerNode(planned=planned):
             return {"query": planned.name, "shape": planned.shape}
     return {}
-
-
-FORMAT = "windloom-plan/2"
-
-
-def explain_json(plan: Plan, costs: CostView) -> Json:
-    """The plan as values that `json.dumps` takes."""
-    shared = sharing(plan)
-    return {
-        "format": FORMAT,
-        "strategy": plan.strategy,
-        "slicing": plan.slicing,
-        "technique": plan.technique,
-        "intake": plan.intake,
-        "join_plan": plan.join_plan,
-        "fold": plan.fold,
-        "cost": costs.plan_json(),
-        "counts": {
-            "queries": sum(1 for _ in plan.queries),
-            "streams": len(plan.streams),
-            "relations": len(plan.relations),
-            "scans": len(plan.scans),
-            "sets": len(plan.sets),
-            "trees": sum(1 for _ in plan.trees),
-        },
-        "nodes": graph_json(plan),
-        "streams": [_stream_json(plan, stream) for stream in plan.streams],
-        "relations": relations_json(plan),
-        "enriched": enriched_json(plan),
-        "scans": scans_json(plan),
-        "sets": [set_json(plan, partial_set, costs, shared) for partial_set in plan.sets],
-        "joins": joins_json(plan, costs),
-        "stores": stores_json(plan),
-        "rows": rows_json(plan),
-        "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
-        "shapes": [_shape_json(shape) for shape in plan.shapes],
-    }
-
-
-def _stream_json(plan: Plan, stream: Stream) -> Json:
-    rate, origin = plan.rate_of(stream)
-    return {
-        "name": stream.name,
-        "time": stream.time,
-        "delay_ticks": stream.delay_ticks,
-        "events_per_second": rate,
-        "rate": origin.source,
-        "origin": origin_json(origin),
-        "windows_per_tuple": sum(window.windows_per_tuple or 0.0 for window in windows_over(plan, stream)),
-    }
-
-
-def _shape_json(shape: Shape) -> Json:
-    def columns(pairs: tuple[tuple[str, DataType], ...]) -> list[Json]:
-        return [{"name": name, "type": type_.name} for name, type_ in pairs]
-
-    return {
-        "groups": columns(shape.groups),
-        "columns": columns(shape.columns),
-        "select": None
-        if shape.select is None
-        else [{"name": name, "sql": expression.sql} for name, expression in shape.select],
-        "having": None if shape.having is None else shape.having.sql,
-        "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
-        "why_spark": why_spark(shape),
-    }

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from windloom.explain.costs import CostView
-from windloom.explain.joins import join_lines
+from windloom.explain.node import ExplainNode, node_lines, sections_lines
 from windloom.explain.query import one_query_text
-from windloom.explain.rows import relation_lines, row_lines, version_set_lines
-from windloom.explain.scans import scan_lines
-from windloom.explain.sets import set_lines
-from windloom.explain.sharing import sharing
-from windloom.explain.update_patterns import pattern_lines
-from windloom.explain.words import (
-    NAME_WIDTH,
-    one_line,
-    origin_text,
-    shorten,
-    strategy_name,
-    tree_name,
-    windows_of_a_tuple,
-    windows_over,
-)
-from windloom.model.figures import amount, count
+from windloom.explain.tree import plan_tree
+from windloom.explain.update_patterns import results_lines
+from windloom.explain.words import NAME_WIDTH, SHOW_ALL, WIDTH, one_line, shorten, tree_name, wrapped
+from windloom.model.figures import count
 from windloom.plan.graph import (
     AnswerNode,
     EnrichedNode,
@@ -41,59 +29,74 @@ from windloom.plan.physical import Plan
 
 
 def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
-    """The plan as text; with `query`, everything about the query of that name."""
+    """Return the plan as text; with `query`, everything about the query of that name."""
     if query is not None:
         return one_query_text(plan, query, costs)
-    lines = [*_header(plan, costs), "", *graph_lines(plan, all_queries), *scan_lines(plan, all_queries)]
-    shared = sharing(plan)
-    lines += relation_lines(plan)
-    for partial_set in plan.sets:
-        is_version = partial_set.is_relation
-        own = version_set_lines(plan, partial_set) if is_version else None
-        lines += ["", *(own or set_lines(plan, partial_set, costs, shared, all_queries))]
-    lines += join_lines(plan, costs, all_queries)
-    lines += row_lines(plan, all_queries)
-    lines += pattern_lines(plan)
+    tree = plan_tree(plan, costs, all_queries)
+    parts = tree.children
+    lines = [tree.name, *(f"  {line}" for fact in tree.facts for line in fact.lines)]
+    for node in parts["streams"] if any(plan.queries) else ():
+        name = shorten(one_line(node["name"].value), NAME_WIDTH)
+        lines.append(f"  rate of {name}: {node['events_per_second'].first_line}")
+        lines.append(f"  a tuple of {name} lies in {node['windows_per_tuple'].first_line}")
+    lines += ["", *_graph_lines(plan, all_queries)]
+    for node in (*parts["scans"], *parts["relations"]):
+        lines += ["", *node_lines(node)]
+    for partial_set, node in zip(plan.sets, parts["sets"], strict=True):
+        lines += ["", *node_lines(node)]
+        lines += _version_lines(node) if partial_set.is_relation else _trees_lines(node)
+    lines += sections_lines(parts["joins"], all_queries, ("more join", "more joins"))
+    lines += sections_lines(parts["stores"], everything=True)
+    lines += sections_lines(parts["rows"], all_queries, ("more row query", "more row queries"))
+    lines += results_lines(parts["results"])
     return "\n".join(lines) + "\n"
 
 
-def _header(plan: Plan, costs: CostView) -> Iterator[str]:
-    queries, trees = list(plan.queries), list(plan.trees)
-    parts = (
-        count(len(queries), "query", "queries"),
-        count(len(plan.streams), "stream"),
-        *([count(len(plan.relations), "relation")] if plan.relations else []),
-        count(len(plan.scans), "scan"),
-        count(len(plan.sets), "set") + " of partials",
-        count(len(trees), "tree"),
-        *([count(len(plan.rows), "row query", "row queries")] if plan.rows else []),
-    )
-    yield "Plan: " + ", ".join(parts)
-    yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
-    if plan.joins:
-        yield f"  joins {plan.join_plan}, fold {plan.fold}"
-    if not queries:
-        return
-    yield f"  {costs.plan_text()}"
-    for stream in plan.streams:
-        rate, origin = plan.rate_of(stream)
-        windows = windows_of_a_tuple(windows_over(plan, stream))
-        name = shorten(one_line(stream.name), NAME_WIDTH)
-        yield f"  rate of {name}: {amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})"
-        yield f"  a tuple of {name} lies in {windows}, all queries together"
+def _version_lines(partial_set: ExplainNode) -> Iterator[str]:
+    """Yield the queries of a set that holds the version of a relation, which has neither slices nor real trees."""
+    yield ""
+    for query in (query for tree in partial_set.children["trees"] for query in tree.children["queries"]):
+        yield from wrapped(f"{one_line(query.name)}: {query['answer'].first_line}", "    ", "      ")
+
+
+def _trees_lines(partial_set: ExplainNode) -> Iterator[str]:
+    for tree in partial_set.shown:
+        yield ""
+        yield from node_lines(tree, 2)
+        yield ""
+        yield from _query_lines(tree.shown)
+        if tree.rest:
+            yield f"    {tree.rest}"
+    if partial_set.rest:
+        yield ""
+        yield f"  {partial_set.rest}"
+
+
+def _query_lines(queries: Sequence[ExplainNode]) -> Iterator[str]:
+    """Yield a table: name, window and answer of each query, and below them what it shares."""
+    names = [shorten(one_line(query.name), NAME_WIDTH) for query in queries]
+    windows = [query["window"].first_line for query in queries]
+    name_width, window_width = max(map(len, names)), max(map(len, windows))
+    indent = " " * (6 + name_width)
+    for query, name, window in zip(queries, names, windows, strict=True):
+        head = f"    {name:{name_width}}  {window:{window_width}}  "
+        answer = shorten(query["answer"].first_line, _ANSWER_WIDTH)
+        if len(head) + len(answer) <= WIDTH:
+            yield head + answer
+        else:
+            yield head.rstrip()
+            yield from wrapped(answer, indent, indent)
+        for reason in query.reasons:
+            yield from wrapped(reason.first_line, indent, indent)
 
 
 _ARROW = " → "
-
-
-NODE_WIDTH = 28
-
-
+_ANSWER_WIDTH = 200
 #: A graph with more lines shows the first few only.
 _MANY_LINES = 16
 
 
-def graph_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
+def _graph_lines(plan: Plan, everything: bool) -> Iterator[str]:
     """A line for every path from a stream to answers; the part that several paths have in common is written once."""
     graph = graph_of(plan)
     drawn: set[str] = set()
@@ -105,7 +108,7 @@ def graph_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
     for line in shown:
         yield f"  {line}"
     if len(shown) < len(lines):
-        yield f"  … and {count(len(lines) - len(shown), 'more line')} (loom.explain(queries=True) shows all)"
+        yield f"  … and {count(len(lines) - len(shown), 'more line')} {SHOW_ALL}"
 
 
 def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> list[str]:
@@ -120,7 +123,7 @@ def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> l
         is_last = all(other in drawn for other in each.inputs)
         fed.append(_graph_paths(plan, graph, each, drawn) if is_last else [_node_name(plan, each)])
     if answers:
-        partial_set = shorten(one_line(answers[0].planned.name), NODE_WIDTH)
+        partial_set = shorten(one_line(answers[0].planned.name), NAME_WIDTH)
         fed.append([partial_set if len(answers) == 1 else count(len(answers), "query", "queries")])
     found: list[str] = []
     for first, *others in fed:
@@ -132,11 +135,11 @@ def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> l
 def _node_name(plan: Plan, node: Node) -> str:
     match node:
         case StreamNode(stream=stream):
-            return shorten(one_line(stream.name), NODE_WIDTH)
+            return shorten(one_line(stream.name), NAME_WIDTH)
         case RelationNode(planned=planned):
-            return shorten(f"relation {one_line(planned.name)}", NODE_WIDTH)
+            return shorten(f"relation {one_line(planned.name)}", NAME_WIDTH)
         case EnrichedNode(stream=stream):
-            return shorten(one_line(" + ".join([stream.base, *stream.relations])), NODE_WIDTH)
+            return shorten(one_line(" + ".join([stream.base, *stream.relations])), NAME_WIDTH)
         case ScanNode(scan=scan):
             return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
         case SetNode(partial_set=partial_set):

@@ -9,19 +9,18 @@ aggregation are strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from windloom.explain.words import fact, listing, one_line
+from windloom.explain.node import ExplainNode, Fact
+from windloom.explain.words import labelled, listing, one_line
 from windloom.model.emission import VALID_UNTIL, Emits
 from windloom.model.figures import count
 from windloom.model.join import JoinKind
 from windloom.model.query import Query
 from windloom.model.rows import Body, Reports, Rows, Selection, SetKind, SetOperation
 from windloom.model.windows import Window
-from windloom.plan.physical import Plan
 
 
 class Pattern(StrEnum):
@@ -49,7 +48,7 @@ class Derived:
 
 
 def pattern_of(query: Query) -> Derived:
-    """The update pattern of a query's present result.
+    """Return the update pattern of a query's present result.
 
     >>> from windloom.model import Aggregate, TimeWindow, WindowedStream
     >>> query = Query("q", WindowedStream("s", TimeWindow(10, 5)), None, (), (Aggregate("count"),), (), None, "")
@@ -74,30 +73,30 @@ def _of_rows(rows: Rows) -> Derived:
 def _of_body(body: Body) -> Derived:
     if isinstance(body, SetOperation):
         return _of_operation(body)
-    found = _most([_of_window(strand.window) for strand in body.strands])
+    derived = _most([_of_window(strand.window) for strand in body.strands])
     if body.joined > 1:
-        found = _at_least(found, Pattern.WEAK, "a joined row goes with the first of its tuples")
+        derived = _at_least(derived, Pattern.WEAK, "a joined row goes with the first of its tuples")
     for attached in body.attached:
         if attached.kind is JoinKind.LEFT:
-            found = _at_least(found, Pattern.STRICT, "a match to come withdraws the row without one")
+            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws the row without one")
     for looked in body.looked:
         if looked.kind is JoinKind.ANTI:
-            found = _at_least(found, Pattern.STRICT, "a match to come withdraws a row")
+            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws a row")
         else:
-            found = _at_least(found, Pattern.WEAK, "a row goes with the last of its matches")
-    return _distinct(found) if body.is_distinct else found
+            derived = _at_least(derived, Pattern.WEAK, "a row goes with the last of its matches")
+    return _distinct(derived) if body.is_distinct else derived
 
 
 def _of_operation(body: SetOperation) -> Derived:
     sides = [_of_body(body.left), _of_body(body.right)]
-    found = _most(sides)
+    derived = _most(sides)
     if body.kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL):
-        return _at_least(found, Pattern.STRICT, "a row to come on the right withdraws one of the left")
+        return _at_least(derived, Pattern.STRICT, "a row to come on the right withdraws one of the left")
     if body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL):
-        return _at_least(found, Pattern.WEAK, "a row goes with the first of both sides")
-    if found.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
-        found = Derived(Pattern.WEAK, "rows of both sides stay for different times")
-    return _distinct(found) if body.kind is SetKind.UNION else found
+        return _at_least(derived, Pattern.WEAK, "a row goes with the first of both sides")
+    if derived.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
+        derived = Derived(Pattern.WEAK, "rows of both sides stay for different times")
+    return _distinct(derived) if body.kind is SetKind.UNION else derived
 
 
 def _of_window(window: Window) -> Derived:
@@ -108,16 +107,16 @@ def _of_window(window: Window) -> Derived:
     return Derived(Pattern.WEAKEST, f"every tuple leaves {window} after the same time")
 
 
-def _distinct(found: Derived) -> Derived:
-    return _at_least(found, Pattern.WEAK, "a row goes with the last of the equal ones")
+def _distinct(derived: Derived) -> Derived:
+    return _at_least(derived, Pattern.WEAK, "a row goes with the last of the equal ones")
 
 
-def _at_least(found: Derived, pattern: Pattern, reason: str) -> Derived:
-    return Derived(pattern, reason) if found.pattern.rank < pattern.rank else found
+def _at_least(derived: Derived, pattern: Pattern, reason: str) -> Derived:
+    return Derived(pattern, reason) if derived.pattern.rank < pattern.rank else derived
 
 
-def _most(found: Iterable[Derived]) -> Derived:
-    return max(found, key=lambda derived: derived.pattern.rank)
+def _most(derived: Iterable[Derived]) -> Derived:
+    return max(derived, key=lambda derived: derived.pattern.rank)
 
 
 def _windows(body: Body) -> list[Window]:
@@ -130,7 +129,7 @@ _SHOWN = 6
 
 
 def sink_text(query: Query) -> str:
-    """What a sink receives from the query, and which sink keeps its present result."""
+    """Return what a sink receives from the query, and which sink keeps its present result."""
     rows, pattern = query.rows, pattern_of(query).pattern
     if rows is not None and rows.columns:
         if pattern is Pattern.MONOTONIC:
@@ -144,9 +143,12 @@ def sink_text(query: Query) -> str:
     if query.emission.kind is Emits.CHANGES:
         return "insert, update and delete by group: a sink applies them one after another"
     if query.emission.kind is Emits.EARLY:
+        # A new tuple lies in this many windows; a delay leaves more of them open.
+        windows = query.window.windows_per_tuple
+        open_windows = "1 window" if windows is None else count(max(1, round(windows)), "window")
         return (
             "a final row per window and group; before it provisional ones (`report`, `as_of`), each of which the next"
-            f" replaces: about {_open_windows(query)} of each group are open, and a later report may withdraw one"
+            f" replaces: about {open_windows} of each group are open, and a later report may withdraw one"
         )
     text = "a row per window and group, which the one of the next window replaces"
     if query.window.emission_obstacle(Emits.CHANGES) is None:
@@ -154,42 +156,29 @@ def sink_text(query: Query) -> str:
     return text
 
 
-def _open_windows(query: Query) -> str:
-    """The number of windows that a new tuple lies in; a delay leaves more of them open."""
-    windows = query.window.windows_per_tuple
-    return "1 window" if windows is None else count(max(1, round(windows)), "window")
+def pattern_node(query: Query) -> ExplainNode:
+    """Return the update pattern of one query, with the name of the query."""
+    derived, sinks = pattern_of(query), sink_text(query)
+    emits = str(query.emission).removeprefix("EMIT ")
+    facts = [
+        Fact("emits", emits.lower(), () if query.emission.kind is Emits.FINAL else emits),
+        Fact("pattern", str(derived.pattern), f"{derived.pattern}: {derived.reason}"),
+        Fact("reason", derived.reason),
+        Fact("sinks", sinks, sinks),
+    ]
+    return ExplainNode(query.name, facts)
 
 
-def pattern_facts(query: Query) -> Iterator[tuple[str, str]]:
-    """The update pattern of one query, as labelled facts."""
-    found = pattern_of(query)
-    if query.emission.kind is not Emits.FINAL:
-        yield "emits", str(query.emission).removeprefix("EMIT ")
-    yield "pattern", f"{found.pattern}: {found.reason}"
-    yield "sinks", sink_text(query)
-
-
-def pattern_json(query: Query) -> dict[str, Any]:
-    found = pattern_of(query)
-    return {
-        "emits": str(query.emission).removeprefix("EMIT ").lower(),
-        "pattern": str(found.pattern),
-        "reason": found.reason,
-        "sinks": sink_text(query),
-    }
-
-
-def pattern_lines(plan: Plan) -> Iterator[str]:
-    """The update patterns of all queries; queries with the same pattern share a line."""
+def results_lines(patterns: Sequence[ExplainNode]) -> Iterator[str]:
+    """Yield the update patterns of all queries; queries with the same pattern share a line."""
     alike: dict[tuple[int, str, str], list[str]] = {}
-    for planned in plan.queries:
-        found = pattern_of(planned.query)
-        alike.setdefault((found.pattern.rank, found.reason, sink_text(planned.query)), []).append(planned.name)
-    if not alike:
-        return
-    yield ""
-    yield "Results"
+    for node in patterns:
+        rank = Pattern(node["pattern"].value).rank
+        alike.setdefault((rank, node["reason"].value, node["sinks"].value), []).append(one_line(node.name))
+    if alike:
+        yield ""
+        yield "Results"
     for (rank, reason, sinks), names in sorted(alike.items()):
-        shown = f"{count(len(names), 'query', 'queries')} ({listing(map(one_line, names), _SHOWN)})"
-        yield from fact(list(Pattern)[rank], f"{shown}: {reason}")
-        yield from fact("", sinks)
+        shown = f"{count(len(names), 'query', 'queries')} ({listing(names, _SHOWN)})"
+        yield from labelled(list(Pattern)[rank], f"{shown}: {reason}")
+        yield from labelled("", sinks)

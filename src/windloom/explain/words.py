@@ -22,8 +22,6 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
 _TICKS_PER_YEAR = 31_557_600 * TICKS_PER_SECOND  # of 365.25 days
-
-
 _LONG = (
     ("year", _TICKS_PER_YEAR),
     ("day", 86_400 * TICKS_PER_SECOND),
@@ -33,8 +31,6 @@ _LONG = (
     ("millisecond", 1_000),
     ("microsecond", 1),
 )
-
-
 #: Beyond this many years, a pattern of slices repeats only in theory.
 _ASTRONOMIC_YEARS = 10_000
 
@@ -78,12 +74,10 @@ def is_astronomic(ticks: int) -> bool:
 
 
 WIDTH = 110
-
-
 _LABEL_WIDTH = 12
 
 
-def fact(label: str, text: str, indent: int = 2) -> list[str]:
+def labelled(label: str, text: str, indent: int = 2) -> list[str]:
     """A label and its text, wrapped to the right of the label."""
     head = " " * indent + f"{label:{_LABEL_WIDTH}}  "
     return wrapped(text, head, " " * len(head)) or [head.rstrip()]
@@ -347,8 +341,6 @@ def repeats(edges: EdgeSet, measure: Measure = TIME) -> str:
 
 #: A regularity above the first, and a spread below the second, are worth showing.
 _EVENLY, _SKEWED = 0.5, 0.8
-
-
 #: A figure that changes by less than this share per round counts as steady.
 _STEADY = 0.005
 
@@ -428,8 +420,6 @@ def _round_length(seconds: float) -> str:
 
 
 SHOW_ALL = "(loom.explain(queries=True) shows all)"
-
-
 NAME_WIDTH = 28
 
 

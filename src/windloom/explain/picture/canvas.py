@@ -13,23 +13,11 @@ from xml.sax.saxutils import escape as escape_markup
 from xml.sax.saxutils import quoteattr
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
-
-
 INK = "#1f2937"
-
-
 FAINT = "#6b7280"
-
-
 RULE = "#d5dae1"
-
-
 WASH = "#eef1f5"
-
-
 PAPER = "#ffffff"
-
-
 #: Colours of trees and of series, in turn: dark enough for text on paper, and distinct for colour-blind readers.
 PALETTE = (
     "#2563eb",
@@ -43,8 +31,6 @@ PALETTE = (
     "#92400e",
     "#475569",
 )
-
-
 #: Widths of letters in em: those of DejaVu Sans, the widest of the fonts above, so that no other overflows.
 _WIDTHS = {
     0.3: "'Iijl",
@@ -63,11 +49,7 @@ _WIDTHS = {
     1.0: "%Wm→…",
     1.05: "@",
 }
-
-
 _EM = {letter: width for width, letters in _WIDTHS.items() for letter in letters}
-
-
 _BOLD = 1.12
 
 

@@ -20,50 +20,22 @@ from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
 from windloom.plan.scans import Scan
 
 MARGIN = 28.0
-
-
 TOP = 132.0
-
-
 STREAM_X, STREAM_WIDTH, STREAM_HEIGHT = MARGIN, 164.0, 92.0
-
-
 SCAN_X, SCAN_WIDTH, SCAN_HEIGHT = 242.0, 164.0, 92.0
-
-
 SET_X, SET_WIDTH = 456.0, 400.0
-
-
 TREE_X, TREE_WIDTH = 986.0, 196.0
-
-
 #: A tree drawn as one line reaches further left, because its rate is inside.
 SMALL_TREE_EXTRA = 72.0
-
-
 QUERY_X, QUERY_WIDTH = 1262.0, 420.0
-
-
 WIDTH = QUERY_X + QUERY_WIDTH + MARGIN
-
-
 #: Joins have a column of their own.
 JOIN_X, JOIN_WIDTH, JOIN_HEIGHT = QUERY_X + QUERY_WIDTH + 90.0, 250.0, 92.0
-
-
 #: Inside a row: the name, the window in words, and the window as a line.
 NAME_WIDTH, WINDOW_WIDTH, LINE_WIDTH = 142.0, 120.0, 140.0
-
-
 CHIP_SIZE = 10.5
-
-
 CHIP_HEIGHT = 18.0
-
-
 STRIP_ROW = 9.0
-
-
 SHOWN_STRIP_TREES = 8
 
 
@@ -175,23 +147,13 @@ class Layout:
 
 #: Named rows, trees, sets and joins in one picture; the rest is drawn as thin lines, or counted.
 MANY_ROWS, MANY_TREES, MANY_SETS, MANY_JOINS = 40, 24, 12, 24
-
-
 #: Up to this many rows there is room for a second line with the columns of the answer.
 ROOMY_ROWS = 24
-
-
 #: Strip of unnamed queries: its height, and the thinnest line.
 REST_HEIGHT = 150.0
-
-
 _REST_PITCH = 5.0
-
-
 #: Up to this many trees, or this many in every set, a tree is drawn as a card; beyond that, as a line.
 MANY_CARDS, MANY_CARDS_OF_SET = 10, 2
-
-
 #: The distance between scans that are below each other.
 _SCAN_GAP = 14.0
 

@@ -11,11 +11,7 @@ from windloom.explain.picture.canvas import FAINT, PALETTE, PAPER, RULE, WASH, C
 from windloom.model.figures import number, share
 
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
-
-
 _DAY = 86_400
-
-
 _SHOWN_TIMES = 7
 
 
@@ -108,11 +104,7 @@ def time_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
 
 
 _WIDTH = 680.0
-
-
 _QUIET = "#94a3b8"
-
-
 #: (label, value, note): a part of a stacked bar, or a row of a bar chart.
 Bar = tuple[str, float, str]
 

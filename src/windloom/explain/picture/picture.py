@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import log10
 
 from windloom.explain.costs import CostView
-from windloom.explain.joins import bits_text, fold_text, joined_text, side_text
+from windloom.explain.joins import join_node, joined_text
+from windloom.explain.node import node_title
 from windloom.explain.picture.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
 from windloom.explain.picture.layout import (
     CHIP_HEIGHT,
@@ -37,26 +38,18 @@ from windloom.explain.picture.layout import (
     used_techniques,
 )
 from windloom.explain.picture.strips import TimeAxis, draw_strip, draw_window
-from windloom.explain.rows import enriched_text, relation_card, relation_title
-from windloom.explain.scans import scan_notes, scan_title, scan_way
-from windloom.explain.sharing import Sharing, shares_text, sharing
+from windloom.explain.rows import enriched_node, relation_card, relation_node
+from windloom.explain.scans import scan_node, scan_notes, scan_way
+from windloom.explain.tree import plan_tree, stream_node
 from windloom.explain.words import (
-    answer_text,
     counting,
     cut_text,
     grouping,
     measure_of,
     one_line,
-    origin_text,
     output_text,
     rate_text,
-    repeats,
     slice_id_text,
-    strategy_name,
-    techniques,
-    tree_name,
-    windows_of_a_tuple,
-    windows_over,
 )
 from windloom.model.figures import amount, count
 from windloom.model.relation import EnrichedStream
@@ -76,7 +69,10 @@ class _Picture:
         self.plan, self.costs = plan, costs
         self.canvas = Canvas()
         self.layout: Layout = lay_out(plan)
-        self.shared: dict[str, Sharing] = sharing(plan)
+        self.tree = plan_tree(plan, costs)
+        self.sets = {each.number: node for each, node in zip(plan.sets, self.tree.children["sets"], strict=True)}
+        trees = [tree for node in self.sets.values() for tree in node.children["trees"]]
+        self.queries = {query.name: query for tree in trees for query in tree.children["queries"]}
 
     def draw(self) -> str:
         queries = list(self.plan.queries)
@@ -102,9 +98,8 @@ class _Picture:
             f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
         )
         canvas.text(MARGIN, 44, title, 20, room=self.layout.width - 2 * MARGIN, bold=True)
-        chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
-        told = f"{chosen}  ·  {self.costs.plan_text()}" if queries else chosen
-        canvas.text(MARGIN, 68, told, 12.5, FAINT, room=self.layout.width - 2 * MARGIN)
+        chosen = "  ·  ".join([*self.tree["strategy"].lines, *self.tree["cost"].lines])
+        canvas.text(MARGIN, 68, chosen, 12.5, FAINT, room=self.layout.width - 2 * MARGIN)
         blocks = [tree for stream in self.layout.streams for own in stream.sets for tree in own.trees]
         tree_x = min([TREE_X, *(block.card.x for block in blocks)])
         columns = [(STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES")]
@@ -132,10 +127,7 @@ class _Picture:
 
     def _join(self, block: JoinBlock) -> None:
         canvas, planned, box = self.canvas, block.join, block.card
-        facts = [bits_text(self.plan, planned), fold_text(self.plan, planned), answer_text(planned)]
-        facts += [side_text(self.plan, planned, number) for number in range(len(planned.sides))]
-        facts += [f"{label}: {text}" for label, text in self.costs.join_facts(planned)]
-        with canvas.group("\n".join([f"join {one_line(planned.name)}: {joined_text(planned.join)}", *facts]), "wl-q"):
+        with canvas.group(node_title(join_node(self.plan, planned, self.costs)), "wl-q"):
             for number, thread in enumerate(block.threads):
                 y = box.y + box.height * (number + 1) / (len(block.threads) + 1)
                 soft = ' class="wl-thread" stroke-opacity="0.5"'
@@ -158,27 +150,19 @@ class _Picture:
         for own in block.sets:
             self._set(own)
         if stream.is_relation:
-            planned = next(
-                planned_relation for planned_relation in self.plan.relations if planned_relation.name == stream.name
-            )
-            self._dark_card(box, relation_title(self.plan, planned), "#115e59", relation_card(planned))
+            planned = next(relation for relation in self.plan.relations if relation.name == stream.name)
+            title = node_title(relation_node(self.plan, planned))
+            self._dark_card(box, title, "#115e59", relation_card(planned))
             return
         rate, origin = self.plan.rate_of(stream)
+        events = amount(rate, "event/s", "events/s")
         if isinstance(stream, EnrichedStream):
-            told = [
-                stream.base,
-                "+ " + ", ".join(stream.relations),
-                "joined as tuples come",
-                amount(rate, "event/s", "events/s"),
-            ]
-            self._dark_card(box, enriched_text(stream), "#334155", told)
+            texts = [stream.base, "+ " + ", ".join(stream.relations), "joined as tuples come", events]
+            self._dark_card(box, enriched_node(stream).name, "#334155", texts)
             return
-        members = windows_over(self.plan, stream)
-        windows = sum(window.windows_per_tuple or 0.0 for window in members)
-        detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
-        title = f"stream {stream.name}\n{amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})\n{detail}"
-        shown = f"{amount(windows, 'window')} per tuple"
-        self._dark_card(box, title, "#334155", [stream.name, amount(rate, "event/s", "events/s"), origin.source, shown])
+        node = stream_node(self.plan, stream)
+        windows = f"{amount(node['windows_per_tuple'].value, 'window')} per tuple"
+        self._dark_card(box, node_title(node), "#334155", [stream.name, events, origin.source, windows])
 
     def _dark_card(self, box: Box, title: str, colour: str, texts: Sequence[str]) -> None:
         """A card of the first column: a name and three lines."""
@@ -191,7 +175,7 @@ class _Picture:
 
     def _scan(self, block: ScanBlock) -> None:
         canvas, scan, box = self.canvas, block.scan, block.card
-        with canvas.group("\n".join(scan_title(self.plan, scan))):
+        with canvas.group(node_title(scan_node(self.plan, scan))):
             canvas.rect(box.x, box.y, box.width, box.height, WASH, radius=8, stroke="#94a3b8")
             x, room = box.x + 14, box.width - 28
             used = canvas.text(box.right - 14, box.y + 25, scan_way(scan), 11, room=room / 2, anchor="end")
@@ -207,14 +191,9 @@ class _Picture:
         where = every if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
         groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
         groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
-        measure = measure_of(partial_set)
         slices = cut_text(partial_set, partial_set.edges)
-        how = slice_id_text(partial_set.slice_id, measure) if partial_set.window.is_sliced else ""
-        parts = (f"set {partial_set.number} of {one_line(partial_set.stream)}", where, groups, slices, how)
-        repeated = [f"edges repeat {repeats(partial_set.edges, measure)}"] if partial_set.window.is_sliced else []
-        cost = (f"{label}: {text}" for label, text in self.costs.set_facts(partial_set))
-        detail = "\n".join((*parts, *repeated, *cost))
-        with canvas.group(detail):
+        how = slice_id_text(partial_set.slice_id, measure_of(partial_set)) if partial_set.window.is_sliced else ""
+        with canvas.group(node_title(self.sets[partial_set.number])):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
             used = canvas.text(right, box.y + 23, slices, 11, FAINT, room=box.width * 0.66, anchor="end")
@@ -243,7 +222,8 @@ class _Picture:
         if block.tree is None:
             self._hidden_trees(owner, block)
             return
-        with canvas.group(self._tree_title(owner, block.tree)):
+        number = owner.partial_set.trees.index(block.tree)
+        with canvas.group(node_title(self.sets[owner.partial_set.number].children["trees"][number])):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour)
             canvas.rect(box.x, box.y, 5, box.height, block.colour, radius=2)
             if box.height < 40:
@@ -252,15 +232,6 @@ class _Picture:
                 self._tree_card(owner, block, block.tree)
                 label = rate_text(owner.partial_set, block.tree.edges)
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
-
-    def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
-        lines = [
-            f"{tree_name(self.plan, owner.partial_set, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {cut_text(owner.partial_set, tree.edges)}",
-            *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.partial_set, tree)),
-            techniques(owner.partial_set, tree, tree.queries),
-        ]
-        return "\n".join(lines)
 
     def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
         box = block.card
@@ -299,7 +270,7 @@ class _Picture:
         canvas, box = self.canvas, row.box
         first = row.queries[0]
         y = row_middle(row, self.layout.roomy)
-        with canvas.group(self._row_title(block, row.queries), "wl-q"):
+        with canvas.group(self._row_title(row.queries), "wl-q"):
             thread = ' class="wl-thread" stroke-opacity="0.5"'
             canvas.curve(block.card.right, block.card.middle, box.x - 8, y, block.colour, 1.2, extra=thread)
             hit = ' class="wl-hit" fill-opacity="0"'
@@ -320,11 +291,15 @@ class _Picture:
             if not window.is_version:
                 draw_window(canvas, self.axis, window, y, block.colour, 12)
 
-    def _row_title(self, block: TreeBlock, queries: Sequence[Member]) -> str:
-        lines = []
+    def _row_title(self, queries: Sequence[Member]) -> str:
+        lines: list[str] = []
         for planned in queries[:8]:
-            lines += [f"{one_line(planned.name)}  {planned.query.window}", answer_text(planned)]
-            lines.append(shares_text(self.shared[planned.name], block.name))
+            node = self.queries[planned.name]
+            lines += [
+                f"{one_line(node.name)}  {node['window'].first_line}",
+                node["answer"].first_line,
+                node["shares"].first_line,
+            ]
         if len(queries) > 8:
             lines.append(f"and {len(queries) - 8:,} more: " + ", ".join(one_line(each.name) for each in queries[8:]))
         return "\n".join(lines)
@@ -354,8 +329,6 @@ class _Picture:
 
 #: The colour of threads of tuples.
 _READ = "#cbd5e1"
-
-
 _SOFT = ' stroke-opacity="0.38"'
 
 

@@ -18,14 +18,8 @@ from windloom.slicing.identify import RegularSlice
 
 #: The most edges that are drawn; more would run into each other.
 _DRAWN_EDGES = 48
-
-
 _REGULAR_SLICES = 12
-
-
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 100, 120, 200, 300, 500)
-
-
 _NICE_TICKS = sorted(
     {step * unit for unit in (1, 1_000, 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6) for step in _STEPS}
 )
@@ -109,11 +103,7 @@ def _marks(canvas: Canvas, places: list[float], middle: float, colour: str) -> N
 
 
 _SECOND = 1_000_000
-
-
 _DAY = 86_400 * _SECOND
-
-
 #: Durations worth a label, the most common ones first.
 _LABELLED = (
     *(_SECOND, 60 * _SECOND, 3_600 * _SECOND, _DAY, 7 * _DAY, 1_000, 1),
