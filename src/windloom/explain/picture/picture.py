@@ -66,7 +66,7 @@ _READ = "#cbd5e1"
 #: The heights of the lines of a card, below its name.
 _LINES = (19.0, 35.0, 51.0, 66.0)
 #: The part of a card's width that a note may take.
-_NOTE = 0.6
+_NOTE = 0.72
 _SOURCES = ("streams", "relations", "enriched")
 
 
