@@ -11,7 +11,7 @@ from windloom.explain.joins import join_node, joined_text, link_text, partners_t
 from windloom.explain.node import ExplainNode, Fact, facts_lines, words_only
 from windloom.explain.rows import rows_node
 from windloom.explain.scans import fed_text
-from windloom.explain.sharing import Sharing, apart, sharing
+from windloom.explain.sharing import SharedParts, apart, sharing
 from windloom.explain.update_patterns import pattern_node
 from windloom.explain.words import (
     about,
@@ -117,7 +117,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
     yield from pattern_node(query).facts
 
 
-def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: Sharing) -> Iterator[Fact]:
+def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: SharedParts) -> Iterator[Fact]:
     yield words_only("partials", f"of set {partial_set.number} with {_others(shared.in_set)}")
     slices = f"of {tree_name(plan, partial_set, tree)} with {_others(shared.in_tree)}"
     same = f", {shared.same_window:,} of them with the very same window" if shared.same_window else ""
@@ -138,9 +138,8 @@ def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, sh
 def _apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> list[Fact]:
     """Return the reasons why the query shares no slices with others."""
     shown = list(islice(apart(plan, partial_set, tree), _SHOWN_APART))
-    lines = [f"{other.place} ({count(other.queries, 'query', 'queries')}): {other.reason}" for other in shown]
-    rest = sum(1 for _ in plan.queries) - len(tree.queries) - sum(other.queries for other in shown)
-    facts = [words_only("apart from", *lines)]
+    rest = sum(1 for _ in plan.queries) - len(tree.queries) - sum(queries for queries, _ in shown)
+    facts = [words_only("apart from", *(text for _, text in shown))]
     if rest > 0:
         facts.append(words_only("", f"… and {count(rest, 'query', 'queries')} of further trees and sets"))
     return facts

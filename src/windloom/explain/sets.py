@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from windloom.explain.costs import CostView
 from windloom.explain.node import ExplainNode, Fact, Json, words_only
 from windloom.explain.scans import fed_text
-from windloom.explain.sharing import Sharing, asked, shares_text
+from windloom.explain.sharing import SharedParts, asked, shares_text
 from windloom.explain.words import (
     SHOW_ALL,
     WIDTH,
@@ -48,7 +48,7 @@ _LARGEST_SAFE = 2**53
 
 
 def set_node(
-    plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing], everything: bool = True
+    plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, SharedParts], everything: bool = True
 ) -> ExplainNode:
     what = "rows of relation" if partial_set.is_relation else "partials of"
     name = shorten(f"Set {partial_set.number}: {what} {one_line(partial_set.stream)}", WIDTH)
@@ -138,7 +138,7 @@ def _slicing_facts(partial_set: PartialSet, costs: CostView) -> Iterator[Fact]:
 
 
 def _tree_node(
-    plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing], everything: bool
+    plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, SharedParts], everything: bool
 ) -> ExplainNode:
     name = tree_name(plan, partial_set, tree)
     title = f"{name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
@@ -186,7 +186,7 @@ def _tree_facts(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView
         yield words_only("windows", text, is_late=True)
 
 
-def _query_node(planned: Member, shared: Sharing, tree: str) -> ExplainNode:
+def _query_node(planned: Member, shared: SharedParts, tree: str) -> ExplainNode:
     query, window = planned.query, planned.query.window
     of_window = {
         "kind": window.kind,

@@ -69,7 +69,7 @@ class SharedComponent:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedParts:
     """What one query shares: slices with its tree, partials with its set."""
 
     in_tree: int  # other queries of the tree: they share slices
@@ -78,98 +78,72 @@ class Sharing:
     components: tuple[SharedComponent, ...]  # COUNT(*) is used by every query, and comes last
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """Queries that share nothing (another set), or no slices (another tree), with a query, and why."""
-
-    place: str
-    queries: int
-    reason: str
-
-
-def used_components(query: Query) -> tuple[Component, ...]:
-    """The components that a query reads: those of its aggregates, and COUNT(*), which shows the windows with a row."""
-    return (*(component for component in query.components if component != COUNT_STAR), COUNT_STAR)
-
-
 def asked(partial_set: PartialSet) -> Counter[Component]:
-    """For each component, the number of queries of a set that ask for it themselves."""
+    """Return for each component the number of queries of a set that ask for it themselves."""
     return Counter(component for planned in partial_set.queries for component in planned.query.components)
 
 
-def sharing(plan: Plan) -> dict[str, Sharing]:
-    """What every query shares, by name."""
-    found: dict[str, Sharing] = {}
+def sharing(plan: Plan) -> dict[str, SharedParts]:
+    """Return what every query shares, by name."""
+
+    def used(queries: Iterable[Member]) -> Counter[Component]:
+        """Count the components, and COUNT(*), which shows the windows with a row, once for every query."""
+        members = list(queries)
+        asked_for = Counter(component for planned in members for component in planned.query.components)
+        return asked_for | Counter({COUNT_STAR: len(members)})
+
+    shared: dict[str, SharedParts] = {}
     for partial_set in plan.sets:
-        of_set = _used(partial_set.queries)
+        of_set = used(partial_set.queries)
         for tree in partial_set.trees:
-            of_tree = _used(tree.queries)
+            of_tree = used(tree.queries)
             windows = Counter(planned.query.window for planned in tree.queries)
             for planned in tree.queries:
-                found[planned.name] = Sharing(
+                own = (*(each for each in planned.query.components if each != COUNT_STAR), COUNT_STAR)
+                shared[planned.name] = SharedParts(
                     len(tree.queries) - 1,
                     of_set[COUNT_STAR] - 1,
                     windows[planned.query.window] - 1,
-                    tuple(
-                        SharedComponent(component, of_tree[component] - 1, of_set[component] - 1)
-                        for component in used_components(planned.query)
-                    ),
+                    tuple(SharedComponent(each, of_tree[each] - 1, of_set[each] - 1) for each in own),
                 )
-    return found
+    return shared
 
 
-def _used(queries: Iterable[Member]) -> Counter[Component]:
-    return Counter(component for planned in queries for component in used_components(planned.query))
-
-
-def shares_text(shared: Sharing, tree: str) -> str:
-    """A short text, such as `shares slices with 41 queries of tree 0; sum(price) with 12, count(*) with all`."""
+def shares_text(shared: SharedParts, tree: str) -> str:
+    """Return a short text: `shares slices with 41 queries of tree 0; sum(price) with 12, count(*) with all`."""
     if shared.in_set == 0:
         return "shares no partials: alone in its set"
-    if shared.in_tree == 0:
-        parts = _by_partners(
-            [(shared_component.component, shared_component.in_set) for shared_component in shared.components],
-            shared.in_set,
-        )
-        return f"shares no slices; of the partials of its set {parts}"
-    parts = _by_partners(
-        [(shared_component.component, shared_component.in_tree) for shared_component in shared.components],
-        shared.in_tree,
+    everyone = shared.in_tree or shared.in_set
+    together: dict[int, list[str]] = {}  # names by the number of other queries that use them, the most shared last
+    for each in shared.components:
+        others = each.in_tree if shared.in_tree else each.in_set
+        together.setdefault(others, []).append(component_name(str(each.component)))
+    words = {0: "none", everyone: "all" if everyone > 1 else "it"}
+    parts = ", ".join(
+        f"{listing(names, _SHOWN_COMPONENTS)} with {words.get(others, f'{others:,}')}"
+        for others, names in sorted(together.items())
     )
+    if shared.in_tree == 0:
+        return f"shares no slices; of the partials of its set {parts}"
     return f"shares slices with {count(shared.in_tree, 'query', 'queries')} of {tree}; {parts}"
 
 
-def _by_partners(partners: list[tuple[Component, int]], everyone: int) -> str:
-    """Components that are used by the same number of other queries are listed together, the most shared last."""
-    together: dict[int, list[str]] = {}
-    for component, others in partners:
-        together.setdefault(others, []).append(component_name(str(component)))
-    said = {0: "none", everyone: "all" if everyone > 1 else "it"}
-    return ", ".join(
-        f"{listing(names, _SHOWN_COMPONENTS)} with {said.get(others, f'{others:,}')}"
-        for others, names in sorted(together.items())
-    )
-
-
-def apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> Iterator[Apart]:
-    """The queries with which those of a tree do not share slices, nearest first."""
+def apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> Iterator[tuple[int, str]]:
+    """Yield the queries with which those of a tree do not share slices: how many they are, and where, and why."""
     for other in partial_set.trees:
-        if other.number != tree.number:
-            yield Apart(
-                tree_name(plan, partial_set, other),
-                len(other.queries),
-                _why_other_tree(partial_set.strategy, tree, other),
-            )
+        if other.number == tree.number:
+            continue
+        common = share(weaveability(tree.edges, other.edges))
+        reason = f"{common} of the edges are common, and {partial_set.strategy} found one tree for both no cheaper"
+        if partial_set.strategy == "no_share":
+            reason = "strategy no_share puts every query alone"
+        queries = count(len(other.queries), "query", "queries")
+        yield len(other.queries), f"{tree_name(plan, partial_set, other)} ({queries}): {reason}"
     for far in plan.sets:
         if far.number != partial_set.number:
-            yield Apart(f"set {far.number}", sum(1 for _ in far.queries), _why_other_set(plan, partial_set, far))
-
-
-def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
-    if strategy == "no_share":
-        return "strategy no_share puts every query alone"
-    common = weaveability(tree.edges, other.edges)
-    return f"{share(common)} of the edges are common, and {strategy} found one tree for both no cheaper"
+            members = sum(1 for _ in far.queries)
+            place = f"set {far.number} ({count(members, 'query', 'queries')})"
+            yield members, f"{place}: {_why_other_set(plan, partial_set, far)}"
 
 
 def _why_other_set(plan: Plan, partial_set: PartialSet, other: PartialSet) -> str:
@@ -177,16 +151,16 @@ def _why_other_set(plan: Plan, partial_set: PartialSet, other: PartialSet) -> st
     if Difference.STREAM in differences:
         return f"another stream: {one_line(other.stream)}"
     kind = str(other.window) if other.window.set_identity else "of time"
-    said = {
+    texts = {
         Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
         Difference.GROUPING: f"another grouping: {grouping(other)}",
         Difference.WINDOWS: f"other windows: {counting(other) or kind}",
     }
-    reasons = [said[difference] for difference in differences]
     both = {partial_set.number, other.number}
-    fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
-    reasons += [f"though both are fed by scan {number}" for number in fed]
-    return ", ".join(reasons)
+    common = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
+    return ", ".join(
+        [*map(texts.__getitem__, differences), *(f"though both are fed by scan {each}" for each in common)]
+    )
 
 
 #: Of queries and of trees, and of trees that others might be merged with, the first few are shown.
