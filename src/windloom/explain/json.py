@@ -80,13 +80,13 @@ FORMAT = "windloom-plan/2"
 def explain_json(plan: Plan, costs: CostView) -> Json:
     """Return the plan as values that `json.dumps` takes."""
     tree = plan_tree(plan, costs)
-    found = node_json(tree) | {"results": {node.name: node_json(node) for node in tree.children["results"]}}
-    facts = {fact.key: found.pop(fact.key) for fact in tree.facts}
+    sections = node_json(tree) | {"results": {node.name: node_json(node) for node in tree.children["results"]}}
+    facts = {fact.key: sections.pop(fact.key) for fact in tree.facts}
     nodes = [
         {"id": node.id, "kind": node.kind, "inputs": list(node.inputs), **_details(node)}
         for node in graph_of(plan).nodes
     ]
-    return {"format": FORMAT, **facts, "nodes": nodes, **found}
+    return {"format": FORMAT, **facts, "nodes": nodes, **sections}
 
 
 def _details(node: Node) -> Json:

@@ -123,13 +123,13 @@ def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> l
         is_last = all(other in drawn for other in each.inputs)
         fed.append(_graph_paths(plan, graph, each, drawn) if is_last else [_node_name(plan, each)])
     if answers:
-        partial_set = shorten(one_line(answers[0].planned.name), NAME_WIDTH)
-        fed.append([partial_set if len(answers) == 1 else count(len(answers), "query", "queries")])
-    found: list[str] = []
+        name = shorten(one_line(answers[0].planned.name), NAME_WIDTH)
+        fed.append([name if len(answers) == 1 else count(len(answers), "query", "queries")])
+    paths: list[str] = []
     for first, *others in fed:
-        found.append((" " * len(head) if found else head) + _ARROW + first)
-        found += [" " * (len(head) + len(_ARROW)) + line for line in others]
-    return found or [head]
+        paths.append((" " * len(head) if paths else head) + _ARROW + first)
+        paths += [" " * (len(head) + len(_ARROW)) + line for line in others]
+    return paths or [head]
 
 
 def _node_name(plan: Plan, node: Node) -> str:

@@ -39,7 +39,7 @@ class Scale:
 
 
 def linear_ticks(low: float, high: float, about: int) -> list[float]:
-    """About `about` round values that enclose low and high.
+    """Return about `about` round values that enclose low and high.
 
     >>> linear_ticks(0, 97, 5), linear_ticks(3.1, 3.9, 4)
     ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
@@ -56,7 +56,7 @@ def linear_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def log_ticks(low: float, high: float, about: int) -> list[float]:
-    """Round values that enclose low and high, both above zero, at equal ratios; 1, 2 and 5 if powers of ten are few.
+    """Return round values at equal ratios that enclose low and high, both above zero; 1, 2 and 5 if tens are few.
 
     >>> log_ticks(3, 40_000, 6), log_ticks(60, 300, 6)
     ([1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0], [50.0, 100.0, 200.0, 500.0])
@@ -73,7 +73,7 @@ def log_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Labels with just enough digits to distinguish neighbours.
+    """Return labels with just enough digits to distinguish neighbours.
 
     >>> tick_labels([100_000.0, 100_000.25, 100_000.5]), tick_labels([0.0, 20.0])
     (['100,000', '100,000.25', '100,000.5'], ['0', '20'])
@@ -85,7 +85,7 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def time_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Round instants (seconds since the epoch, UTC) between low and high, and their labels.
+    """Return round instants (seconds since the epoch, UTC) between low and high, and their labels.
 
     >>> time_ticks(0, 3_600)[1]
     ['00:00', '00:10', '00:20', '00:30', '00:40', '00:50', '01:00']
@@ -110,7 +110,7 @@ Bar = tuple[str, float, str]
 
 
 def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str = "", highlight: int | None = 0) -> str:
-    """Horizontal bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
+    """Return bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
 
     With `log`, every gridline is ten times the one before, and the axis says so, because lengths are not proportional.
     """
@@ -132,8 +132,8 @@ def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str =
             end = scale.at(value) if isfinite(value) and (value > 0) else left
             colour = PALETTE[0] if highlight is None or index == highlight else _QUIET
             canvas.rect(left, y + 2, max(1.5, end - left), 18, colour, radius=3)
-            said = f"{number(value)} {unit}"
-            canvas.text(max(left, end) + 8, y + 16, said, 12.5, room=_WIDTH - end - 12, bold=True)
+            figure = f"{number(value)} {unit}"
+            canvas.text(max(left, end) + 8, y + 16, figure, 12.5, room=_WIDTH - end - 12, bold=True)
             if note:
                 canvas.text(left, y + 35, note, 11, FAINT, room=_WIDTH - left - 8, halo=True)
     axis = f"{unit}, log scale: each line is ten times the one before" if log else unit
@@ -156,35 +156,35 @@ def _bar_scale(values: Iterable[float], log: bool, left: float, right: float) ->
 
 
 def stacked_bar(parts: Sequence[Bar], unit: str = "s", *, title: str = "") -> str:
-    """One bar divided into the parts of a whole, and a legend with every value: where the time went, for example."""
+    """Return a bar divided into the parts of a whole, and a legend with every value: where time went, for example."""
     canvas = Canvas()
-    kept = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
-    total = sum(value for _, value, _ in kept)
+    known = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
+    total = sum(value for _, value, _ in known)
     x, width = 8.0, _WIDTH - 16.0
     canvas.rect(x, 8, width, 40, WASH, radius=4)
-    for index, (label, value, note) in enumerate(kept):
+    for index, (label, value, note) in enumerate(known):
         if total <= 0 or value <= 0:
             continue
         length = width * value / total
-        said = f"{number(value)} {unit}"
-        with canvas.group(f"{label}: {said}, {share(value / total)}" + (f"\n{note}" if note else "")):
+        figure = f"{number(value)} {unit}"
+        with canvas.group(f"{label}: {figure}, {share(value / total)}" + (f"\n{note}" if note else "")):
             # Half a pixel of paper between parts keeps thin neighbours apart.
             canvas.rect(x, 8, max(0.6, length - 1), 40, PALETTE[index % len(PALETTE)])
-            if length > text_width(said, 12, True) + 12:
-                canvas.text(x + length / 2, 33, said, 12, PAPER, room=length - 8, anchor="middle", bold=True)
+            if length > text_width(figure, 12, True) + 12:
+                canvas.text(x + length / 2, 33, figure, 12, PAPER, room=length - 8, anchor="middle", bold=True)
         x += length
     y = 76.0
     column = (_WIDTH - 16.0) / 2
-    for index, (label, value, note) in enumerate(kept):
+    for index, (label, value, note) in enumerate(known):
         left = 8.0 + column * (index % 2)
         canvas.rect(left, y - 9, 11, 11, PALETTE[index % len(PALETTE)], radius=2)
         part = f", {share(value / total)}" if total > 0 else ""
         used = canvas.text(left + 18, y + 1, label, 12.5, room=column * 0.5, bold=True)
-        said = f"{number(value)} {unit}{part}" + (f" · {note}" if note else "")
-        canvas.text(left + 18 + used + 10, y + 1, said, 12, FAINT, room=column - used - 40)
+        figure = f"{number(value)} {unit}{part}" + (f" · {note}" if note else "")
+        canvas.text(left + 18 + used + 10, y + 1, figure, 12, FAINT, room=column - used - 40)
         y += 22.0 if index % 2 else 0.0
-    y += 22.0 if len(kept) % 2 else 0.0
-    return canvas.document(_WIDTH, y - 4, title or f"{number(total)} {unit} in {len(kept)} parts")
+    y += 22.0 if len(known) % 2 else 0.0
+    return canvas.document(_WIDTH, y - 4, title or f"{number(total)} {unit} in {len(known)} parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
 ) -> str:
-    """Lines over numbers or times, each named at its end. A log axis leaves out values that are not above zero."""
+    """Return lines over numbers or times, each named at its end; a log axis leaves out values that are not positive."""
     canvas = Canvas()
     is_time = any(isinstance(x, datetime) for line_series in series for x, _ in line_series.points)
     lines = [_known(line_series, log_x, log_y) for line_series in series]
@@ -232,7 +232,12 @@ def line_chart(
         colour = PALETTE[index % len(PALETTE)]
         with canvas.group(line_series.label):
             for part in line:
-                _draw_line(canvas, [(x_scale.at(x), y_scale.at(y)) for x, y in part], colour)
+                points = [(x_scale.at(x), y_scale.at(y)) for x, y in part]
+                if len(points) == 1:
+                    canvas.dot(*points[0], 2.5, colour)
+                    continue
+                data = "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in points)
+                canvas.path(data, colour, 2, extra=' stroke-linejoin="round" stroke-linecap="round"')
         if line:
             ends.append((y_scale.at(line[-1][-1][1]), line_series.label, colour))
     for y, label, colour in _spread(ends, top, bottom):
@@ -241,20 +246,18 @@ def line_chart(
 
 
 def _known(series: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, float]]]:
-    """The unbroken parts of a line."""
+    """Return the unbroken parts of a line."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in series.points:
-        place = _seconds(x) if isinstance(x, datetime) else float(x)
+        if isinstance(x, datetime):  # without a zone it is read as UTC, so that the axis shows what the rows show
+            place = (x if x.tzinfo else x.replace(tzinfo=UTC)).timestamp()
+        else:
+            place = float(x)
         if y is None or not isfinite(y) or not isfinite(place) or (log_x and place <= 0) or (log_y and y <= 0):
             parts.append([])
         else:
             parts[-1].append((place, float(y)))
     return [part for part in parts if part]
-
-
-def _seconds(instant: datetime) -> float:
-    """Seconds since the epoch. A time without a zone is read as UTC, so that the axis shows the same as the rows."""
-    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
 def _y_scale(ys: Sequence[float], log: bool, bottom: float, top: float) -> tuple[Scale, list[str]]:
@@ -281,16 +284,8 @@ def _x_scale(xs: Sequence[float], is_time: bool, log: bool, right: float) -> tup
     return Scale(low, high, 74.0, right, tuple(ticks)), labels
 
 
-def _draw_line(canvas: Canvas, points: list[tuple[float, float]], colour: str) -> None:
-    if len(points) == 1:
-        canvas.dot(*points[0], 2.5, colour)
-        return
-    data = "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in points)
-    canvas.path(data, colour, 2, extra=' stroke-linejoin="round" stroke-linecap="round"')
-
-
 def _spread(ends: list[tuple[float, str, str]], top: float, bottom: float) -> list[tuple[float, str, str]]:
-    """The names at the ends of lines, moved apart if they would overlap."""
+    """Return the names at the ends of lines, moved apart if they would overlap."""
     placed: list[tuple[float, str, str]] = []
     low = top
     for y, label, colour in sorted(ends):

@@ -26,20 +26,20 @@ _NICE_TICKS = sorted(
 
 
 def edges_between(edges: EdgeSet, start: int, end: int) -> list[int]:
-    """Every edge in [start, end), in order.
+    """Return every edge in [start, end), in order.
 
     >>> from windloom.slicing.edges import EdgeClass
     >>> edges_between(EdgeSet.of([EdgeClass(4), EdgeClass(6, 3)]), 0, 13)
     [0, 3, 4, 8, 9, 12]
     """
-    found: set[int] = set()
-    for each in edges.classes:
-        found.update(range(start + (each.residue - start) % each.period, end, each.period))
-    return sorted(found)
+    classes = edges.classes
+    return sorted(
+        {tick for each in classes for tick in range(start + (each.residue - start) % each.period, end, each.period)}
+    )
 
 
 def strip_span(block: SetBlock) -> tuple[int, str]:
-    """The number of ticks that the strip shows, and a text about their part of the whole."""
+    """Return the number of ticks that the strip shows, and a text about their part of the whole."""
     edges = block.partial_set.edges
     if isinstance(block.partial_set.slice_id, RegularSlice):
         # Several trees with coarser slices need a longer stretch to show how they differ.
@@ -57,6 +57,7 @@ def strip_span(block: SetBlock) -> tuple[int, str]:
 
 
 def draw_strip(canvas: Canvas, block: SetBlock) -> None:
+    """Draw the edges of a set, and below them those of its trees if there are several."""
     x, width = block.card.x + 14.0, block.card.width - 28.0
     span, what = strip_span(block)
     trees = block.partial_set.trees
@@ -97,7 +98,7 @@ def _ticks(canvas: Canvas, places: list[float], top: float, height: float, colou
 
 
 def _marks(canvas: Canvas, places: list[float], middle: float, colour: str) -> None:
-    """Draws marks, which are hollow because nothing begins there."""
+    """Draw marks, which are hollow because nothing begins there."""
     for place in places:
         canvas.dot(place, middle, 2.0, PAPER, extra=f' stroke="{colour}"')
 
@@ -114,6 +115,8 @@ _LABELLED = (
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
+    """A logarithmic axis of durations, which all windows of the picture share."""
+
     shortest: int
     longest: int
 
@@ -129,31 +132,24 @@ class TimeAxis:
         return QUERY_X + QUERY_WIDTH - LINE_WIDTH
 
     def at(self, ticks: int) -> float:
-        """The place of a duration. The line ends a little inside its room, so that dots at both ends stay whole."""
+        """Return the place of a duration: a little inside the room, so that dots at both ends stay whole."""
         fraction = log(ticks / self.shortest) / log(self.longest / self.shortest)
         return self.left + 4.0 + (LINE_WIDTH - 8.0) * fraction
 
-    def labels(self) -> list[tuple[float, str]]:
-        """Round durations that have room next to each other."""
-        found: list[tuple[float, str]] = []
+    def draw(self, canvas: Canvas, top: float, bottom: float) -> None:
+        """Draw a line for every round duration that has room for its label."""
         taken: list[tuple[float, float]] = []
-        for ticks in _LABELLED:
-            if not self.shortest <= ticks <= self.longest:
-                continue
+        for ticks in (ticks for ticks in _LABELLED if self.shortest <= ticks <= self.longest):
             text, place = short_duration(ticks), self.at(ticks)
             half = text_width(text, 10) / 2 + 3.0
             if all(place + half <= left or right <= place - half for left, right in taken):
-                found.append((place, text))
                 taken.append((place - half, place + half))
-        return found
-
-    def draw(self, canvas: Canvas, top: float, bottom: float) -> None:
-        for place, text in self.labels():
-            canvas.line(place, top, place, bottom, RULE, 0.7, extra=' stroke-dasharray="1 3"')
-            canvas.text(place, top - 5.0, text, 10, FAINT, room=60, anchor="middle")
+                canvas.line(place, top, place, bottom, RULE, 0.7, extra=' stroke-dasharray="1 3"')
+                canvas.text(place, top - 5.0, text, 10, FAINT, room=60, anchor="middle")
 
 
 def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour: str, height: float) -> None:
+    """Draw a window from its slide (a tick) to its range (a dot); one that grows without bound has no dot."""
     if window.is_of_positions:
         return  # how long a number of rows lasts depends on the stream
     slide, range_end = axis.at(window.slide_ticks), axis.at(window.extent_ticks or axis.longest)
