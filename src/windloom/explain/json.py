@@ -59,19 +59,6 @@ from __future__ import annotations
 from windloom.explain.costs import CostView
 from windloom.explain.node import Json, node_json
 from windloom.explain.tree import plan_tree
-from windloom.plan.graph import (
-    AnswerNode,
-    EnrichedNode,
-    FoldNode,
-    Node,
-    RelationNode,
-    RowsNode,
-    ScanNode,
-    SetNode,
-    StreamNode,
-    TreeNode,
-    graph_of,
-)
 from windloom.plan.physical import Plan
 
 FORMAT = "windloom-plan/2"
@@ -80,34 +67,5 @@ FORMAT = "windloom-plan/2"
 def explain_json(plan: Plan, costs: CostView) -> Json:
     """Return the plan as values that `json.dumps` takes."""
     tree = plan_tree(plan, costs)
-    sections = node_json(tree) | {"results": {node.name: node_json(node) for node in tree.children["results"]}}
-    facts = {fact.key: sections.pop(fact.key) for fact in tree.facts}
-    nodes = [
-        {"id": node.id, "kind": node.kind, "inputs": list(node.inputs), **_details(node)}
-        for node in graph_of(plan).nodes
-    ]
-    return {"format": FORMAT, **facts, "nodes": nodes, **sections}
-
-
-def _details(node: Node) -> Json:
-    """Return the place of the node's details in the rest of the JSON."""
-    match node:
-        case StreamNode(stream=stream):
-            return {"stream": stream.name}
-        case RelationNode(planned=planned):
-            return {"relation": planned.name}
-        case EnrichedNode(stream=stream):
-            return {"enriched": stream.name}
-        case ScanNode(scan=scan):
-            return {"scan": scan.number}
-        case SetNode(partial_set=partial_set):
-            return {"set": partial_set.number}
-        case TreeNode(partial_set=partial_set, tree=tree):
-            return {"set": partial_set.number, "tree": tree.number}
-        case FoldNode(planned=join):
-            return {"join": join.name}
-        case RowsNode(planned=rows):
-            return {"rows": rows.name}
-        case AnswerNode(planned=planned):
-            return {"query": planned.name, "shape": planned.shape}
-    return {}
+    results = {node.name: node_json(node) for node in tree.children["results"]}
+    return {"format": FORMAT, **node_json(tree), "results": results}

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from windloom.explain.costs import CostView
 from windloom.explain.node import ExplainNode, node_lines, sections_lines
 from windloom.explain.query import one_query_text
 from windloom.explain.tree import plan_tree
 from windloom.explain.update_patterns import results_lines
-from windloom.explain.words import NAME_WIDTH, SHOW_ALL, WIDTH, one_line, shorten, tree_name, wrapped
+from windloom.explain.words import NAME_WIDTH, SHOW_ALL, WIDTH, one_line, shorten, wrapped
 from windloom.model.figures import count
-from windloom.plan.graph import (
-    AnswerNode,
-    EnrichedNode,
-    FoldNode,
-    Node,
-    PlanGraph,
-    RelationNode,
-    RowsNode,
-    ScanNode,
-    SetNode,
-    StreamNode,
-    TreeNode,
-    graph_of,
-)
+from windloom.plan.graph import AnswerNode, Node, PlanGraph, graph_of
 from windloom.plan.physical import Plan
 
 
@@ -39,7 +26,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
         name = shorten(one_line(node["name"].value), NAME_WIDTH)
         lines.append(f"  rate of {name}: {node['events_per_second'].first_line}")
         lines.append(f"  a tuple of {name} lies in {node['windows_per_tuple'].first_line}")
-    lines += ["", *_graph_lines(plan, all_queries)]
+    lines += ["", *_graph_lines(plan, parts["nodes"], all_queries)]
     for node in (*parts["scans"], *parts["relations"]):
         lines += ["", *node_lines(node)]
     for partial_set, node in zip(plan.sets, parts["sets"], strict=True):
@@ -96,62 +83,34 @@ _ANSWER_WIDTH = 200
 _MANY_LINES = 16
 
 
-def _graph_lines(plan: Plan, everything: bool) -> Iterator[str]:
-    """A line for every path from a stream to answers; the part that several paths have in common is written once."""
-    graph = graph_of(plan)
+def _graph_lines(plan: Plan, nodes: Sequence[ExplainNode], everything: bool) -> Iterator[str]:
+    """Yield a line for every path from a stream to answers; what several paths have in common is written once."""
+    graph, names = graph_of(plan), {node["id"].value: node.name for node in nodes}
     drawn: set[str] = set()
-    lines = [line for root in graph.roots for line in _graph_paths(plan, graph, root, drawn)]
-    if not lines:
-        return
-    shown = lines if everything else lines[:_MANY_LINES]
-    yield "Graph"
-    for line in shown:
+    lines = [line for root in graph.roots for line in _paths(graph, names, root, drawn)]
+    if lines:
+        yield "Graph"
+    for line in lines if everything else lines[:_MANY_LINES]:
         yield f"  {line}"
-    if len(shown) < len(lines):
-        yield f"  … and {count(len(lines) - len(shown), 'more line')} {SHOW_ALL}"
+    if not everything and len(lines) > _MANY_LINES:
+        yield f"  … and {count(len(lines) - _MANY_LINES, 'more line')} {SHOW_ALL}"
 
 
-def _graph_paths(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> list[str]:
-    """The node and everything that it feeds; a node with several inputs is continued after the last of them."""
-    head = _node_name(plan, node)
+def _paths(graph: PlanGraph, names: Mapping[str, str], node: Node, drawn: set[str]) -> list[str]:
+    """Return the node and everything that it feeds; a node with several inputs is continued after the last of them."""
+    head = names[node.id]
     drawn.add(node.id)
+    consumers = graph.consumers_of(node)
+    answers = [names[each.id] for each in consumers if isinstance(each, AnswerNode)]
     fed: list[list[str]] = []
-    answers = [each for each in graph.consumers_of(node) if isinstance(each, AnswerNode)]
-    for each in graph.consumers_of(node):
-        if isinstance(each, AnswerNode):
-            continue
-        is_last = all(other in drawn for other in each.inputs)
-        fed.append(_graph_paths(plan, graph, each, drawn) if is_last else [_node_name(plan, each)])
+    for each in consumers:
+        if not isinstance(each, AnswerNode):
+            is_last = all(other in drawn for other in each.inputs)
+            fed.append(_paths(graph, names, each, drawn) if is_last else [names[each.id]])
     if answers:
-        name = shorten(one_line(answers[0].planned.name), NAME_WIDTH)
-        fed.append([name if len(answers) == 1 else count(len(answers), "query", "queries")])
+        fed.append(answers if len(answers) == 1 else [count(len(answers), "query", "queries")])
     paths: list[str] = []
     for first, *others in fed:
         paths.append((" " * len(head) if paths else head) + _ARROW + first)
         paths += [" " * (len(head) + len(_ARROW)) + line for line in others]
     return paths or [head]
-
-
-def _node_name(plan: Plan, node: Node) -> str:
-    match node:
-        case StreamNode(stream=stream):
-            return shorten(one_line(stream.name), NAME_WIDTH)
-        case RelationNode(planned=planned):
-            return shorten(f"relation {one_line(planned.name)}", NAME_WIDTH)
-        case EnrichedNode(stream=stream):
-            return shorten(one_line(" + ".join([stream.base, *stream.relations])), NAME_WIDTH)
-        case ScanNode(scan=scan):
-            return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
-        case SetNode(partial_set=partial_set):
-            return (
-                f"set {partial_set.number}"
-                if node.inputs
-                else f"set {partial_set.number}, which no tuple can be part of"
-            )
-        case TreeNode(partial_set=partial_set, tree=tree):
-            return tree_name(plan, partial_set, tree)
-        case FoldNode():
-            return "fold"
-        case RowsNode():
-            return "rows"
-    return node.id

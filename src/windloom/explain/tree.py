@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from windloom.explain.costs import CostView
 from windloom.explain.joins import join_node
 from windloom.explain.node import ExplainNode, Fact
@@ -10,11 +12,34 @@ from windloom.explain.scans import scan_node
 from windloom.explain.sets import set_node
 from windloom.explain.sharing import sharing
 from windloom.explain.update_patterns import pattern_node
-from windloom.explain.words import origin_json, origin_text, strategy_name, windows_of_a_tuple, windows_over
+from windloom.explain.words import (
+    NAME_WIDTH,
+    one_line,
+    origin_json,
+    origin_text,
+    shorten,
+    strategy_name,
+    tree_name,
+    windows_of_a_tuple,
+    windows_over,
+)
 from windloom.model.figures import amount, count
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.expressions import why_spark
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    RelationNode,
+    RowsNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
 from windloom.plan.physical import Plan, Shape
 
 
@@ -51,6 +76,7 @@ def plan_tree(plan: Plan, costs: CostView, everything: bool = True) -> ExplainNo
         Fact("counts", counts),
     ]
     children = {
+        "nodes": [_graph_node(plan, node) for node in graph_of(plan).nodes],
         "streams": [stream_node(plan, stream) for stream in plan.streams],
         "relations": [relation_node(plan, planned) for planned in plan.relations],
         "enriched": [enriched_node(stream) for stream in plan.enriched],
@@ -63,6 +89,38 @@ def plan_tree(plan: Plan, costs: CostView, everything: bool = True) -> ExplainNo
         "shapes": [_shape_node(shape) for shape in plan.shapes],
     }
     return ExplainNode("Plan: " + ", ".join(parts), facts, children=children)
+
+
+def _graph_node(plan: Plan, node: Node) -> ExplainNode:
+    """Return the name of a node of the plan's graph, and the place of its details in the rest of the tree."""
+    name, place = node.id, dict[str, Any]()
+    match node:
+        case StreamNode(stream=stream):
+            name, place = shorten(one_line(stream.name), NAME_WIDTH), {"stream": stream.name}
+        case RelationNode(planned=relation):
+            name = shorten(f"relation {one_line(relation.name)}", NAME_WIDTH)
+            place = {"relation": relation.name}
+        case EnrichedNode(stream=stream):
+            name = shorten(one_line(" + ".join([stream.base, *stream.relations])), NAME_WIDTH)
+            place = {"enriched": stream.name}
+        case ScanNode(scan=scan):
+            name = f"scan {scan.number}" + ("" if scan.feeds else ", which counts late tuples")
+            place = {"scan": scan.number}
+        case SetNode(partial_set=partial_set):
+            name = f"set {partial_set.number}" + ("" if node.inputs else ", which no tuple can be part of")
+            place = {"set": partial_set.number}
+        case TreeNode(partial_set=partial_set, tree=tree):
+            name = tree_name(plan, partial_set, tree)
+            place = {"set": partial_set.number, "tree": tree.number}
+        case FoldNode(planned=join):
+            name, place = "fold", {"join": join.name}
+        case RowsNode(planned=rows):
+            name, place = "rows", {"rows": rows.name}
+        case AnswerNode(planned=planned):
+            name = shorten(one_line(planned.name), NAME_WIDTH)
+            place = {"query": planned.name, "shape": planned.shape}
+    facts = [Fact("id", node.id), Fact("kind", node.kind), Fact("inputs", list(node.inputs))]
+    return ExplainNode(name, [*facts, *(Fact(key, value) for key, value in place.items())])
 
 
 def stream_node(plan: Plan, stream: Stream) -> ExplainNode:
