@@ -206,7 +206,7 @@ def table(found: dict[str, Any]) -> Iterable[str]:
 
 def charts(found: dict[str, Any]) -> dict[str, str]:
     """File name to SVG."""
-    from windloom.report.charts import Series, bar_chart, line_chart
+    from windloom.explain.picture.line_charts import Series, bar_chart, line_chart
 
     made = {}
     for kind in ("sum", "max"):

@@ -11,7 +11,7 @@ from support.join_looms import planned, registered
 from windloom.engine.catalog import Registry
 from windloom.engine.costs import cost_view
 from windloom.explain import explain_json, explain_svg, explain_text
-from windloom.explain.cost_views import CostView
+from windloom.explain.costs import CostView
 from windloom.language import parse_catalog
 from windloom.model import DataType, Query, Relation, Stream, Version
 from windloom.optimizer.cost.constants import load_constants

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from windloom.cli.tables import table_lines
-from windloom.explain.cost_views import work
-from windloom.explain.lines import one_line
+from windloom.explain.costs import work
+from windloom.explain.words import one_line
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.figures import count
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND

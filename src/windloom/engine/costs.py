@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windloom.errors import WindloomError, near_names
 from windloom.explain import explain_svg
-from windloom.explain.cost_views import CostView, PaperView, SecondsView
+from windloom.explain.costs import CostView, PaperView, SecondsView
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.paper import paper_costs
 from windloom.optimizer.estimate import estimate_plan

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.errors import WindloomError, near_names
-from windloom.explain.canvas import escape
+from windloom.explain.picture.canvas import escape
 
 #: The most lines that can still be told apart.
 _MOST_LINES = 10
@@ -69,7 +69,7 @@ def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
 
 
 def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Picture:
-    from windloom.report.charts import Series, line_chart
+    from windloom.explain.picture.line_charts import Series, line_chart
 
     rows = rows.sort_by("window_end")
     ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windloom.engine.notebook import facts_table
-from windloom.explain.cost_views import work
-from windloom.explain.labels import tree_name
+from windloom.explain.costs import work
 from windloom.explain.rows import kept_texts, made_by
+from windloom.explain.words import tree_name
 from windloom.model.figures import amount, count, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing

@@ -1,75 +1,106 @@
-"""EXPLAIN of joins: their sides, where these are answered, who shares them, and how they are folded."""
+"""Joins: their sides, where these are answered, who shares them, and how they are folded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
-from windloom.explain.cost_views import CostView
-from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
-from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
+from windloom.explain.costs import CostView
+from windloom.explain.node import ExplainNode, Fact
+from windloom.explain.words import (
+    WIDTH,
+    answer_text,
+    having_sql,
+    listing,
+    one_line,
+    output_text,
+    shorten,
+    tree_name,
+)
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
 from windloom.plan.bits import early_sides, plan_name
 from windloom.plan.links import LinkEstimate
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
-from windloom.plan.sharding import Sharding, sharding_of
+from windloom.plan.physical import Member, Plan, PlannedJoin, PlannedSide, SidePlace
+from windloom.plan.sharding import sharding_of
 
-#: A plan with more joins shows the first few only, unless all are asked for.
-_MANY_JOINS = 12
-_FEW_JOINS = 6
 _NAMED_PARTNERS = 4
-_SHOW_ALL = "(loom.explain(queries=True) shows all)"
-_WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
+_SYMBOLS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
 
 
-def join_lines(plan: Plan, costs: CostView, everything: bool) -> Iterator[str]:
-    """Every join of a plan, each after an empty line."""
-    shown = plan.joins if everything or len(plan.joins) <= _MANY_JOINS else plan.joins[:_FEW_JOINS]
-    for join in shown:
-        yield ""
-        yield shorten(f"Join {one_line(join.name)}: {joined_text(join.join)}", WIDTH)
-        yield from join_facts(plan, join, costs)
-    if len(shown) < len(plan.joins):
-        yield ""
-        yield f"… and {count(len(plan.joins) - len(shown), 'more join')} {_SHOW_ALL}"
+def join_node(plan: Plan, planned: PlannedJoin, costs: CostView) -> ExplainNode:
+    name = shorten(f"Join {one_line(planned.name)}: {joined_text(planned.join)}", WIDTH)
+    return ExplainNode(name, list(_facts(plan, planned, costs)))
 
 
-def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
-    join = planned.join
-    label = "sides"
-    for side, place in enumerate(planned.sides):
-        yield from fact(label, side_text(plan, planned, side))
-        yield from fact("", partners_text(plan, planned, place))
-        label = ""
-    label = "links"
+def _facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[Fact]:
+    query, join = planned.query, planned.join
+    early = early_sides(plan, planned)
+    shards = shards_text(plan, planned)
+    yield Fact("name", planned.name)
+    yield Fact("text", query.text)
+    yield Fact("window", str(query.window), window_text(join), is_late=True)
+    partners = [partners_text(plan, planned, place) for place in planned.sides]
+    sides = [
+        {
+            "alias": side.alias,
+            "stream": side.source.stream,
+            "window": str(side.window),
+            "where": None if side.where is None else side.where.sql,
+            "group_by": [key.sql for key in side.group_by],
+            "components": [str(component) for component in side.components],
+            "set": place.set,
+            "tree": place.tree,
+            "query": place.name,
+            "early": is_early,
+            "shared_with": shared_with,
+        }
+        for side, place, is_early, shared_with in zip(join.sides, planned.sides, early, partners, strict=True)
+    ]
+    texts = [side_text(plan, planned, number) for number in range(len(sides))]
+    yield Fact("sides", sides, [line for pair in zip(texts, partners, strict=True) for line in pair])
+    links = [
+        {
+            "parent": join.sides[link.parent].alias,
+            "child": join.sides[link.child].alias,
+            "kind": str(link.kind),
+            "text": link_text(join, link),
+            "observed": asdict(planned.observed[i]) if planned.observed else None,
+        }
+        for i, link in enumerate(join.links)
+    ]
+    lines = []
     for i, link in enumerate(join.links):
-        yield from fact(label, link_text(join, link))
-        label = ""
-        if planned.observed:
-            yield from fact("", observed_text(join, link, planned.observed[i]))
-    yield from fact("plan", bits_text(plan, planned))
-    yield from fact("fold", fold_text(plan, planned))
-    if planned.tuples:
-        yield from fact("", tuples_text(planned))
-    for name, text in costs.join_facts(planned):
-        yield from fact(name, text)
-    yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
-    yield from fact("window", f"{join.window}: window_end is common to all sides, window_start the earliest")
-    yield from fact("answer", answer_text(planned))
+        lines += [link_text(join, link)]
+        lines += [_observed_text(join, link, planned.observed[i])] if planned.observed else []
+    yield Fact("links", links, lines)
+    yield Fact("plan", plan_name(early), _early_text(plan, planned, early))
+    fold = [fold_text(plan, planned)]
+    fold += [_tuples_text(planned)] if planned.tuples else []
+    yield Fact("fold", planned.fold, fold)
+    yield Fact("tuples", [list(place) for place in planned.tuples])
+    yield Fact("matrix_with", [other.name for other in _sharing_matrix(plan, planned)])
+    yield Fact("order", list(planned.order))
+    yield costs.join_fact(planned)
+    yield Fact("executors", shards, shards)
+    yield Fact("answer", output_text(query), answer_text(planned), is_late=True)
+    yield Fact("having", having_sql(query))
+    yield Fact("shape", planned.shape)
+
+
+def window_text(join: Join) -> str:
+    return f"{join.window}: window_end is common to all sides, window_start the earliest"
 
 
 def joined_text(join: Join) -> str:
-    """The streams as they are joined: `orders o ⋈ clicks c`."""
-    parts = [f"{_WORDS[link.kind]} {_aliased(join, link.child)}" for link in join.links]
-    return one_line(" ".join([_aliased(join, 0), *parts]))
+    """Return the streams as they are joined: `orders o ⋈ clicks c`."""
 
+    def aliased(number: int) -> str:
+        side = join.sides[number]
+        return side.alias if side.alias == side.source.stream else f"{side.source.stream} {side.alias}"
 
-def _aliased(join: Join, number: int) -> str:
-    side = join.sides[number]
-    return side.alias if side.alias == side.source.stream else f"{side.source.stream} {side.alias}"
+    return one_line(" ".join([aliased(0), *(f"{_SYMBOLS[link.kind]} {aliased(link.child)}" for link in join.links)]))
 
 
 def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
@@ -77,27 +108,22 @@ def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
     where = "" if side.where is None else f" where {one_line(side.where.sql)}"
     keys = ", ".join(one_line(key.sql) for key in side.group_by)
     source = f"relation {side.source.stream}" if side.is_relation else f"{side.source.stream} {side.window}"
-    return f"{side.alias}: {source}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
-
-
-def _of_tree(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
-    return f"{tree_name(plan, partial_set, tree)} of set {partial_set.number}"
+    place = f"{tree_name(plan, partial_set, tree)} of set {partial_set.number}"
+    return f"{side.alias}: {source}{where}, by {keys}: {place}"
 
 
 def partners_text(plan: Plan, planned: PlannedJoin, place: SidePlace) -> str:
-    """Who shares a side: joins that ask the same of the stream, and queries of the same set."""
+    """Return who shares a side: joins that ask the same of the stream, and queries of the same set."""
     partial_set, _, _ = plan.side(place)
     joins = [one_line(join.name) for join in plan.joins if join is not planned and place in join.sides]
-    others = [_who(plan, member) for member in partial_set.queries if member.name != place.name]
-    parts = []
-    if joins:
-        parts.append(f"answered once for {listing(joins, _NAMED_PARTNERS)} too")
-    if others:
-        parts.append(f"partials shared with {listing(others, _NAMED_PARTNERS)}")
+    others = [_asking(plan, member) for member in partial_set.queries if member.name != place.name]
+    parts = [f"answered once for {listing(joins, _NAMED_PARTNERS)} too"] if joins else []
+    parts += [f"partials shared with {listing(others, _NAMED_PARTNERS)}"] if others else []
     return "; ".join(parts) or "shared with nobody"
 
 
-def _who(plan: Plan, member: Member) -> str:
+def _asking(plan: Plan, member: Member) -> str:
+    """Return the name of a query; for a side, which has no name that users know, those of its joins."""
     if not isinstance(member, PlannedSide):
         return one_line(member.name)
     joins = [one_line(join.name) for join in plan.joins if any(place.name == member.name for place in join.sides)]
@@ -111,12 +137,18 @@ def link_text(join: Join, link: Link) -> str:
         f"{child.alias}.{child.group_by[pair.child]}"
         for pair in link.keys
     ]
-    text = f"{parent.alias} {_WORDS[link.kind]} {child.alias} ({link.kind}) on {' and '.join(pairs)}"
-    return one_line(text if link.residual is None else f"{text}, and where {residual_text(join, link)}")
+    text = f"{parent.alias} {_SYMBOLS[link.kind]} {child.alias} ({link.kind}) on {' and '.join(pairs)}"
+    if link.residual is None:
+        return one_line(text)
+    residual = link.residual.sql  # with columns in place of `__p0` and `__c0`
+    for letter, side in (("p", parent), ("c", child)):
+        for position in reversed(range(len(side.group_by))):
+            residual = residual.replace(f"__{letter}{position}", f"{side.alias}.{side.group_by[position]}")
+    return one_line(f"{text}, and where {residual}")
 
 
-def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
-    """What rounds have shown of a link, and for how many rounds that has held."""
+def _observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
+    """Return what rounds have shown of a link, and for how many rounds that has held."""
     parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
     return (
         f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
@@ -125,23 +157,13 @@ def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
     )
 
 
-def residual_text(join: Join, link: Link) -> str:
-    """The residual condition with columns in place of `__p0` and `__c0`."""
-    assert link.residual is not None
-    text = link.residual.sql
-    for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child])):
-        for position in reversed(range(len(side.group_by))):
-            text = text.replace(f"__{letter}{position}", f"{side.alias}.{side.group_by[position]}")
-    return text
-
-
-def bits_text(plan: Plan, planned: PlannedJoin) -> str:
-    """The sides that Spark aggregates before anything leaves it, and the name of such a plan in source D."""
-    early, sides = early_sides(plan, planned), planned.join.sides
+def _early_text(plan: Plan, planned: PlannedJoin, early: tuple[bool, ...]) -> str:
+    """Return the sides that Spark aggregates before anything leaves it, and the name of such a plan in source D."""
+    sides = planned.join.sides
     chosen = [side.alias for side, is_early in zip(sides, early, strict=True) if is_early]
     others = [side.alias for side, is_early in zip(sides, early, strict=True) if not is_early and not side.is_relation]
-    parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
-    parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
+    parts = [f"Spark aggregates {', '.join(chosen)} early"] if chosen else []
+    parts += [f"kernels aggregate {', '.join(others)} late, from tuples"] if others else []
     parts += [f"relation {side.alias} is read as a whole" for side in sides if side.is_relation]
     asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
     return f"{plan_name(early)}: {', '.join(parts)}{asked}"
@@ -149,95 +171,39 @@ def bits_text(plan: Plan, planned: PlannedJoin) -> str:
 
 def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     join = planned.join
-    steps = [
-        f"{join.sides[join.links[i].child].alias} into {join.sides[join.links[i].parent].alias}" for i in planned.order
-    ]
-    others = [one_line(planned_join.name) for planned_join in sharing_matrix(plan, planned)]
+    links = [join.links[i] for i in planned.order]
+    steps = [f"{join.sides[link.child].alias} into {join.sides[link.parent].alias}" for link in links]
+    others = [one_line(planned_join.name) for planned_join in _sharing_matrix(plan, planned)]
     shared = f"; one matrix for {listing(others, _NAMED_PARTNERS)} too" if others else ""
     return f"{planned.fold}: {', then '.join(steps)}{shared}"
 
 
-def tuples_text(planned: PlannedJoin) -> str:
-    """The text for a join of which a batch run may fold tuples instead of cells."""
+def _tuples_text(planned: PlannedJoin) -> str:
+    """Return the text for a join of which a batch run may fold tuples instead of cells."""
     join = planned.join
     (pair,) = join.links[0].keys
-    keys = [
-        f"{side.alias}.{one_line(side.group_by[key].sql)}"
-        for side, key in zip(join.sides, (pair.parent, pair.child), strict=True)
-    ]
+    sides = zip(join.sides, (pair.parent, pair.child), strict=True)
+    keys = [f"{side.alias}.{one_line(side.group_by[key].sql)}" for side, key in sides]
     return f"a batch run folds tuples in order of {' and '.join(keys)}, unless cells are clearly fewer"
 
 
-def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
-    """Other joins that are folded by the same slice matrix."""
+def _sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
+    """Return the other joins that are folded by the same slice matrix."""
     if planned.fold != SliceMatrix.name:
         return []
-    return [
-        planned_join
-        for planned_join in plan.joins
-        if planned_join is not planned and planned_join.fold == planned.fold and planned_join.pairing == planned.pairing
-    ]
+    others = (join for join in plan.joins if join is not planned)
+    return [join for join in others if join.fold == planned.fold and join.pairing == planned.pairing]
 
 
-def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
-    """How the sides of a join meet if the step runs on executors."""
+def shards_text(plan: Plan, planned: PlannedJoin) -> str:
+    """Return how the sides of a join meet if the step runs on executors."""
+    sharding = sharding_of(plan)
     partial_set, _, _ = plan.side(planned.sides[0])
-    if any(side.is_relation for side in planned.join.sides) and sharding.of(partial_set.number) is None:
-        folded = "; what shards fold is merged" if plan.joins.index(planned) in sharding.divided else ""
-        return f"every shard has its relations as a whole{folded}"
-    columns = sharding.of(partial_set.number) or ()
+    columns = sharding.of(partial_set.number)
+    merged = "; what shards fold is merged" if plan.joins.index(planned) in sharding.divided else ""
+    if any(side.is_relation for side in planned.join.sides) and columns is None:
+        return f"every shard has its relations as a whole{merged}"
     if not columns:
         return "its sides are in one shard: their joins have no key in common"
     keys = ", ".join(f"{planned.join.sides[0].alias}.{one_line(partial_set.group_by[place].sql)}" for place in columns)
-    merged = plan.joins.index(planned) in sharding.divided
-    return f"its sides meet in shards by {keys}" + ("; what shards fold is merged" if merged else "")
-
-
-def joins_json(plan: Plan, costs: CostView) -> list[dict[str, Any]]:
-    return [_join_json(plan, planned, costs) for planned in plan.joins]
-
-
-def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, Any]:
-    query, join = planned.query, planned.join
-    early = early_sides(plan, planned)
-    return {
-        "name": planned.name,
-        "text": query.text,
-        "window": str(query.window),
-        "sides": [
-            {
-                "alias": side.alias,
-                "stream": side.source.stream,
-                "window": str(side.window),
-                "where": None if side.where is None else side.where.sql,
-                "group_by": [key.sql for key in side.group_by],
-                "components": [str(component) for component in side.components],
-                "set": place.set,
-                "tree": place.tree,
-                "query": place.name,
-                "early": is_early,
-                "shared_with": partners_text(plan, planned, place),
-            }
-            for side, place, is_early in zip(join.sides, planned.sides, early, strict=True)
-        ],
-        "links": [
-            {
-                "parent": join.sides[link.parent].alias,
-                "child": join.sides[link.child].alias,
-                "kind": str(link.kind),
-                "text": link_text(join, link),
-                "observed": asdict(planned.observed[i]) if planned.observed else None,
-            }
-            for i, link in enumerate(join.links)
-        ],
-        "plan": plan_name(early),
-        "fold": planned.fold,
-        "tuples": [list(place) for place in planned.tuples],
-        "matrix_with": [planned_join.name for planned_join in sharing_matrix(plan, planned)],
-        "order": list(planned.order),
-        "cost": costs.join_json(planned),
-        "executors": shards_text(plan, planned, sharding_of(plan)),
-        "answer": output_text(query),
-        "having": None if query.having is None else spelled_out(query, query.having.sql),
-        "shape": planned.shape,
-    }
+    return f"its sides meet in shards by {keys}{merged}"

@@ -1,56 +1,169 @@
-"""EXPLAIN of row queries: the rows they report, how these are made, and the tuples that streams keep for them."""
+"""Row queries: what they report, how their rows are made, and what streams retain for them; and relations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from windloom.explain.labels import output_text
-from windloom.explain.lines import WIDTH, fact, one_line, shorten
-from windloom.explain.relations import size_text
-from windloom.explain.statistics import origin_json, origin_text
+from windloom.explain.node import ExplainNode, Fact, words_only
+from windloom.explain.words import (
+    WIDTH,
+    listing,
+    one_line,
+    origin_json,
+    origin_text,
+    output_text,
+    shorten,
+)
 from windloom.model.figures import amount, count, number
-from windloom.model.rows import Reports, Rows, Selection
+from windloom.model.relation import EnrichedStream, Version
+from windloom.model.rows import Reports, Rows
 from windloom.model.time import format_duration
 from windloom.plan.near import near_join
 from windloom.plan.physical import Plan
-from windloom.plan.rows import PlannedRows, Store, StoreSize, store_size
+from windloom.plan.relations import PlannedRelation
+from windloom.plan.rows import PlannedRows, Store, store_size
 
-#: A plan with more row queries shows the first few only, unless all are asked for.
-_MANY, _FEW = 12, 6
-_SHOW_ALL = "(loom.explain(queries=True) shows all)"
-
-
-def row_lines(plan: Plan, everything: bool) -> Iterator[str]:
-    """What is kept of every stream, then every row query, each after an empty line."""
-    for store in plan.stores:
-        yield ""
-        yield from store_lines(plan, store)
-    shown = plan.rows if everything or len(plan.rows) <= _MANY else plan.rows[:_FEW]
-    for planned in shown:
-        yield ""
-        yield shorten(f"Rows {one_line(planned.name)}: {source_text(planned.rows)}", WIDTH)
-        yield from row_facts(plan, planned)
-    if len(shown) < len(plan.rows):
-        yield ""
-        yield f"… and {count(len(plan.rows) - len(shown), 'more row query', 'more row queries')} {_SHOW_ALL}"
+_NAMED_READERS = 6
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def store_lines(plan: Plan, store: Store) -> Iterator[str]:
-    size = _size(plan, store)
-    wheres = store.wheres
-    yield shorten(f"Store: tuples of {one_line(store.stream)}, which a stream keeps", WIDTH)
-    yield from fact("columns", ", ".join(map(one_line, store.columns)) or "none but the time")
-    yield from fact(
-        "where", "every tuple" if wheres is None else " or ".join(f"({one_line(where)})" for where in wheres)
-    )
-    yield from fact("kept for", f"{format_duration(size.ticks)} behind the watermark")
+def relation_node(plan: Plan, planned: PlannedRelation) -> ExplainNode:
+    name = shorten(f"Relation {one_line(planned.name)}: {planned.relation.kind}", WIDTH)
+    return ExplainNode(name, list(_relation_facts(plan, planned)))
+
+
+def _relation_facts(plan: Plan, planned: PlannedRelation) -> Iterator[Fact]:
+    relation, version = planned.relation, planned.version
+    readers = [query.name for query in plan.queries if planned.name in query.query.relations]
+    if relation.is_retroactive:
+        seen = "a window sees the version of the round in which it closes"
+    else:
+        seen = "a tuple is joined with the version of the round in which it comes in"
+    yield Fact("name", planned.name)
+    yield Fact("retroactive", relation.is_retroactive, seen, "sees")
+    yield Fact("columns", {name: kind.name for name, kind in relation.columns.items()})
+    if version is None:
+        yield Fact("version", None, "not read yet")
+    else:
+        of_version = {
+            "number": version.number,
+            "round": version.round,
+            "rows": version.rows,
+            "bytes": version.nbytes,
+        }
+        size = ", ".join(_size_texts(planned, version))
+        yield Fact("version", of_version, f"{version.number} since round {version.round}, {size}")
+    yield Fact("sets", list(planned.sets))
+    yield Fact("projects", [] if planned.scan is None else [column.sql for column in planned.scan.columns])
+    yield Fact("read_by", readers, listing(map(one_line, readers), _NAMED_READERS), "read by")
+
+
+def _size_texts(planned: PlannedRelation, version: Version) -> list[str]:
+    """Return the rows and the size of a version, as far as they are known."""
+    rows = "rows not counted" if version.rows is None else count(version.rows, "row")
+    if version.nbytes is None:
+        return [rows, "size not known"]
+    how = "kept" if planned.relation.is_retroactive else "as Spark estimates it"
+    return [rows, f"{size_text(version.nbytes)} {how}"]
+
+
+def size_text(nbytes: int) -> str:
+    """
+    >>> size_text(12), size_text(4 * 2**20)
+    ('12 bytes', '4 MiB')
+    """
+    return next((f"{number(nbytes / unit)} {name}" for unit, name in _UNITS if nbytes >= unit), f"{nbytes} bytes")
+
+
+def relation_card(planned: PlannedRelation) -> list[str]:
+    """Return the lines of the card in the picture: the name, the kind, the version, and its size."""
+    version = planned.version
+    if version is None:
+        return [planned.name, f"{planned.relation.kind} relation", "not read yet", ""]
+    rows, size = _size_texts(planned, version)
+    return [planned.name, f"{planned.relation.kind} relation", f"version {version.number}, {rows}", size]
+
+
+def enriched_node(stream: EnrichedStream) -> ExplainNode:
+    """Return how the tuples of a stream are joined as they come in."""
+    joined = [
+        {
+            "relation": enrichment.relation,
+            "label": enrichment.label,
+            "kind": str(enrichment.kind),
+            "on": enrichment.on.sql,
+        }
+        for enrichment in stream.enrichments
+    ]
+    steps = (f"{each.kind.words} {each.relation} ON {each.on}" for each in stream.enrichments)
+    name = one_line(f"tuples of {stream.base} as they come in: {', then '.join(steps)}")
+    return ExplainNode(name, [Fact("name", stream.name), Fact("stream", stream.base), Fact("joined", joined)])
+
+
+def store_node(plan: Plan, store: Store) -> ExplainNode:
+    rate, origin = plan.rate_of(plan.stream(store.stream))
+    size, wheres = store_size(store, plan.rows, rate, origin), store.wheres
     expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))} of files"
-    yield from fact("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}")
+    facts = [
+        Fact("stream", store.stream),
+        Fact("columns", list(store.columns), ", ".join(map(one_line, store.columns)) or "none but the time"),
+        Fact("where", None, "every tuple")
+        if wheres is None
+        else Fact("where", list(wheres), " or ".join(f"({one_line(where)})" for where in wheres)),
+        Fact("kept_ticks", size.ticks, f"{format_duration(size.ticks)} behind the watermark", "kept for"),
+        words_only("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}"),
+        Fact("tuples", size.tuples),
+        Fact("bytes", size.bytes),
+        Fact("origin", origin_json(size.origin)),
+    ]
+    return ExplainNode(shorten(f"Store: tuples of {one_line(store.stream)}, which a stream keeps", WIDTH), facts)
 
 
-def source_text(rows: Rows) -> str:
-    """The streams and windows that rows are made of."""
+def rows_node(plan: Plan, planned: PlannedRows) -> ExplainNode:
+    name = shorten(f"Rows {one_line(planned.name)}: {_source_text(planned.rows)}", WIDTH)
+    return ExplainNode(name, list(_rows_facts(plan, planned)))
+
+
+def _rows_facts(plan: Plan, planned: PlannedRows) -> Iterator[Fact]:
+    rows = planned.rows
+    reports, keeps = _reports_text(planned), kept_texts(plan, planned)
+    yield Fact("name", planned.name)
+    yield Fact("text", planned.query.text)
+    yield Fact("window", _source_text(rows) if rows.within else str(rows.window))
+    yield Fact("reports", reports, reports)
+    strands = [
+        {
+            "alias": strand.alias,
+            "stream": strand.stream,
+            "window": None if rows.within else str(strand.window),
+            "where": None if strand.where is None else strand.where.sql,
+        }
+        for strand in rows.strands
+    ]
+    texts = []
+    for strand in rows.strands:
+        where = "" if strand.where is None else f" where {one_line(strand.where.sql)}"
+        texts.append(f"{strand.alias}: {strand.stream}{'' if rows.within else f' {strand.window}'}{where}")
+    yield Fact("strands", strands, texts)
+    yield Fact("orders", [list(order) for order in planned.orders])
+    for selection, order in zip(rows.selections, planned.orders, strict=True):
+        if selection.joined > 1:
+            names = " ⋈ ".join(one_line(selection.strands[number].alias) for number in order)
+            why = "as it is written" if selection.joined < 3 else "by the rows that it is expected to touch"
+            yield words_only("order", f"{names}, {why}")
+    span = f"in {format_duration(rows.window.range_ticks)}" if rows.within else "per window"
+    is_joined = any(selection.joined > 1 for selection in rows.selections)
+    expected = f"about {number(planned.pairs)} {span}" if is_joined else ()
+    yield Fact("expected_rows", planned.pairs, expected, "rows")
+    yield words_only("made by", made_by(plan, planned))
+    yield Fact("keeps", keeps, keeps)
+    columns = ", ".join(one_line(row_column.name) for row_column in rows.columns)
+    yield words_only("answer", output_text(planned.query) if planned.is_aggregated else columns)
+    yield Fact("shape", planned.shape)
+
+
+def _source_text(rows: Rows) -> str:
+    """Return the streams and windows from which rows are made."""
     if not rows.within:
         return one_line(str(rows))
     (selection,) = rows.selections
@@ -61,38 +174,14 @@ def source_text(rows: Rows) -> str:
     return " ⋈ ".join(parts)
 
 
-def row_facts(plan: Plan, planned: PlannedRows) -> Iterator[str]:
-    rows = planned.rows
-    yield from fact("reports", reports_text(planned))
-    label = "strands"
-    for strand in rows.strands:
-        where = "" if strand.where is None else f" where {one_line(strand.where.sql)}"
-        window = "" if rows.within else f" {strand.window}"
-        yield from fact(label, f"{strand.alias}: {strand.stream}{window}{where}")
-        label = ""
-    for selection, order in zip(rows.selections, planned.orders, strict=True):
-        if selection.joined > 1:
-            yield from fact("order", _order_text(selection, order))
-    if any(selection.joined > 1 for selection in rows.selections):
-        span = f"in {format_duration(rows.window.range_ticks)}" if rows.within else "per window"
-        yield from fact("rows", f"about {number(planned.pairs)} {span}")
-    yield from fact("made by", made_by(plan, planned))
-    label = "keeps"
-    for text in kept_texts(plan, planned):
-        yield from fact(label, text)
-        label = ""
-    columns = ", ".join(one_line(row_column.name) for row_column in rows.columns)
-    yield from fact("answer", output_text(planned.query) if planned.is_aggregated else columns)
-
-
 def made_by(plan: Plan, planned: PlannedRows) -> str:
     if near_join(planned, {name: plan.stream(name) for name in planned.rows.streams}) is not None:
         return "the driver in a stream, which looks kept tuples up by key and time; a Spark job in a batch run"
     return "one Spark job per round, of all such queries, from kept tuples"
 
 
-def reports_text(planned: PlannedRows) -> str:
-    """The rows that are reported, with a note if ISTREAM changes nothing."""
+def _reports_text(planned: PlannedRows) -> str:
+    """Return which rows are reported, with a note if ISTREAM changes nothing."""
     rows = planned.rows
     if planned.is_aggregated:
         kept = "first and last end" if planned.is_summarised else "end"
@@ -104,82 +193,24 @@ def reports_text(planned: PlannedRows) -> str:
         Reports.ENTERING: "ISTREAM: rows that the window before did not have",
         Reports.LEAVING: "DSTREAM: rows that the window before had",
     }[rows.reports]
-    if rows.reports is Reports.ENTERING and _stands_once(rows):
+    # If every row is in a single window only, all rows of a window enter with it.
+    is_once = rows.has_lifetimes and all(each.window.range_ticks <= each.window.slide_ticks for each in rows.strands)
+    if rows.reports is Reports.ENTERING and is_once:
         return f"{text}; no row stands in two windows, so it is append-only without ISTREAM too"
     return text
 
 
-def _stands_once(rows: Rows) -> bool:
-    """Whether every row is in a single window only: then all rows of a window enter with it."""
-    return rows.has_lifetimes and all(strand.window.range_ticks <= strand.window.slide_ticks for strand in rows.strands)
-
-
-def _order_text(selection: Selection, order: tuple[int, ...]) -> str:
-    names = " ⋈ ".join(one_line(selection.strands[number].alias) for number in order)
-    why = "as it is written" if selection.joined < 3 else "by the rows that it is expected to touch"
-    return f"{names}, {why}"
-
-
 def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
-    """What each stream keeps for one row query alone."""
-    found = []
+    """Return what each stream keeps for one row query alone."""
+    texts = []
     for name in planned.rows.streams:
         strands = [strand for strand in planned.rows.strands if strand.stream == name]
         stream, columns = plan.stream(name), sorted({column for strand in strands for column in strand.columns})
         conditions = {strand.condition for strand in strands}
-        predicates = (
-            None if None in conditions else tuple(predicate for predicate in conditions if predicate is not None)
-        )
-        store = Store(name, tuple(columns), tuple(stream.columns[column] for column in columns), predicates)
+        predicates = tuple(predicate for predicate in conditions if predicate is not None)
+        types = tuple(stream.columns[column] for column in columns)
+        store = Store(name, tuple(columns), types, None if None in conditions else predicates)
         size = store_size(store, [planned], *plan.rate_of(stream))
         expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))}"
-        found.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")
-    return found
-
-
-def _size(plan: Plan, store: Store) -> StoreSize:
-    rate, origin = plan.rate_of(plan.stream(store.stream))
-    return store_size(store, plan.rows, rate, origin)
-
-
-def stores_json(plan: Plan) -> list[dict[str, Any]]:
-    found = []
-    for store in plan.stores:
-        size = _size(plan, store)
-        found.append(
-            {
-                "stream": store.stream,
-                "columns": list(store.columns),
-                "where": None if store.wheres is None else list(store.wheres),
-                "kept_ticks": size.ticks,
-                "tuples": size.tuples,
-                "bytes": size.bytes,
-                "origin": origin_json(size.origin),
-            }
-        )
-    return found
-
-
-def rows_json(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": planned.name,
-            "text": planned.query.text,
-            "window": source_text(planned.rows) if planned.rows.within else str(planned.rows.window),
-            "reports": reports_text(planned),
-            "strands": [
-                {
-                    "alias": strand.alias,
-                    "stream": strand.stream,
-                    "window": None if planned.rows.within else str(strand.window),
-                    "where": None if strand.where is None else strand.where.sql,
-                }
-                for strand in planned.rows.strands
-            ],
-            "orders": [list(order) for order in planned.orders],
-            "expected_rows": planned.pairs,
-            "keeps": kept_texts(plan, planned),
-            "shape": planned.shape,
-        }
-        for planned in plan.rows
-    ]
+        texts.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")
+    return texts

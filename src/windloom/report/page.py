@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from windloom.errors import WindloomError
-from windloom.explain.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, legal
+from windloom.explain.picture.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, legal
 from windloom.model.figures import number
 
 Cell = str | int | float | bool | None

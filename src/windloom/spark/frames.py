@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from windloom.aggregates import FUNCTIONS
 from windloom.errors import WindloomError, closest, meant
-from windloom.explain.labels import spelled_out
+from windloom.explain.words import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream

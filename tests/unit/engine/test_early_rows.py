@@ -10,7 +10,7 @@ from support.answers import CHANGED_TABLES, EARLY_TABLES, Given, early_piece, pi
 from windloom.durable import LocalStorage
 from windloom.engine.sinks.live import LiveSink
 from windloom.engine.sinks.reports import present, replaced
-from windloom.explain.patterns import sink_text
+from windloom.explain.update_patterns import sink_text
 
 FIRST = early_piece(
     ("e", 10, "x", 1, "early", 3),

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from golden.plans import FEW, KINDS, MIXED, SESSIONS, joined_plan, many_queries, plan_of, plan_of_relations, svg_of
-from windloom.explain.canvas import text_width
-from windloom.explain.labels import tree_name
-from windloom.explain.layout import lay_out
+from windloom.explain.picture.canvas import text_width
+from windloom.explain.picture.layout import lay_out
+from windloom.explain.words import tree_name
 from windloom.model import Query, Version
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan

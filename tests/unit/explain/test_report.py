@@ -13,7 +13,7 @@ import pytest
 
 from golden.plans import FEW, plan_of, svg_of
 from windloom.errors import WindloomError
-from windloom.explain.canvas import text_width
+from windloom.explain.picture.canvas import text_width
 from windloom.report import (
     Fact,
     Report,

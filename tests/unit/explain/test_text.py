@@ -9,7 +9,7 @@ import pytest
 
 from golden.plans import FEW, MIXED, many_queries, plan_of, text_of
 from windloom.errors import WindloomError
-from windloom.explain.partners import sharing
+from windloom.explain.sharing import sharing
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow, WindowedStream
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from windloom.engine.catalog import Registry
-from windloom.explain.scans import intake_text, scans_json
+from windloom.explain.node import node_json
+from windloom.explain.scans import intake_text, scan_node
 from windloom.language import parse_catalog
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.intake.local import local_projection
@@ -57,10 +58,10 @@ def test_reading_files_counts_in_the_choice_of_the_intake() -> None:
     asked = f"SELECT sum(x) AS c, max(x) AS m {WINDOW}"
     plan = plan_of(asked)
     assert intake_text(scan_of(plan)).startswith("woven: the driver reads the files, kernels aggregate")
-    assert scans_json(plan)[0]["read_by"] == "driver"
+    assert node_json(scan_node(plan, plan.scans[0]))["read_by"] == "driver"
     other = plan_of(asked, files=False)
     assert intake_text(other.scans[0]).startswith("native: Spark aggregates")
-    assert "read_by" not in scans_json(other)[0]
+    assert "read_by" not in node_json(scan_node(other, other.scans[0]))
 
 
 @pytest.mark.parametrize(

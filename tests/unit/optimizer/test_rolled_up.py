@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from windloom.engine.catalog import Registry
-from windloom.explain.scans import intake_text, scans_json
+from windloom.explain.node import node_json
+from windloom.explain.scans import intake_text, scan_node
 from windloom.language import parse_catalog
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.cost.constants import load_constants
@@ -44,7 +45,7 @@ def test_many_predicates_on_one_column_have_few_signatures() -> None:
     assert scan.rolled_up is not None
     assert (scan.rolled_up.sets, scan.rolled_up.signatures) == (20, 21)
     assert ", sets are rolled up from signatures, of which 21 are expected (" in intake_text(scan)
-    assert scans_json(plan)[0]["rolled_up"] == {"sets": 20, "signatures": 21}
+    assert node_json(scan_node(plan, plan.scans[0]))["rolled_up"] == {"sets": 20, "signatures": 21}
 
 
 def test_sets_of_other_groupings_are_not_counted() -> None:
@@ -67,7 +68,7 @@ def test_sets_are_not_rolled_up_where_that_saves_nothing(texts: list[str]) -> No
     scan = scan_of(plan_of(*texts))
     assert scan.rolled_up is None
     assert "signatures" not in intake_text(scan)
-    assert "rolled_up" not in scans_json(plan_of(*texts))[0]
+    assert "rolled_up" not in node_json(scan_node(plan_of(*texts), scan))
 
 
 def test_the_cost_of_a_woven_scan_grows_slowly_with_predicates() -> None:

@@ -13,7 +13,7 @@ from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, Row, crash_at
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.storage import LocalStorage
-from windloom.explain.cost_views import SecondsView
+from windloom.explain.costs import SecondsView
 from windloom.explain.text import explain_text
 from windloom.model import Aggregate, Expression, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.model.time import TICKS_PER_SECOND

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path
 from windloom.engine.results import unknown_query
 from windloom.engine.streaming.handle import Change
 from windloom.errors import QueryError
-from windloom.explain.cost_views import work
+from windloom.explain.costs import work
 from windloom.service.encode import as_rows
 from windloom.service.faults import RefusedError, problem_of
 from windloom.service.models import (

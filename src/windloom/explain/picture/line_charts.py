@@ -5,28 +5,119 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, isclose, isfinite, log10
 
-from windloom.explain.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
+from windloom.explain.picture.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
 from windloom.model.figures import number, share
-from windloom.report.scales import Scale, linear_ticks, log_ticks, tick_labels, time_ticks
 
-WIDTH = 680.0
+_TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
+_DAY = 86_400
+_SHOWN_TIMES = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from `low` to `high` stand at pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: tuple[float, ...]
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """
+        >>> Scale(1, 100, 0, 80, (), log=True).at(10)
+        40.0
+        """
+        if self.log:
+            fraction = log10(value / self.low) / log10(self.high / self.low)
+        else:
+            fraction = (value - self.low) / (self.high - self.low)
+        return self.start + (self.end - self.start) * fraction
+
+
+def linear_ticks(low: float, high: float, about: int) -> list[float]:
+    """Return about `about` round values that enclose low and high.
+
+    >>> linear_ticks(0, 97, 5), linear_ticks(3.1, 3.9, 4)
+    ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
+    """
+    if isclose(low, high, rel_tol=1e-12, abs_tol=0.0) or low == high:
+        room = abs(low) * 0.05 or 1.0
+        low, high = low - room, high + room
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    digits = max(0, 2 - floor(log10(step)))
+    return [round(index * step, digits) for index in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, about: int) -> list[float]:
+    """Return round values at equal ratios that enclose low and high, both above zero; 1, 2 and 5 if tens are few.
+
+    >>> log_ticks(3, 40_000, 6), log_ticks(60, 300, 6)
+    ([1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0], [50.0, 100.0, 200.0, 500.0])
+    """
+    first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
+    last = max(last, first + 1)
+    if last - first > 2:
+        step = max(1, ceil((last - first) / about))
+        return [10.0**power for power in range(first, last + step, step)]
+    fine = [factor * 10.0**power for power in range(first, last) for factor in (1, 2, 5)] + [10.0**last]
+    start = max(i for i, tick in enumerate(fine) if tick <= low * (1 + 1e-9))
+    end = min(i for i, tick in enumerate(fine) if tick >= high * (1 - 1e-9))
+    return fine[start : max(end, start + 1) + 1]
+
+
+def tick_labels(ticks: Sequence[float]) -> list[str]:
+    """Return labels with just enough digits to distinguish neighbours.
+
+    >>> tick_labels([100_000.0, 100_000.25, 100_000.5]), tick_labels([0.0, 20.0])
+    (['100,000', '100,000.25', '100,000.5'], ['0', '20'])
+    """
+    if max(abs(tick) for tick in ticks) >= 1e12 or len(ticks) < 2 or ticks[1] - ticks[0] < 1e-6:
+        return [number(tick) for tick in ticks]
+    digits = max(0, 1 - floor(log10(ticks[1] - ticks[0])))
+    return [f"{tick:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{tick:,.0f}" for tick in ticks]
+
+
+def time_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Return round instants (seconds since the epoch, UTC) between low and high, and their labels.
+
+    >>> time_ticks(0, 3_600)[1]
+    ['00:00', '00:10', '00:20', '00:30', '00:40', '00:50', '01:00']
+    """
+    step = next((seconds for seconds in _TIME_STEPS if (high - low) / seconds <= _SHOWN_TIMES), 0)
+    if step == 0:
+        step = _DAY * ceil((high - low) / _DAY / _SHOWN_TIMES)
+    ticks = [float(index * step) for index in range(ceil(low / step), floor(high / step) + 1)]
+    days = {tick // _DAY for tick in ticks}
+    pattern = "%H:%M:%S" if step < 60 else "%H:%M"
+    if step >= _DAY:
+        pattern = "%Y-%m-%d"
+    elif len(days) > 1:
+        pattern = "%m-%d " + pattern
+    return ticks, [datetime.fromtimestamp(tick, UTC).strftime(pattern) for tick in ticks]
+
+
+_WIDTH = 680.0
 _QUIET = "#94a3b8"
-
 #: (label, value, note): a part of a stacked bar, or a row of a bar chart.
 Bar = tuple[str, float, str]
 
 
 def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str = "", highlight: int | None = 0) -> str:
-    """Horizontal bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
+    """Return bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
 
     With `log`, every gridline is ten times the one before, and the axis says so, because lengths are not proportional.
     """
     canvas = Canvas()
     label_width = min(220.0, max([80.0, *(text_width(label, 13) for label, _, _ in rows)]) + 16)
     value_width = 120.0
-    left, right = label_width, WIDTH - value_width
+    left, right = label_width, _WIDTH - value_width
     scale = _bar_scale([value for _, value, _ in rows], log, left, right)
     row_height = 46.0 if any(note for _, _, note in rows) else 34.0
     bottom = 14.0 + row_height * len(rows)
@@ -41,13 +132,13 @@ def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str =
             end = scale.at(value) if isfinite(value) and (value > 0) else left
             colour = PALETTE[0] if highlight is None or index == highlight else _QUIET
             canvas.rect(left, y + 2, max(1.5, end - left), 18, colour, radius=3)
-            said = f"{number(value)} {unit}"
-            canvas.text(max(left, end) + 8, y + 16, said, 12.5, room=WIDTH - end - 12, bold=True)
+            figure = f"{number(value)} {unit}"
+            canvas.text(max(left, end) + 8, y + 16, figure, 12.5, room=_WIDTH - end - 12, bold=True)
             if note:
-                canvas.text(left, y + 35, note, 11, FAINT, room=WIDTH - left - 8, halo=True)
+                canvas.text(left, y + 35, note, 11, FAINT, room=_WIDTH - left - 8, halo=True)
     axis = f"{unit}, log scale: each line is ten times the one before" if log else unit
-    canvas.text(left, bottom + 34, axis, 10.5, FAINT, room=WIDTH - left - 8)
-    return canvas.document(WIDTH, bottom + 46, title or f"bar chart, {unit}")
+    canvas.text(left, bottom + 34, axis, 10.5, FAINT, room=_WIDTH - left - 8)
+    return canvas.document(_WIDTH, bottom + 46, title or f"bar chart, {unit}")
 
 
 def _bar_scale(values: Iterable[float], log: bool, left: float, right: float) -> Scale:
@@ -65,35 +156,35 @@ def _bar_scale(values: Iterable[float], log: bool, left: float, right: float) ->
 
 
 def stacked_bar(parts: Sequence[Bar], unit: str = "s", *, title: str = "") -> str:
-    """One bar divided into the parts of a whole, and a legend with every value: where the time went, for example."""
+    """Return a bar divided into the parts of a whole, and a legend with every value: where time went, for example."""
     canvas = Canvas()
-    kept = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
-    total = sum(value for _, value, _ in kept)
-    x, width = 8.0, WIDTH - 16.0
+    known = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
+    total = sum(value for _, value, _ in known)
+    x, width = 8.0, _WIDTH - 16.0
     canvas.rect(x, 8, width, 40, WASH, radius=4)
-    for index, (label, value, note) in enumerate(kept):
+    for index, (label, value, note) in enumerate(known):
         if total <= 0 or value <= 0:
             continue
         length = width * value / total
-        said = f"{number(value)} {unit}"
-        with canvas.group(f"{label}: {said}, {share(value / total)}" + (f"\n{note}" if note else "")):
+        figure = f"{number(value)} {unit}"
+        with canvas.group(f"{label}: {figure}, {share(value / total)}" + (f"\n{note}" if note else "")):
             # Half a pixel of paper between parts keeps thin neighbours apart.
             canvas.rect(x, 8, max(0.6, length - 1), 40, PALETTE[index % len(PALETTE)])
-            if length > text_width(said, 12, True) + 12:
-                canvas.text(x + length / 2, 33, said, 12, PAPER, room=length - 8, anchor="middle", bold=True)
+            if length > text_width(figure, 12, True) + 12:
+                canvas.text(x + length / 2, 33, figure, 12, PAPER, room=length - 8, anchor="middle", bold=True)
         x += length
     y = 76.0
-    column = (WIDTH - 16.0) / 2
-    for index, (label, value, note) in enumerate(kept):
+    column = (_WIDTH - 16.0) / 2
+    for index, (label, value, note) in enumerate(known):
         left = 8.0 + column * (index % 2)
         canvas.rect(left, y - 9, 11, 11, PALETTE[index % len(PALETTE)], radius=2)
         part = f", {share(value / total)}" if total > 0 else ""
         used = canvas.text(left + 18, y + 1, label, 12.5, room=column * 0.5, bold=True)
-        said = f"{number(value)} {unit}{part}" + (f" · {note}" if note else "")
-        canvas.text(left + 18 + used + 10, y + 1, said, 12, FAINT, room=column - used - 40)
+        figure = f"{number(value)} {unit}{part}" + (f" · {note}" if note else "")
+        canvas.text(left + 18 + used + 10, y + 1, figure, 12, FAINT, room=column - used - 40)
         y += 22.0 if index % 2 else 0.0
-    y += 22.0 if len(kept) % 2 else 0.0
-    return canvas.document(WIDTH, y - 4, title or f"{number(total)} {unit} in {len(kept)} parts")
+    y += 22.0 if len(known) % 2 else 0.0
+    return canvas.document(_WIDTH, y - 4, title or f"{number(total)} {unit} in {len(known)} parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +205,19 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
 ) -> str:
-    """Lines over numbers or times, each named at its end. A log axis leaves out values that are not above zero."""
+    """Return lines over numbers or times, each named at its end; a log axis leaves out values that are not positive."""
     canvas = Canvas()
     is_time = any(isinstance(x, datetime) for line_series in series for x, _ in line_series.points)
     lines = [_known(line_series, log_x, log_y) for line_series in series]
     known = [point for line in lines for part in line for point in part]
     if not known:
-        canvas.text(WIDTH / 2, 60, "nothing to show: no values", 13, FAINT, room=WIDTH, anchor="middle")
-        return canvas.document(WIDTH, 110, title or "empty chart")
+        canvas.text(_WIDTH / 2, 60, "nothing to show: no values", 13, FAINT, room=_WIDTH, anchor="middle")
+        return canvas.document(_WIDTH, 110, title or "empty chart")
     names = min(180.0, max(text_width(line_series.label, 12, True) for line_series in series) + 16)
-    x_scale, labels = _x_scale([x for x, _ in known], is_time, log_x, WIDTH - names - 8)
+    x_scale, labels = _x_scale([x for x, _ in known], is_time, log_x, _WIDTH - names - 8)
     top, bottom = 30.0, height - (50.0 if x_label else 34.0)
     y_scale, y_labels = _y_scale([y for _, y in known], log_y, bottom, top)
-    canvas.text(8, 16, y_label, 11, FAINT, room=WIDTH - 16)
+    canvas.text(8, 16, y_label, 11, FAINT, room=_WIDTH - 16)
     canvas.text((x_scale.start + x_scale.end) / 2, height - 12, x_label, 11, FAINT, room=420, anchor="middle")
     for tick, label in zip(y_scale.ticks, y_labels, strict=True):
         y = y_scale.at(tick)
@@ -141,29 +232,32 @@ def line_chart(
         colour = PALETTE[index % len(PALETTE)]
         with canvas.group(line_series.label):
             for part in line:
-                _draw_line(canvas, [(x_scale.at(x), y_scale.at(y)) for x, y in part], colour)
+                points = [(x_scale.at(x), y_scale.at(y)) for x, y in part]
+                if len(points) == 1:
+                    canvas.dot(*points[0], 2.5, colour)
+                    continue
+                data = "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in points)
+                canvas.path(data, colour, 2, extra=' stroke-linejoin="round" stroke-linecap="round"')
         if line:
             ends.append((y_scale.at(line[-1][-1][1]), line_series.label, colour))
     for y, label, colour in _spread(ends, top, bottom):
         canvas.text(x_scale.end + 10, y + 4, label, 12, colour, room=names - 4, bold=True)
-    return canvas.document(WIDTH, height, title or "line chart")
+    return canvas.document(_WIDTH, height, title or "line chart")
 
 
 def _known(series: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, float]]]:
-    """The unbroken parts of a line."""
+    """Return the unbroken parts of a line."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in series.points:
-        place = _seconds(x) if isinstance(x, datetime) else float(x)
+        if isinstance(x, datetime):  # without a zone it is read as UTC, so that the axis shows what the rows show
+            place = (x if x.tzinfo else x.replace(tzinfo=UTC)).timestamp()
+        else:
+            place = float(x)
         if y is None or not isfinite(y) or not isfinite(place) or (log_x and place <= 0) or (log_y and y <= 0):
             parts.append([])
         else:
             parts[-1].append((place, float(y)))
     return [part for part in parts if part]
-
-
-def _seconds(instant: datetime) -> float:
-    """Seconds since the epoch. A time without a zone is read as UTC, so that the axis shows the same as the rows."""
-    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
 def _y_scale(ys: Sequence[float], log: bool, bottom: float, top: float) -> tuple[Scale, list[str]]:
@@ -190,16 +284,8 @@ def _x_scale(xs: Sequence[float], is_time: bool, log: bool, right: float) -> tup
     return Scale(low, high, 74.0, right, tuple(ticks)), labels
 
 
-def _draw_line(canvas: Canvas, points: list[tuple[float, float]], colour: str) -> None:
-    if len(points) == 1:
-        canvas.dot(*points[0], 2.5, colour)
-        return
-    data = "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in points)
-    canvas.path(data, colour, 2, extra=' stroke-linejoin="round" stroke-linecap="round"')
-
-
 def _spread(ends: list[tuple[float, str, str]], top: float, bottom: float) -> list[tuple[float, str, str]]:
-    """The names at the ends of lines, moved apart if they would overlap."""
+    """Return the names at the ends of lines, moved apart if they would overlap."""
     placed: list[tuple[float, str, str]] = []
     low = top
     for y, label, colour in sorted(ends):

@@ -5,6 +5,8 @@ Every coordinate is absolute and every colour explicit, so a picture looks the s
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -13,7 +15,6 @@ from xml.sax.saxutils import escape as escape_markup
 from xml.sax.saxutils import quoteattr
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
-
 INK = "#1f2937"
 FAINT = "#6b7280"
 RULE = "#d5dae1"
@@ -32,7 +33,6 @@ PALETTE = (
     "#92400e",
     "#475569",
 )
-
 #: Widths of letters in em: those of DejaVu Sans, the widest of the fonts above, so that no other overflows.
 _WIDTHS = {
     0.3: "'Iijl",
@@ -57,19 +57,18 @@ _BOLD = 1.12
 
 @lru_cache(maxsize=4_096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """The most pixels that the text takes, whatever sans-serif font the reader has."""
-    em = sum(_EM.get(letter) or _unlisted(letter) for letter in text)
+    """Return the most pixels that the text takes, whatever sans-serif font the reader has."""
+
+    def unlisted(letter: str) -> float:
+        is_wide = east_asian_width(letter) in "WF" or ord(letter) > 0xFFFF
+        return 0.0 if combining(letter) else 1.1 if is_wide else 0.85
+
+    em = sum(_EM.get(letter) or unlisted(letter) for letter in text)
     return em * size * (_BOLD if bold else 1.0)
 
 
-def _unlisted(letter: str) -> float:
-    if combining(letter):
-        return 0.0
-    return 1.1 if east_asian_width(letter) in "WF" or ord(letter) > 0xFFFF else 0.85
-
-
 def fit(text: str, room: float, size: float, bold: bool = False) -> str:
-    """The text, cut with an ellipsis if it does not fit.
+    """Return the text, cut with an ellipsis if it does not fit.
 
     >>> fit("a rather long name", 60, 10)
     'a rather l…'
@@ -77,18 +76,13 @@ def fit(text: str, room: float, size: float, bold: bool = False) -> str:
     text = " ".join(text.split())
     if text_width(text, size, bold) <= room:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if text_width(text[:middle].rstrip() + "…", size, bold) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip() + "…"
+    lengths = range(1, len(text) + 1)
+    fitting = bisect_right(lengths, room, key=lambda end: text_width(text[:end].rstrip() + "…", size, bold))
+    return text[:fitting].rstrip() + "…"
 
 
 def escape(text: str) -> str:
-    """Text to put between tags; characters that XML forbids become �.
+    """Return text to put between tags; characters that XML forbids become �.
 
     >>> escape("a < b & c" + chr(0))
     'a &lt; b &amp; c�'
@@ -97,27 +91,23 @@ def escape(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """Text as an attribute's value, with its quotes."""
+    """Return text as an attribute's value, with its quotes."""
     return quoteattr(legal(text))
 
 
 def legal(text: str) -> str:
-    """The text with � for every character that XML forbids."""
-    return "".join(letter if _is_legal(ord(letter)) else "�" for letter in text)
-
-
-def _is_legal(code: int) -> bool:
-    return code in (0x9, 0xA, 0xD) or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code > 0xFFFF
+    """Return the text with � for every character that XML forbids."""
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)
 
 
 def shown(value: float) -> str:
-    """A coordinate, as short as a tenth of a pixel allows."""
+    """Return a coordinate, as short as a tenth of a pixel allows."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")
 
 
 class Canvas:
-    """Collects elements; `document` makes the file."""
+    """Collects elements, of which `document` makes a file."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -152,7 +142,7 @@ class Canvas:
     def curve(
         self, x1: float, y1: float, x2: float, y2: float, stroke: str, width: float = 1, *, extra: str = ""
     ) -> None:
-        """Draws a curve from left to right that leaves and arrives horizontally."""
+        """Draw a curve from left to right that leaves and arrives horizontally."""
         middle = shown((x1 + x2) / 2)
         end = f"{shown(x2)} {shown(y2)}"
         data = f"M{shown(x1)} {shown(y1)}C{middle} {shown(y1)} {middle} {shown(y2)} {end}"
@@ -174,7 +164,7 @@ class Canvas:
         bold: bool = False,
         halo: bool = False,
     ) -> float:
-        """Writes what fits in `room` and returns its width; a halo keeps it readable over lines."""
+        """Write what fits in `room`, and return its width; a halo keeps it readable over lines."""
         cut = fit(content, room, size, bold)
         align = "" if anchor == "start" else f' text-anchor="{anchor}"'
         weight = ' font-weight="600"' if bold else ""
@@ -187,7 +177,7 @@ class Canvas:
 
     @contextmanager
     def group(self, title: str = "", css: str = "") -> Iterator[None]:
-        """Elements that show `title` when the pointer rests on them."""
+        """Put elements into a group that shows `title` when the pointer rests on it."""
         mark = f' class="{css}"' if css else ""
         self._parts.append(f"<g{mark}>" + (f"<title>{escape(title)}</title>" if title else ""))
         yield
@@ -197,7 +187,7 @@ class Canvas:
         self._parts.append(markup)
 
     def document(self, width: float, height: float, title: str, *, style: str = "") -> str:
-        """A complete, self-contained SVG file that scales with its container."""
+        """Return a complete, self-contained SVG file that scales with its container."""
         size = f'width="{shown(width)}" height="{shown(height)}" viewBox="0 0 {shown(width)} {shown(height)}"'
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={attribute(title)} '

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from windloom.explain.update_patterns import Pattern, pattern_of
 from windloom.language import parse_query
 from windloom.model import DataType, Stream
-from windloom.model.patterns import Pattern, pattern_of
 
 COLUMNS = {name: DataType.parse(kind) for name, kind in {"ts": "timestamp", "k": "string", "x": "int"}.items()}
 STREAMS = {name: Stream(name, COLUMNS, time="ts") for name in "abc"}

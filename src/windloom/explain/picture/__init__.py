@@ -1,0 +1,1 @@
+"""EXPLAIN as a picture."""

@@ -1,0 +1,161 @@
+"""The whole plan as one tree of facts: its streams, relations, scans, sets, joins, row queries and results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windloom.explain.costs import CostView
+from windloom.explain.joins import join_node
+from windloom.explain.node import ExplainNode, Fact
+from windloom.explain.rows import enriched_node, relation_node, rows_node, store_node
+from windloom.explain.scans import scan_node
+from windloom.explain.sets import set_node
+from windloom.explain.sharing import sharing
+from windloom.explain.update_patterns import pattern_node
+from windloom.explain.words import (
+    NAME_WIDTH,
+    one_line,
+    origin_json,
+    origin_text,
+    shorten,
+    strategy_name,
+    tree_name,
+    windows_of_a_tuple,
+    windows_over,
+)
+from windloom.model.figures import amount, count
+from windloom.model.stream import Stream
+from windloom.model.types import DataType
+from windloom.plan.outputs import why_spark
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    RelationNode,
+    RowsNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
+from windloom.plan.physical import Plan, Shape
+
+
+def plan_tree(plan: Plan, costs: CostView, everything: bool = True) -> ExplainNode:
+    """Return the plan with all its parts; unless `everything` is asked for, long lists have only their beginning."""
+    counts = {
+        "queries": sum(1 for _ in plan.queries),
+        "streams": len(plan.streams),
+        "relations": len(plan.relations),
+        "scans": len(plan.scans),
+        "sets": len(plan.sets),
+        "trees": sum(1 for _ in plan.trees),
+    }
+    parts = (
+        count(counts["queries"], "query", "queries"),
+        count(counts["streams"], "stream"),
+        *([count(counts["relations"], "relation")] if plan.relations else []),
+        count(counts["scans"], "scan"),
+        count(counts["sets"], "set") + " of partials",
+        count(counts["trees"], "tree"),
+        *([count(len(plan.rows), "row query", "row queries")] if plan.rows else []),
+    )
+    chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+    cost = costs.plan_fact()
+    shared = sharing(plan)
+    facts = [
+        Fact("strategy", plan.strategy, chosen),
+        Fact("slicing", plan.slicing),
+        Fact("technique", plan.technique),
+        Fact("intake", plan.intake),
+        Fact("join_plan", plan.join_plan),
+        Fact("fold", plan.fold, f"joins {plan.join_plan}, fold {plan.fold}" if plan.joins else ()),
+        Fact("cost", cost.value, cost.text if counts["queries"] else ()),
+        Fact("counts", counts),
+    ]
+    children = {
+        "nodes": [_graph_node(plan, node) for node in graph_of(plan).nodes],
+        "streams": [stream_node(plan, stream) for stream in plan.streams],
+        "relations": [relation_node(plan, planned) for planned in plan.relations],
+        "enriched": [enriched_node(stream) for stream in plan.enriched],
+        "scans": [scan_node(plan, scan, everything) for scan in plan.scans],
+        "sets": [set_node(plan, partial_set, costs, shared, everything) for partial_set in plan.sets],
+        "joins": [join_node(plan, planned, costs) for planned in plan.joins],
+        "stores": [store_node(plan, store) for store in plan.stores],
+        "rows": [rows_node(plan, planned) for planned in plan.rows],
+        "results": [pattern_node(planned.query) for planned in plan.queries],
+        "shapes": [_shape_node(shape) for shape in plan.shapes],
+    }
+    return ExplainNode("Plan: " + ", ".join(parts), facts, children=children)
+
+
+def _graph_node(plan: Plan, node: Node) -> ExplainNode:
+    """Return the name of a node of the plan's graph, and the place of its details in the rest of the tree."""
+    name, place = node.id, dict[str, Any]()
+    match node:
+        case StreamNode(stream=stream):
+            name, place = shorten(one_line(stream.name), NAME_WIDTH), {"stream": stream.name}
+        case RelationNode(planned=relation):
+            name = shorten(f"relation {one_line(relation.name)}", NAME_WIDTH)
+            place = {"relation": relation.name}
+        case EnrichedNode(stream=stream):
+            name = shorten(one_line(" + ".join([stream.base, *stream.relations])), NAME_WIDTH)
+            place = {"enriched": stream.name}
+        case ScanNode(scan=scan):
+            name = f"scan {scan.number}" + ("" if scan.feeds else ", which counts late tuples")
+            place = {"scan": scan.number}
+        case SetNode(partial_set=partial_set):
+            name = f"set {partial_set.number}" + ("" if node.inputs else ", which no tuple can be part of")
+            place = {"set": partial_set.number}
+        case TreeNode(partial_set=partial_set, tree=tree):
+            name = tree_name(plan, partial_set, tree)
+            place = {"set": partial_set.number, "tree": tree.number}
+        case FoldNode(planned=join):
+            name, place = "fold", {"join": join.name}
+        case RowsNode(planned=rows):
+            name, place = "rows", {"rows": rows.name}
+        case AnswerNode(planned=planned):
+            name = shorten(one_line(planned.name), NAME_WIDTH)
+            place = {"query": planned.name, "shape": planned.shape}
+    facts = [Fact("id", node.id), Fact("kind", node.kind), Fact("inputs", list(node.inputs))]
+    return ExplainNode(name, [*facts, *(Fact(key, value) for key, value in place.items())])
+
+
+def stream_node(plan: Plan, stream: Stream) -> ExplainNode:
+    rate, origin = plan.rate_of(stream)
+    windows = windows_over(plan, stream)
+    facts = [
+        Fact("name", stream.name),
+        Fact("time", stream.time),
+        Fact("delay_ticks", stream.delay_ticks),
+        Fact("events_per_second", rate, f"{amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})", "rate"),
+        Fact("rate", origin.source),
+        Fact("origin", origin_json(origin)),
+        Fact(
+            "windows_per_tuple",
+            sum(window.windows_per_tuple or 0.0 for window in windows),
+            f"{windows_of_a_tuple(windows)}, all queries together",
+            "a tuple lies in",
+        ),
+    ]
+    return ExplainNode(f"stream {stream.name}", facts)
+
+
+def _shape_node(shape: Shape) -> ExplainNode:
+    def columns(pairs: tuple[tuple[str, DataType], ...]) -> list[dict[str, str]]:
+        return [{"name": name, "type": type_.name} for name, type_ in pairs]
+
+    why, select = why_spark(shape), None
+    if shape.select is not None:
+        select = [{"name": name, "sql": expression.sql} for name, expression in shape.select]
+    facts = [
+        Fact("groups", columns(shape.groups)),
+        Fact("columns", columns(shape.columns)),
+        Fact("select", select),
+        Fact("having", None if shape.having is None else shape.having.sql),
+        Fact("evaluated_by", None if select is None else "windloom" if why is None else "spark"),
+        Fact("why_spark", why),
+    ]
+    return ExplainNode("shape", facts)
