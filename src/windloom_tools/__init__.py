@@ -1,5 +1,5 @@
-"""Tools that measure Windloom and show it at work, and that no query needs: `windloom calibrate` and `windloom demo`.
+"""Tools around Windloom that no query needs: `windloom calibrate`, `windloom demo`, the oracle of `windloom.testing`.
 
-The package is part of the same wheel and imports what it needs of `windloom`. Nothing in `windloom` imports it: the
-command line loads its commands by the names of their modules (`windloom.cli.main`).
+The package is part of the same wheel and imports what it needs of `windloom`. Of `windloom`, only `windloom.testing`
+imports it; the command line loads its commands by the names of their modules (`windloom.cli.main`).
 """

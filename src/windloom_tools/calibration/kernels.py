@@ -18,7 +18,7 @@ from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.optimizer.cost.calibrated import uneven
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import TERMS, Work
-from windloom.testing.workload import divisor_windows
+from windloom.optimizer.workloads import divisor_windows
 from windloom_tools.calibration.fit import Fit, fit
 
 Ints = NDArray[np.int64]

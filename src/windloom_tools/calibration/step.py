@@ -28,6 +28,7 @@ from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.optimizer.workloads import divisor_windows
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
@@ -36,7 +37,6 @@ from windloom.rounds import Answers, RoundInput, State, step
 from windloom.rounds.cells import coarsen, read_partials
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import Taken, take_partials
-from windloom.testing.workload import divisor_windows
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell, thread_seconds
 

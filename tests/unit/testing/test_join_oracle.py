@@ -8,7 +8,7 @@ import pytest
 
 from support.join_texts import Asked, Hung, Read, Residual
 from windloom.model import Aggregate, Expression, JoinKind
-from windloom.testing.joins import Landmarks, answer_join
+from windloom_tools.oracle.joins import Landmarks, answer_join
 
 Row = dict[str, Any]
 
