@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.engine.catalog import Registry
 from windloom.model import DataType, Stream
+from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_values, row_values
@@ -30,8 +30,6 @@ _COLUMNS = {"ts": "bigint", "k": "bigint", "g": "bigint", "n": "bigint", "x": "d
 _INTS = "count(*) AS n, sum(a.n) AS s"
 _MANY = "count(*) AS n, sum(a.n * b.n) AS p, max(b.n) AS hi, sum(a.n - b.n) AS d"
 _FLOATS = "sum(a.x * b.x) AS p, max(a.x) AS hi"
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

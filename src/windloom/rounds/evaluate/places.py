@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints
 from windloom.model.types import TypeKind
 from windloom.plan.expressions import Node
 from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 #: A table has at most this many entries, and is used for at least this many tuples per entry.
 MOST_ENTRIES = 1 << 14

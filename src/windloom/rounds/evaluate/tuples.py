@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
+from windloom.model.arrays import Mask
 from windloom.plan.expressions.node import Node, read_by
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
@@ -18,8 +19,6 @@ from windloom.rounds.evaluate.nodes import Rows, evaluate, may_refuse
 from windloom.rounds.evaluate.places import DistinctWords, Table, clusters, examples, over_examples, take_codes
 from windloom.rounds.evaluate.values import DeclinedError
 from windloom.weave.signatures import SIGNATURE_BITS
-
-Mask = NDArray[np.bool_]
 
 
 def project_tuples(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
