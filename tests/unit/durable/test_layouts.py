@@ -11,11 +11,11 @@ from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog
 from windloom.durable.adapted import read_adapted, write_adapted
 from windloom.durable.checkpoint import Begun
 from windloom.durable.framing import read_frame
+from windloom.durable.json_codec import from_json, to_json
 from windloom.durable.records import read_record, write_record
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.pieces import Piece
 from windloom.durable.snapshots import Snapshot
-from windloom.durable.statistics import read_observed, write_observed
 from windloom.model.relation import Version
 from windloom.optimizer.adapt.correction import MeasuredRound
 from windloom.optimizer.adapt.followed import Adapted, Verdicts
@@ -122,7 +122,7 @@ STATE = State(
 
 
 def commit_bytes() -> bytes:
-    body = {"round": 7, "observed": write_observed(OBSERVED), "adapted": write_adapted(ADAPTED, MEASURED)}
+    body = {"round": 7, "observed": to_json(RoundObserved, OBSERVED), "adapted": write_adapted(ADAPTED, MEASURED)}
     return write_record("commit", body)
 
 
@@ -149,7 +149,7 @@ def test_files_are_read_as_they_were() -> None:
     assert PlanRecord.from_bytes("plan", held["plan.json"]) == RECORD
     assert PlanRecord.from_bytes("plan", held["plan_of_nothing.json"]) == PlanRecord(0, 0, {})
     commit = read_record("commit", "commit", held["commit.json"], "")
-    assert read_observed(commit["observed"]) == OBSERVED
+    assert from_json(RoundObserved, commit["observed"]) == OBSERVED
     assert read_adapted([commit]) == (ADAPTED, [MEASURED])
     assert RoundLog.from_bytes("log", held["log.arrow"]) == LOG
     assert Snapshot.from_bytes("snapshot", held["snapshot.state"]) == Snapshot(7, 3, STATE)
