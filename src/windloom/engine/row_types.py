@@ -8,7 +8,7 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.engine.join_types import cast_hint
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.rows import Body, Rows, Selection, SetOperation, first_selection
+from windloom.model.rows import Body, Rows, Selection, SetOperation
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.frames import CONDITIONS
 
@@ -54,7 +54,7 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
         _check_compared(body, found)
         return found
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
-    others = first_selection(body.right).columns
+    others = _first(body.right).columns
     for column, other, left_type, right_type in zip(rows.columns, others, left, right, strict=True):
         if left_type != right_type and TypeKind.NULL not in (left_type.kind, right_type.kind):
             raise WindloomError(
@@ -64,6 +64,10 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
             )
     _check_values(body, rows, left)
     return left
+
+
+def _first(body: Body) -> Selection:
+    return body if isinstance(body, Selection) else _first(body.left)
 
 
 def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:

@@ -14,7 +14,7 @@ from windloom.errors import QueryError, WindloomError, closest, meant
 from windloom.language import trees
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
-from windloom.language.syntax import inside, span_of
+from windloom.language.syntax import span_of
 from windloom.language.terms import Level, Term, comma_separated, compose
 from windloom.language.tokens import Source, Span
 from windloom.model import Expression
@@ -189,7 +189,7 @@ class Binder:
         return compose(Level.UNARY, "~", self.operand(node.this, Level.UNARY))
 
     def _not(self, node: exp.Expr) -> Term:
-        inner = inside(node.this)
+        inner = _inside(node.this)
         negatable: dict[type[exp.Expr], Callable[..., Term]] = {
             exp.Is: self._is,
             exp.In: self._in,
@@ -245,7 +245,7 @@ class Binder:
         pattern = node.expression
         if isinstance(pattern, exp.Any | exp.All):
             listed = pattern.this
-            values = listed.expressions if isinstance(listed, exp.Tuple) else [inside(listed)]
+            values = listed.expressions if isinstance(listed, exp.Tuple) else [_inside(listed)]
             quantifier = "ANY (" if isinstance(pattern, exp.Any) else "ALL ("
             pieces += [quantifier, *comma_separated([self.bind(value) for value in values]), ")"]
         else:
@@ -392,6 +392,12 @@ class Binder:
         self.refuse_extras(node, *keys)
         given = [node.args[key] for key in keys if node.args.get(key) is not None]
         return self._call(name, [self.bind(argument) for argument in given])
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {

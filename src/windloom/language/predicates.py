@@ -13,7 +13,7 @@ from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
 from windloom.language.result_types import cast_target, type_of
 from windloom.language.scopes import Names, RowScope
-from windloom.language.syntax import inside, parse_select
+from windloom.language.syntax import parse_select
 from windloom.language.terms import Level, Term
 from windloom.language.tokens import Source, Span, tokenize
 from windloom.model import DataType, Expression, Stream, TypeKind
@@ -74,7 +74,7 @@ class _Reader:
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
         """The formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
-        node = inside(node)
+        node = _inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
             return combine([self.holds(part, wanted) for part in _chain(node)])
@@ -101,7 +101,7 @@ class _Reader:
     # Comparisons ------------------------------------------------------------------------------------------------
 
     def _compare(self, operator: str, left: exp.Expr, right: exp.Expr, wanted: bool) -> Formula:
-        left, right = inside(left), inside(right)
+        left, right = _inside(left), _inside(right)
         if isinstance(left, exp.Null) or isinstance(right, exp.Null):
             return NEVER
         if is_literal(left) and not is_literal(right):
@@ -131,8 +131,8 @@ class _Reader:
         return None if found is None else typed.subject.domain.compare(operator, found[0])
 
     def _in(self, node: exp.In, wanted: bool) -> Formula:
-        left = inside(node.this)
-        items = [inside(item) for item in node.expressions]
+        left = _inside(node.this)
+        items = [_inside(item) for item in node.expressions]
         known = [item for item in items if not isinstance(item, exp.Null)]
         if not known or (not wanted and len(known) < len(items)):
             return NEVER  # if NULL is in the list, no value is certainly not in it
@@ -151,7 +151,7 @@ class _Reader:
         return self._opaque(node, wanted)
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
-        left, right = inside(node.this), inside(node.expression)
+        left, right = _inside(node.this), _inside(node.expression)
         if is_literal(left) or isinstance(left, exp.Null):
             left, right = right, left
         if isinstance(right, exp.Null):
@@ -175,7 +175,7 @@ class _Reader:
     def _is(self, node: exp.Is, wanted: bool) -> Formula:
         what = node.expression
         if isinstance(what, exp.Null):
-            found = self._is_null(inside(node.this))
+            found = self._is_null(_inside(node.this))
         else:
             found = self.holds(node.this, bool(what.this))
         return found if wanted else negation(found)
@@ -249,6 +249,12 @@ class _Reader:
         if text.startswith("'"):
             return TypeKind.STRING
         return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:

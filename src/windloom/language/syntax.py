@@ -193,13 +193,6 @@ def too_deep(at: Span, source: Source) -> QueryError:
     return source.error("the query is nested too deeply", at, "split the expression, or use IN (…) for long lists")
 
 
-def inside(node: exp.Expr) -> exp.Expr:
-    """Returns a node without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def span_of(node: exp.Expr, fallback: Span) -> Span:
     """The place of a node in the text: its own place, or the first place known below it, or around it."""
     around: exp.Expr | None = node

@@ -170,11 +170,6 @@ class SetOperation:
 Body = Selection | SetOperation
 
 
-def first_selection(body: Body) -> Selection:
-    """Returns the selection that names the columns of a body."""
-    return body if isinstance(body, Selection) else first_selection(body.left)
-
-
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows as the source of a query.

@@ -10,11 +10,11 @@ from sqlglot import Token, TokenType, exp
 from windloom.errors import QueryError
 from windloom.language.exists import Exists
 from windloom.language.from_sources import Joined
-from windloom.language.joins.conditions import Conjunct, read_conjuncts
+from windloom.language.joins.conditions import Conjunct, inside, read_conjuncts
 from windloom.language.joins.names import JoinNames
 from windloom.language.literals import fold_literals
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside, parse_condition
+from windloom.language.syntax import parse_condition
 from windloom.model import JoinKind
 
 

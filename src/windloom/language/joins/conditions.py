@@ -11,7 +11,6 @@ from windloom.language.joins.names import JoinNames
 from windloom.language.joins.null_rows import Value, on_null_row
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.language.terms import Term
 
 #: The parts of a column's name in a syntax tree, the last one first.
@@ -100,6 +99,12 @@ def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
     """The sides that an expression reads; its names have been checked before."""
     found = (names.find_node(column) for column in node.find_all(exp.Column))
     return frozenset(names.side_of(column[0]) for column in found if column is not None)
+
+
+def inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from windloom.errors import QueryError
+from windloom.language.joins.conditions import inside
 from windloom.language.joins.polynomials import Leaf, Monomial, Polynomial
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.result_types.numbers import arithmetic_type, as_decimal, decimal_type
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.language.terms import Level, Term, all_of, cast_term, compose, is_not_null
 from windloom.model import Component, DataType, TypeKind
 from windloom.model.join import Product

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.joins.conditions import node_sides, read_conjuncts
+from windloom.language.joins.conditions import inside, node_sides, read_conjuncts
 from windloom.language.joins.factors import Factors
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.null_rows import Value, on_null_row
@@ -16,7 +16,6 @@ from windloom.language.joins.polynomials import Decomposer
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.scopes import Asked
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.language.terms import Term, all_of, cast_term
 from windloom.model import Aggregate, Component, DataType, Expression, TypeKind
 from windloom.model.aggregate import COUNT_STAR

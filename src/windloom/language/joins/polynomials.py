@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.joins.conditions import node_sides
+from windloom.language.joins.conditions import inside, node_sides
 from windloom.language.joins.names import JoinNames
 from windloom.language.result_types.numbers import arithmetic_type
 from windloom.language.result_types.rules import cast_target, digits_written, type_of
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.model import DataType, TypeKind
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}

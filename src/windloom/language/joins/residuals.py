@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from windloom.language.expressions import Binder, Call
-from windloom.language.joins.conditions import node_sides
+from windloom.language.joins.conditions import inside, node_sides
 from windloom.language.joins.links import LinkPlan
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.language.terms import Term, all_of
 from windloom.model import Expression
 from windloom.model.scalar import Read

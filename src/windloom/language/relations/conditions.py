@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
+from windloom.language.joins.conditions import inside
 from windloom.language.result_types import cast_target, type_of
 from windloom.language.scopes import Names, RowScope
 from windloom.language.statement import Statement
-from windloom.language.syntax import inside
 from windloom.language.terms import all_of
 from windloom.model import DataType, Expression, TypeKind
 

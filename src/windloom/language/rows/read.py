@@ -19,7 +19,7 @@ from windloom.language.scopes import Names
 from windloom.language.statement import Statement, is_window_call
 from windloom.language.tokens import Source, Span
 from windloom.model import EnrichedStream, Grouping, JoinKind, Query, Reports, Rows, Window
-from windloom.model.rows import Body, SetOperation, first_selection
+from windloom.model.rows import Body, Selection, SetOperation
 
 #: Takes the tokens of one SELECT apart.
 TakeApart = Callable[[Sequence[Token]], Statement]
@@ -147,7 +147,7 @@ class _Reading:
         raise self.source.error("set operations combine rows, and this SELECT aggregates", select.tokens[0], hint)
 
     def _check_columns(self, written: Combined, left: Body, right: Body) -> None:
-        counts = [len(first_selection(body).columns) for body in (left, right)]
+        counts = [len(_first(body).columns) for body in (left, right)]
         if counts[0] != counts[1]:
             hint = "select the same columns on both sides, in the same order"
             message = f"both sides of {written.kind} need the same number of columns, not {counts[0]} and {counts[1]}"
@@ -183,3 +183,7 @@ class _Reading:
         return self.source.error(
             f"{shown} needs windows, and WITHIN alone makes none", Span.of([source.joined.word]), hint
         )
+
+
+def _first(body: Body) -> Selection:
+    return body if isinstance(body, Selection) else _first(body.left)

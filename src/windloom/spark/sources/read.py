@@ -22,7 +22,6 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import quoted
 
 FORMATS = {
     ".parquet": "parquet",
@@ -80,12 +79,12 @@ class Source:
     def schema(self, columns: Sequence[str]) -> str:
         """The declared types with the given names, in the order of the data."""
         kinds = [self._type(name) for name in self.names]
-        return ", ".join(f"{quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
+        return ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
 
     def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """The declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
         found = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
-        return frame.selectExpr(*(f"{quoted(found[name])} AS {quoted(name)}" for name in self.stream.columns))
+        return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
 
     def _type(self, name: str) -> str:
         column = self.stream.find_column(name.strip())
@@ -267,3 +266,7 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
                     hint,
                 )
     return tuple(fields.find_column(column) or column for column in stream.columns)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
