@@ -89,7 +89,9 @@ def empty_environment(place: Path, dist: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     python = place / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel]
-    subprocess.run(pip, check=True, capture_output=True)
+    # With a checkout on the path, pip would say that Windloom is installed.
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(pip, env=clean, check=True, capture_output=True)
     [packages] = (place / "lib").glob("python*/site-packages")
     # A path of a .pth file is searched, but .pth files there are not read: an editable Windloom is not found.
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
