@@ -39,7 +39,7 @@ FOLLOWING = (
     "windloom.rounds.taken.scanned_partials",
     "windloom.rounds.step.count_links",
     "windloom.engine.running.driver.observe",
-    "windloom.engine.running.loop.write_observed",
+    "windloom.engine.running.loop.to_json",
     "windloom.plan.memory.Memory.add",
     "windloom.engine.running.adapting.Adapting.begin",
     "windloom.engine.running.adapting.Adapting.told",

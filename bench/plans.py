@@ -21,8 +21,8 @@ from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import STRATEGIES
 from windloom.optimizer.sharing.reweave import refined
+from windloom.optimizer.workloads import zipf_workload
 from windloom.slicing.registry import SLICINGS
-from windloom.testing.workload import zipf_workload
 
 #: Panes of the naive bit set. The true composite slide of these queries fits in no memory.
 NAIVE_PANES = 1 << 22

@@ -22,11 +22,11 @@ from bench.sessions import session
 from bench.streams import NOW, WARM, followed, round_files
 from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
+from windloom.optimizer.workloads import divisor_queries
 from windloom.service.loading import Relay
 from windloom.service.server import Place
 from windloom.service.service import Limits
 from windloom.service.serving import serving
-from windloom.testing.workload import divisor_queries
 
 ROUNDS = 30
 QUERIES = 100

@@ -26,11 +26,11 @@ from windloom.engine.streaming import Handle
 from windloom.language import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.workloads import divisor_queries, divisor_windows
 from windloom.plan.scans import NativeScan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.taken import take_partials
 from windloom.spark.sources.synthetic import synthetic_trades
-from windloom.testing.workload import divisor_queries, divisor_windows
 
 ROUND = 500_000
 ROUNDS = 12

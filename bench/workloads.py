@@ -16,9 +16,9 @@ from bench.measure import Outcome, paired, resident_bytes, seconds, watching_mem
 from bench.plans import PLANS
 from bench.sessions import session
 from windloom import Loom
+from windloom.optimizer.workloads import divisor_queries
 from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.spark.verification.verify import time_spark_window
-from windloom.testing.workload import divisor_queries
 
 EVENTS = 10_000_000
 PER_SECOND = 1_000

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.aggregation_sets import PLANS, Arrivals, Plan, Setting, arrivals
 from experiments.pages import Cell, Figure, Page, Table
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 DEFAULT = Setting()
 #: Seconds of the stream that are measured, and how often; the fastest counts.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from experiments.current_table import CurrentTable
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.partitioned_index import RECORD, Layout, PartitionedIndex, Records, drawn
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 #: The longest lifetime, in periods: as the mean is half of it, 36 updates bring as much as is there.
 LONGEST, KEYS = 72, 100

@@ -18,7 +18,7 @@ from windloom.model.windows import TimeWindow
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import take_tuples

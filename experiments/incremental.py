@@ -18,7 +18,7 @@ from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.slicing.registry import find_slicing
 
 RATE = 50.0

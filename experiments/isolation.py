@@ -8,7 +8,7 @@ from statistics import fmean
 
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.transactions import SCHEDULERS, Figures, Simulation, Workload
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 SUB_WINDOWS = tuple(range(10, 101, 10))
 SEEDS = 3

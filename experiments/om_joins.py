@@ -17,7 +17,7 @@ from experiments.om import (
     random_trace,
 )
 from experiments.pages import Figure, Page, Table
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 KS = (2, 3, 4, 5, 6, 8, 10)
 

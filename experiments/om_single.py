@@ -22,7 +22,7 @@ from experiments.om import (
     single_query,
 )
 from experiments.pages import Figure, Page, Table
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 KS = (5, 10, 20, 30, 40, 50, 60)
 #: Rounds over which fidelity is averaged in figure 3(a).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.plans import ZipfCase, plan_zipf, saved
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 RATES = (100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 

@@ -10,8 +10,8 @@ from windloom.model.windows import Window
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy
+from windloom.optimizer.workloads import zipf_workload
 from windloom.slicing.registry import find_slicing
-from windloom.testing.workload import zipf_workload
 
 #: Names in the papers.
 TITLES = {

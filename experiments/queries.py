@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.plans import TITLES, Planned, ZipfCase, plan_zipf
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 RATES = (50.0, 300.0, 10_000.0)
 STRATEGIES = ("no_share", "random", "shared", "insert_then_weave", "local_search", "weave_share")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.pages import Figure, Page, Table
 from experiments.plans import ZipfCase, plan_zipf, saved
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 RATES = (50.0, 300.0, 1_000.0, 2_000.0, 3_000.0, 10_000.0)
 #: At the most queries only those that figure 6 has anyway.

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from experiments.pages import Figure, Page, Table
 from experiments.plans import ZipfCase, plan_zipf, saved
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 #: Workloads per point; beyond skew LONG one, and none with more than MANY queries: nearly all slides are then close to
 #: the longest, and a plan takes half a minute.

@@ -25,15 +25,15 @@ from windloom.optimizer.known import Known
 from windloom.optimizer.sharing.problem import Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.optimizer.workloads import divisors_workload
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.scans import NativeScan
-from windloom.report import bar_chart
+from windloom.explain.picture.line_charts import bar_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import take_partials
-from windloom.testing.workload import divisors_workload
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
 UNIT = 10_000

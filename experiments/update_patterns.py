@@ -18,7 +18,7 @@ from experiments.pages import Cell, Figure, Page, Table
 from experiments.pattern_operators import BAGS, DIRECT, NOT_EXISTS, NT, UPA, UPA_BY_END
 from experiments.pattern_plans import Distinct, Joined, Links, Negated, NegatedJoin, PatternQuery
 from experiments.pattern_rounds import Rounds, run_rounds
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 
 SOURCES, PAIRS, SKEW = 2_000, 20_000, 0.8
 #: The window at which a join has as many results as it has tuples of a link (ftp), and ten times as many (telnet).

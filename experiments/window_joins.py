@@ -11,7 +11,7 @@ from experiments.pages import Cell, Figure, Page, Table
 from experiments.restored_pairs import lost_of_windloom
 from experiments.window_probes import STREAMS, Feed, Probed, Way, WindowJoin, lost_pairs
 from windloom.optimizer.joins.order import JoinedWindow, Order, by_selectivity, probe_cost, probe_order
-from windloom.report import Series, line_chart
+from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.spark.session.local import local_session
 
 #: Table 5.5 with λ1 = 10: its costs are those of that rate, and the 100 that is printed is not.

@@ -13,7 +13,7 @@ from support.join_catalogs import STREAMS, Drawing, random_rows
 from support.spark_joins import WITHOUT_EQUAL, frames_of, spark_rows
 from support.truths import interpreted
 from windloom.spark.verification.verify import spark_window_frame
-from windloom.testing.joins import answer_join
+from windloom_tools.oracle.joins import answer_join
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

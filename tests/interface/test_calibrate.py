@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from windloom.calibration import check as calibrate_check
-from windloom.calibration import kernels as calibrate_kernels
-from windloom.calibration import step as calibrate_step
-from windloom.calibration.kernels import Case
-from windloom.calibration.step import Synthetic
 from windloom.optimizer.cost.constants import RUNTIME, load_constants
+from windloom_tools.calibration import check as calibrate_check
+from windloom_tools.calibration import kernels as calibrate_kernels
+from windloom_tools.calibration import step as calibrate_step
+from windloom_tools.calibration.kernels import Case
+from windloom_tools.calibration.step import Synthetic
 
 
 @pytest.fixture(autouse=True)

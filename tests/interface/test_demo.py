@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from support.command import Command
-from windloom.cli.demo.command import Extent
 from windloom.cli.main import cli
+from windloom_tools.demo.command import Extent
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
@@ -41,7 +41,7 @@ def test_a_small_demo_runs_checks_itself_and_reports(
     windloom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What the others would have cost is measured once.
-    monkeypatch.setattr("windloom.cli.demo.command.FULL", Extent(20_000, 1, 4))
+    monkeypatch.setattr("windloom_tools.demo.command.FULL", Extent(20_000, 1, 4))
     outcome = windloom("demo", "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
     assert "Traceback" not in outcome.err

@@ -105,8 +105,8 @@ def planning_names(spark: SparkSession) -> Names:
     from windloom.optimizer.cost.paper import PaperCost
     from windloom.optimizer.sharing.problem import SharingProblem
     from windloom.optimizer.sharing.weave_share import WeaveShare
+    from windloom.optimizer.workloads import zipf_workload
     from windloom.slicing.registry import find_slicing
-    from windloom.testing.workload import zipf_workload
 
     windows = zipf_workload(25, seed=8, unit=1_000)
     problem = SharingProblem(windows[:24], find_slicing("pairs"), PaperCost(("recalculate",), 20.0))

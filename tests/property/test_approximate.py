@@ -20,7 +20,7 @@ from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 from windloom.slicing import SLICINGS
-from windloom.testing.oracle import windows_of
+from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
 

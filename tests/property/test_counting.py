@@ -14,9 +14,9 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.counting import EdgeCounter, Table, choose_counter
 from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
 from windloom.optimizer.sharing.marks import Marks, drawn_marks, whole_marks
+from windloom.optimizer.workloads import zipf_workload
 from windloom.slicing import SLICINGS, EdgeSet
 from windloom.slicing.algebra import union_table
-from windloom.testing.workload import zipf_workload
 
 WINDOWS = st.lists(
     st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 14), st.integers(0, 20)), min_size=2, max_size=6

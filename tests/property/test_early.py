@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.emission import STREAMS, Row, asked, bag, draw_rounds, draw_text, run
+from support.emission_oracle import early, last_words
 from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
 from support.present import rows_in, shown
 from windloom.durable import LocalStorage
 from windloom.engine.sinks.live import LiveSink
 from windloom.engine.sinks.registry import choose_sinks, sink
 from windloom.model import Query
-from windloom.testing.emission import early, last_words
-from windloom.testing.joins import answer_join
-from windloom.testing.oracle import answer, answer_from
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.answers import answer, answer_from
+from windloom_tools.oracle.joins import answer_join
+from windloom_tools.oracle.scalars import scalar
 
 SEEDS = st.integers(0, 100_000)
 DELAY = STREAMS["s"].delay_ticks

@@ -16,7 +16,7 @@ from windloom.errors import WindloomError
 from windloom.optimizer import PlanOptions
 from windloom.rounds.ask import ask
 from windloom.rounds.lateness import Late
-from windloom.testing.joins import answer_join
+from windloom_tools.oracle.joins import answer_join
 
 
 @settings(max_examples=examples(50), deadline=None)

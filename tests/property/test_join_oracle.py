@@ -12,7 +12,7 @@ from support.duck_joins import assert_join_equals_duckdb
 from support.join_catalogs import joins, rows
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
-from windloom.testing.joins import answer_join
+from windloom_tools.oracle.joins import answer_join
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -22,7 +22,7 @@ from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_
 from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer import PlanOptions
 from windloom.slicing import SLICINGS
-from windloom.testing.joins import answer_join
+from windloom_tools.oracle.joins import answer_join
 
 Row = dict[str, Any]
 

@@ -17,7 +17,7 @@ from support.row_history import RowHistory
 from support.row_rounds import STREAMS
 from windloom.durable.shards.files import ShardFiles
 from windloom.testing import answer, answer_rows
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 

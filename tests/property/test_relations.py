@@ -26,7 +26,7 @@ from support.switching import any_choices
 from windloom.durable.faults import watched
 from windloom.optimizer import PlanOptions
 from windloom.slicing import SLICINGS
-from windloom.testing.joins import answer_join
+from windloom_tools.oracle.joins import answer_join
 
 Row = dict[str, Any]
 STYLES = st.sampled_from(["on", "comma", "exists", "full"])

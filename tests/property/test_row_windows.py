@@ -28,7 +28,7 @@ from windloom.rounds.lateness import Late, Lateness
 from windloom.rounds.taken import take_together
 from windloom.slicing import SLICINGS
 from windloom.testing import answer
-from windloom.testing.oracle import positions
+from windloom_tools.oracle.answers import positions
 
 Row = dict[str, Any]
 K, F = Expression.of_column("k"), Expression.of_column("f")

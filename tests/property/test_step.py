@@ -24,7 +24,7 @@ from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.lateness import Late, Lateness
 from windloom.slicing import SLICINGS
-from windloom.testing.oracle import windows_of
+from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
 

@@ -33,8 +33,8 @@ from windloom.rounds import RoundInput, State, step, weaving
 from windloom.rounds.lateness import Lateness, before_round
 from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.rounds.weaving import read_tuples, weave
-from windloom.testing.oracle import windows_of
 from windloom.weave.signatures import SIGNATURE_BITS
+from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
 GROUPINGS = st.lists(st.sampled_from(["k", "f", "i", "b", "d", "x"]), max_size=3, unique=True).map(tuple)

@@ -20,7 +20,7 @@ import pytest
 from support.files import follow, put
 from windloom import Loom
 from windloom.model.windows import TimeWindow
-from windloom.testing.oracle import windows_of
+from windloom_tools.oracle.answers import windows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

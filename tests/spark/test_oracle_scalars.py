@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from support.frames import frame_of
 from support.join_catalogs import COLUMNS, random_row
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.scalars import scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import Any
 from windloom.aggregates import card_for
 from windloom.aggregates.card import ListCard
 from windloom.model import Aggregate, Window
-from windloom.testing.holistic import frequencies, frequent, most_frequent
+from windloom_tools.oracle.holistic import frequencies, frequent, most_frequent
 
 Row = dict[str, Any]
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from windloom.model import Aggregate, Query
-from windloom.testing.joins import Landmarks, answer_join, joined_rows
-from windloom.testing.scalar_functions import Row
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.joins import Landmarks, answer_join, joined_rows
+from windloom_tools.oracle.scalar_functions import Row
+from windloom_tools.oracle.scalars import scalar
 
 Key = tuple[Any, ...]
 Streams = Mapping[str, Sequence[Row]]

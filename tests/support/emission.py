@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from support.catalogs import COLUMNS, STREAM, TYPES
+from support.emission_oracle import Row
 from support.micro_batches import MicroBatches, answers_in, pieces_of
 from windloom.language import parse_query
 from windloom.model import DataType, ExpressionKey, Query
-from windloom.testing.emission import Row
 
 STREAMS = {"s": replace(STREAM, delay_ticks=4)}
 _WINDOWS = ("RANGE 8 us SLIDE 4 us", "TUMBLE 5 us OFFSET 2 us", "RANGE 3 us SLIDE 4 us", "RANGE 9 us SLIDE 3 us")

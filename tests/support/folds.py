@@ -25,8 +25,8 @@ from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Carried, Corner, Folded, Join, JoinKind, KeyPair, Link, Product, Side, Summed
 from windloom.model.scalar import Read, apply
 from windloom.rounds.joins import FoldedRows, FoldTypes, SideRows
-from windloom.testing.oracle import evaluate
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.answers import evaluate
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from support.join_texts import Asked, Hung, Read, Residual
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, JoinKind, Relation, Stream
-from windloom.testing.scalars import names_in
+from windloom_tools.oracle.scalars import names_in
 
 Row = dict[str, Any]
 #: Picks one of several, so that both Hypothesis and a seeded generator can drive what is random here.

@@ -21,9 +21,9 @@ from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.lateness import Late, Lateness
 from windloom.testing import answer
-from windloom.testing.joins import answer_join
-from windloom.testing.oracle import windows_of
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.answers import windows_of
+from windloom_tools.oracle.joins import answer_join
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 PLAIN = [

@@ -13,7 +13,7 @@ from support.join_catalogs import ATTACHED, STREAMS, Drawing, random_row, random
 from support.join_texts import Asked
 from windloom.model import LandmarkWindow, Query, Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.testing.joins import ARRIVED, Landmarks, answer_join
+from windloom_tools.oracle.joins import ARRIVED, Landmarks, answer_join
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from windloom.rounds import State
 from windloom.rounds.lateness import before_round
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.slicing import PaneSlice
-from windloom.testing.scalars import scalar
 from windloom.weave.signatures import SIGNATURE_BITS
+from windloom_tools.oracle.scalars import scalar
 
 Row = Mapping[str, Any]
 

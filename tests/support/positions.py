@@ -15,7 +15,7 @@ from windloom.plan import Plan
 from windloom.rounds.positions import Counts, Positions, counted_scans, counting_of
 from windloom.rounds.state import State
 from windloom.rounds.taken import Taken, take_together, take_tuples
-from windloom.testing.oracle import positions
+from windloom_tools.oracle.answers import positions
 
 Row = dict[str, Any]
 

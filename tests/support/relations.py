@@ -13,7 +13,7 @@ from windloom.plan.relations import PlannedRelation
 from windloom.rounds.joins.sides import no_cells
 from windloom.rounds.taken import take_tuples
 from windloom.spark.relations.take import TakenVersion
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 Rows = Sequence[Row]

@@ -19,7 +19,7 @@ from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.lateness import Late, Lateness
 from windloom.testing import answer
-from windloom.testing.oracle import answer_from, cumulated, windows_of
+from windloom_tools.oracle.answers import answer_from, cumulated, windows_of
 
 Row = dict[str, Any]
 

@@ -19,9 +19,9 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.spans import AskedRows, RowSpan, first_end_after, last_end_upto
 from windloom.rounds.rows.summaries import summarised
-from windloom.testing.joins import Joined
-from windloom.testing.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.joins import Joined
+from windloom_tools.oracle.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 

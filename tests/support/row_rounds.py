@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.cut_rounds import CutRounds, Row, Rows
 from support.join_looms import registered
 from windloom.model import DataType, Query, Stream
-from windloom.testing.rows import (
+from windloom_tools.oracle.rows import (
     StandingRow,
     answer_aggregated,
     changed,

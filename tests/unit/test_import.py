@@ -19,3 +19,10 @@ def test_arrow_is_told_how_long_to_keep_freed_memory_before_it_is_imported(given
     asked = [sys.executable, "-c", _TELL]
     told = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert told.split() == ["False", kept]
+
+
+def test_the_tools_are_imported_when_one_of_their_commands_is_used() -> None:
+    loaded = "'windloom_tools' in sys.modules"
+    asked = f"import sys; from windloom.cli.main import cli; print({loaded}, cli.commands['demo'].name, {loaded})"
+    told = subprocess.run([sys.executable, "-c", asked], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert told.split() == ["False", "demo", "True"]

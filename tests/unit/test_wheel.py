@@ -17,7 +17,8 @@ import pytest
 import windloom
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "windloom"
+SOURCES = ROOT / "src"
+PACKAGES = ("windloom", "windloom_tools")
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +30,16 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
+def test_the_wheel_holds_both_packages_and_nothing_else(dist: Path) -> None:
     [wheel] = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
         about = opened.read(next(name for name in names if name.endswith("METADATA"))).decode()
         points = opened.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
-    files = {path for path in SOURCES.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    files = {path for package in PACKAGES for path in (SOURCES / package).rglob("*") if path.is_file()}
+    files = {path for path in files if "__pycache__" not in path.parts}
     held = {name for name in names if not re.match(r"windloom-[\d.]+\.dist-info/", name)}
-    assert held == {str(path.relative_to(SOURCES.parent)) for path in files}
+    assert held == {str(path.relative_to(SOURCES)) for path in files}
     assert f"\nVersion: {windloom.__version__}\n" in about
     assert {"all", "delta", "java", "postgres", "serve"} <= set(re.findall(r"^Provides-Extra: (\w+)$", about, re.M))
     assert "windloom = windloom.cli.main:main" in points
@@ -62,8 +64,8 @@ def test_the_sdist_holds_what_a_clone_holds(dist: Path) -> None:
 
 def test_the_wheel_runs_the_demo_in_an_empty_environment(dist: Path, tmp_path: Path) -> None:
     python = empty_environment(tmp_path / "env", dist)
-    [package] = (tmp_path / "env" / "lib").glob("python*/site-packages/windloom")
-    share_kernels(package)
+    [installed] = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    share_kernels(installed / "windloom")
     bare = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -76,9 +78,9 @@ def test_the_wheel_runs_the_demo_in_an_empty_environment(dist: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "rows equal Spark's own window()" in done.stdout
     assert (tmp_path / "demo" / "report.html").is_file()
-    ask = [python, "-c", "import windloom; print(windloom.__file__)"]
+    ask = [python, "-c", "import windloom, windloom_tools; print(windloom.__file__, windloom_tools.__file__)"]
     where = subprocess.run(ask, env=bare, capture_output=True, text=True, check=True)
-    assert Path(where.stdout.strip()).parent == package
+    assert [Path(file).parent for file in where.stdout.split()] == [installed / package for package in PACKAGES]
 
 
 def empty_environment(place: Path, dist: Path) -> Path:
@@ -87,7 +89,9 @@ def empty_environment(place: Path, dist: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     python = place / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel]
-    subprocess.run(pip, check=True, capture_output=True)
+    # With a checkout on the path, pip would say that Windloom is installed.
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(pip, env=clean, check=True, capture_output=True)
     [packages] = (place / "lib").glob("python*/site-packages")
     # A path of a .pth file is searched, but .pth files there are not read: an editable Windloom is not found.
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -96,11 +100,12 @@ def empty_environment(place: Path, dist: Path) -> Path:
 
 def share_kernels(package: Path) -> None:
     """Kernels that are compiled already are the same here: else compiling them would be most of the test."""
-    for source in SOURCES.rglob("*.py"):
-        installed = package / source.relative_to(SOURCES)
+    sources = SOURCES / "windloom"
+    for source in sources.rglob("*.py"):
+        installed = package / source.relative_to(sources)
         kept = source.stat()
         os.utime(installed, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # Numba looks at this
-    for compiled in (*SOURCES.rglob("*.nbi"), *SOURCES.rglob("*.nbc")):
-        place = package / compiled.relative_to(SOURCES)
+    for compiled in (*sources.rglob("*.nbi"), *sources.rglob("*.nbc")):
+        place = package / compiled.relative_to(sources)
         place.parent.mkdir(exist_ok=True)
         shutil.copy(compiled, place)

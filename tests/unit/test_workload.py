@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.testing.workload import divisors, divisors_workload, zipf_workload
+from windloom.optimizer.workloads import divisors, divisors_workload, zipf_workload
 
 
 def test_slides_of_source_c_divide_the_longest_and_ranges_are_whole_slides() -> None:

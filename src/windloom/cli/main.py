@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 
 import click
 
 from windloom import __version__
-from windloom.cli.calibrate import calibrate
-from windloom.cli.demo.command import demo
 from windloom.cli.explain import explain
 from windloom.cli.init import init
 from windloom.cli.plan import plan
@@ -31,8 +30,38 @@ _WELCOME = """Windloom answers hundreds of sliding-window queries over a few str
 windloom --help lists all commands; each has its own --help with an example.
 """
 
+#: Modules beside this package that hold a command of this name. They are named here and not found through entry points:
+#: a checkout on the path has no metadata, and an editable install may have that of an older one.
+_TOOLS = {"calibrate": "windloom_tools.calibration.command", "demo": "windloom_tools.demo.command"}
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """Commands by name; those of `modules` are imported when they are first used."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = modules
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded and name in self._modules:
+            self._loaded[name] = getattr(import_module(self._modules[name]), name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._loaded, **self._modules})
+
+    def __len__(self) -> int:
+        return len({**self._loaded, **self._modules})
+
 
 @click.group(
+    commands=_Commands(_TOOLS),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Start with: windloom demo. Every command has its own --help with an example.",
@@ -53,7 +82,7 @@ def cli(context: click.Context) -> None:
         click.echo(_WELCOME, nl=False)
 
 
-for command in (init, run, serve, explain, plan, verify, demo, calibrate, warm):
+for command in (init, run, serve, explain, plan, verify, warm):
     cli.add_command(command)
 
 

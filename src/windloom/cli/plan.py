@@ -134,7 +134,7 @@ def _of_workload(
 
 def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     from windloom.model.time import parse_duration
-    from windloom.testing.workload import divisors_workload, zipf_workload
+    from windloom.optimizer.workloads import divisors_workload, zipf_workload
 
     unit = parse_duration(str(options["unit"]))
     if unit <= 0:

@@ -33,10 +33,10 @@ from windloom.durable.emitted import read_emitted, write_emitted
 from windloom.durable.faults import fault
 from windloom.durable.framing import DamagedError
 from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
+from windloom.durable.json_codec import from_json
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord, read_record, write_record
 from windloom.durable.snapshots import Snapshot
-from windloom.durable.statistics import read_observed
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError
 from windloom.model.relation import Relation
@@ -315,7 +315,9 @@ class Checkpoint:
     def recent_observed(self, most: int) -> list[RoundObserved]:
         """What the newest rounds observed, oldest first, as far as it is kept."""
         return [
-            read_observed(progress["observed"]) for progress in self.recent_progress(most) if "observed" in progress
+            from_json(RoundObserved, progress["observed"])
+            for progress in self.recent_progress(most)
+            if "observed" in progress
         ]
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:

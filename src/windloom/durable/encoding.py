@@ -14,11 +14,12 @@ from typing import Any
 from windloom.aggregates.user_defined import restored
 from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.framing import frame_bytes, read_frame
-from windloom.durable.kept import kept_from_json, kept_to_json
+from windloom.durable.json_codec import from_json, to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.model.relation import Version
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import KeptTuples
 from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
@@ -79,9 +80,9 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "since": dict(sorted(state.since.items())),
         "fresh": sorted(state.fresh),
         "reported": dict(sorted(state.reported.items())),
-        "kept": {name: kept_to_json(kept_tuples) for name, kept_tuples in sorted(state.kept.items())},
+        "kept": {name: to_json(KeptTuples, kept_tuples) for name, kept_tuples in sorted(state.kept.items())},
         "summaries": summaries,
-        "versions": write_versions(state.versions),
+        "versions": {name: to_json(Version, version) for name, version in sorted(state.versions.items())},
         "history": {str(number): _told(history) for number, history in sorted(state.history.items())},
     }
     if state.answered:
@@ -107,9 +108,9 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about.get("answered", {}),
         _owed(about["owed"], blobs["owed"]) if "owed" in about else {},
         about["reported"],
-        {name: kept_from_json(kept) for name, kept in about["kept"].items()},
+        {name: from_json(KeptTuples, kept) for name, kept in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
-        read_versions(about["versions"]),
+        {name: from_json(Version, version) for name, version in about["versions"].items()},
     )
 
 
@@ -131,18 +132,6 @@ def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
         )
         found[int(set_owed["set"])] = Owed(cells, rounds)
     return found
-
-
-def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:
-    """Versions of relations as JSON."""
-    return {
-        name: [version.number, version.round, version.rows, version.nbytes]
-        for name, version in sorted(versions.items())
-    }
-
-
-def read_versions(about: Mapping[str, Any]) -> dict[str, Version]:
-    return {name: Version(*figures) for name, figures in about.items()}
 
 
 def _told(history: History) -> dict[str, Any]:

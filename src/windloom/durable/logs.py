@@ -16,16 +16,18 @@ import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
 from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
-from windloom.durable.encoding import decode, encode, read_versions, restored_state, write_versions
+from windloom.durable.encoding import decode, encode, restored_state
 from windloom.durable.framing import frame_bytes, read_frame
-from windloom.durable.kept import brought_from_json, brought_to_json
+from windloom.durable.json_codec import from_json, to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.behind import Behind
 from windloom.rounds.lateness import before_round
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.state import State
 from windloom.rounds.taken import Taken
@@ -110,9 +112,9 @@ class RoundLog:
             "untimed": dict(self.untimed),
             "events": dict(given.events),
             "postponed": dict(given.postponed),
-            "kept": {name: brought_to_json(brought_tuples) for name, brought_tuples in given.kept.items()},
+            "kept": {name: to_json(BroughtTuples, brought_tuples) for name, brought_tuples in given.kept.items()},
             "summaries": summaries,
-            "versions": write_versions(given.versions),
+            "versions": {name: to_json(Version, version) for name, version in sorted(given.versions.items())},
             "scanned": {str(number): asdict(scanned) for number, scanned in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
             "only_answers": self.only_answers,
@@ -148,7 +150,7 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         about.get("events", {}),
         about.get("postponed", {}),
         about["round"],
-        {name: brought_from_json(brought) for name, brought in about["kept"].items()},
+        {name: from_json(BroughtTuples, brought) for name, brought in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
-        read_versions(about["versions"]),
+        {name: from_json(Version, version) for name, version in about["versions"].items()},
     )

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windloom.durable.choices import read_choices, write_choices
 from windloom.durable.framing import frame_bytes, read_frame
-from windloom.durable.statistics import read_estimates, read_ongoing, write_estimates, write_ongoing
+from windloom.durable.json_codec import from_json, to_json
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
@@ -60,33 +59,11 @@ class PlanRecord:
         return int(self.options.get("history_ticks", 0))
 
     def to_bytes(self) -> bytes:
-        body = {
-            "version": self.version,
-            "from_round": self.from_round,
-            "queries": dict(self.queries),
-            "options": dict(self.options),
-            "choices": write_choices(self.choices),
-            "declared": dict(self.declared),
-            "aggregates": dict(self.aggregates),
-            "estimates": write_estimates(self.estimates),
-            "ongoing": write_ongoing(self.ongoing),
-        }
-        return write_record("plan", body)
+        return write_record("plan", to_json(PlanRecord, self))
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> PlanRecord:
         hint = (
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
-        body = read_record("plan", name, data, hint)
-        return cls(
-            body["version"],
-            body["from_round"],
-            body["queries"],
-            body["options"],
-            read_choices(body["choices"]),
-            body["declared"],
-            body["aggregates"],
-            read_estimates(body["estimates"]),
-            read_ongoing(body["ongoing"]),
-        )
+        return from_json(cls, read_record("plan", name, data, hint))

@@ -25,6 +25,7 @@ from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.workloads import zipf_workload
 from windloom.rounds.joins.example import fold_examples
 from windloom.rounds.keyed import merge_examples
 from windloom.spark.api import DataFrame, SparkSession
@@ -32,7 +33,6 @@ from windloom.spark.session.archive import archive_path, can_archive, draft_of
 from windloom.spark.session.java import JavaHome, find_java
 from windloom.spark.session.local import end_session, local_session
 from windloom.spark.sources.synthetic import synthetic_trades
-from windloom.testing.workload import zipf_workload
 from windloom.weave.moved import moved, places_by_code
 
 #: How long to wait for the JVM to exit: it writes the archive then, which takes some ten seconds.

@@ -26,7 +26,6 @@ from windloom.explain.words import (
 from windloom.model.figures import amount, count
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.plan.outputs import why_spark
 from windloom.plan.graph import (
     AnswerNode,
     EnrichedNode,
@@ -40,6 +39,7 @@ from windloom.plan.graph import (
     TreeNode,
     graph_of,
 )
+from windloom.plan.outputs import why_spark
 from windloom.plan.physical import Plan, Shape
 
 

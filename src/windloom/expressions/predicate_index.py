@@ -22,10 +22,8 @@ from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.expressions.evaluate import DecodedColumns, evaluate, may_refuse
 from windloom.expressions.node import Node
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints
 from windloom.model.types import TypeKind
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 #: A table has at most this many entries, and is used for at least this many tuples per entry.
 MOST_ENTRIES = 1 << 14

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.folds.slice_matrix import SliceMatrix
+from windloom.model.arrays import Floats
 from windloom.optimizer.answering import estimate_answering, set_model
 from windloom.optimizer.cost.calibrated import Scanning, scanning_cost
 from windloom.optimizer.cost.constants import Constants
@@ -15,8 +15,6 @@ from windloom.optimizer.intake.cost import NOTHING, scan_costs
 from windloom.optimizer.joins.folds import fold_seconds
 from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan
-
-Floats = NDArray[np.float64]
 
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import gcd
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
@@ -24,8 +24,6 @@ from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
-
-Floats = NDArray[np.float64]
 
 #: At most this many trees of a set are compared with one another, the largest ones.
 _COMPARED_TREES = 12

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MIN
 from windloom.weave.signatures import SIGNATURE_BITS
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from windloom.aggregates import neutral
 from windloom.aggregates.lifted import AnyLifted, masked
+from windloom.model.arrays import Mask
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
 from windloom.weave.signatures import SIGNATURE_BITS
-
-Mask = NDArray[np.bool_]
 
 
 def feed_sets(plan: Plan, scan: NativeScan, cells: Cells) -> dict[int, Cells]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from windloom.model.arrays import Mask
 from windloom.model.windows import Window
 from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
 from windloom.plan.scans import NativeScan, Scan
-from windloom.rounds.behind import Before, Behind, Mask
+from windloom.rounds.behind import Before, Behind
 from windloom.rounds.frontiers import inputs_of
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State

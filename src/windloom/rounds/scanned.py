@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Ints
 from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import Plan
 from windloom.plan.scans import Scan
 from windloom.weave.signatures import SIGNATURE_BITS
 from windloom.weave.tuples import Tuples
-
-Ints = NDArray[np.int64]
 
 #: Different signatures are counted in a sample of this many tuples.
 SAMPLE = 1 << 12

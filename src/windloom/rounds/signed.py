@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.aggregates import neutral
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.lifted import AnyLifted, Lifted, valid_or_ones, without_unused
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import AddInt
+from windloom.model.arrays import Codes
 from windloom.plan.physical import PartialSet, PlannedComponent
 from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, WovenSet
 from windloom.rounds.cells import Cells
@@ -28,7 +28,6 @@ from windloom.weave.signatures import Bits, Signatures
 from windloom.weave.tuples import Tuples
 from windloom.weave.updates import fold_values
 
-Codes = NDArray[np.int32]
 #: A component without its FILTER, and what it reads: sets that differ in predicates and FILTERs share it.
 Reading = tuple[PlannedComponent, Read]
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.plan.physical import FeedPlace, Plan
 from windloom.plan.scans import NativeScan, WovenScan
@@ -21,9 +20,6 @@ from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
 from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
 from windloom.weave.keyed import Keyed
 from windloom.weave.tuples import Tuples
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

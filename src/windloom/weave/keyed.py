@@ -8,17 +8,13 @@ from threading import RLock
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.folds.tuple_products import SLICE_BITS
+from windloom.model.arrays import Codes, Ints
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.signatures import Bits
 from windloom.weave.tuples import Tuples
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 
 #: A place is the number of a slice, in `SLICE_BITS`, and above these bits the number of the tuple's other groupings.
 MOST_SLICES, MOST_OUTS = 1 << SLICE_BITS, 1 << 15

@@ -8,14 +8,11 @@ in a table with an entry for every code, and bits above it lead to the entries i
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.lists.cells import Lists
+from windloom.model.arrays import Codes, Ints
 from windloom.weave.cut import Cut, Read
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 #: Up to this many values of a cell are sorted by insertion.
 FEW_VALUES = 24

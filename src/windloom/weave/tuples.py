@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints, Mask
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column, MovedColumn
 from windloom.weave.grid import Grid, Grouping, group_tuples, is_small, multiplied
@@ -30,9 +30,6 @@ from windloom.weave.signatures import (
 from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
 
 #: The pairs of all tuples are ranked for sets with at least one cell per this many tuples.

@@ -20,7 +20,7 @@ from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Function, TimeWindow
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.testing.aggregates import evaluate
+from windloom_tools.oracle.aggregates import evaluate
 
 ROWS: list[dict[str, Any]] = [
     {"tick": 1, "k": "b", "f": 2.0, "x": 0.5, "n": 2**40, "i": 3, "d": Decimal("1.25"), "b": True},

@@ -60,7 +60,7 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     """`rounds/step.py` may be named from the package, from the project or from the page; NAME is the reader's own."""
     for span in code_spans(page):
         if re.fullmatch(r"[\w./-]*\w/[\w./-]+\.(py|md|svg|cql|csv|toml|txt)", span) and "NAME" not in span:
-            places = [folder / span for folder in (ROOT, ROOT / "src" / "windloom", page.parent)]
+            places = [folder / span for folder in (ROOT, ROOT / "src", ROOT / "src" / "windloom", page.parent)]
             assert any(place.exists() for place in places), f"there is no file {span}"
 
 

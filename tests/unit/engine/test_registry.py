@@ -9,7 +9,7 @@ import pytest
 
 from support.trades import STREAM, WINDOW, catalog
 from windloom import Loom, WindloomError
-from windloom.cli.demo.catalog import demo_catalog
+from windloom_tools.demo.catalog import demo_catalog
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "trades.cql"
 

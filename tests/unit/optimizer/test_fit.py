@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windloom.optimizer.cost.fit import fit
+from windloom_tools.calibration.fit import fit
 
 
 def test_constants_that_were_put_in_are_found() -> None:

@@ -15,8 +15,8 @@ from windloom.optimizer.sharing.changes import keep_numbers
 from windloom.optimizer.sharing.incremental_plan import Change, IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.weave_share import WeaveShare
+from windloom.optimizer.workloads import zipf_workload
 from windloom.slicing import SLICINGS
-from windloom.testing.workload import zipf_workload
 
 SECOND = 1_000_000
 PAIRS = SLICINGS["pairs"]

@@ -12,8 +12,8 @@ from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import STRATEGIES, find_strategy
 from windloom.optimizer.sharing.reweave import refined
+from windloom.optimizer.workloads import divisors_workload, zipf_workload
 from windloom.slicing import SLICINGS
-from windloom.testing.workload import divisors_workload, zipf_workload
 
 SECOND = 1_000_000
 

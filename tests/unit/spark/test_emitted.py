@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from support.emission import asked, bag
+from support.emission_oracle import changes
 from windloom.spark.verification.emitted import rows_of_windows
-from windloom.testing.emission import changes
 
 
 @pytest.mark.parametrize("window", ["RANGE 8 us SLIDE 4 us", "LANDMARK SLIDE 4 us"])

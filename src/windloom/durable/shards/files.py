@@ -9,7 +9,6 @@ No rename is needed for that; a file must only be complete when its task has fin
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, suppress
@@ -20,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from windloom.durable.pins import Pins
+from windloom.durable.storage import sync_file
 from windloom.errors import WindloomError
 
 FOLDER = "shards"
@@ -70,7 +70,7 @@ class ShardFiles:
                     stream.write(piece)
             if self._is_local:
                 for entry in (path, self._folder):
-                    _sync(entry)
+                    sync_file(entry)
         except OSError as error:
             raise self._failed("write", name, error) from error
 
@@ -119,11 +119,3 @@ class ShardFiles:
             str(error.strerror or error),
             "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
         )
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

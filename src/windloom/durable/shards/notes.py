@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from windloom.durable.json_codec import from_json, to_json
 from windloom.durable.shards.pieces import Piece
-from windloom.durable.statistics import read_link, write_link
 from windloom.plan.links import LinkRound
 from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts
@@ -47,7 +47,7 @@ class ShardNote:
             "partials": _named(self.counts.partials),
             "groups": _named(self.counts.groups),
             "held": _named(self.counts.held),
-            "links": [[*place, write_link(link_round)] for place, link_round in self.counts.links.items()],
+            "links": [[*place, to_json(LinkRound, link_round)] for place, link_round in self.counts.links.items()],
             "kept_from": _named(self.kept_from),
             "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
             "took": {name: round(seconds, 6) for name, seconds in self.took.items()},
@@ -60,7 +60,7 @@ class ShardNote:
             _numbered(values["partials"]),
             groups=_numbered(values["groups"]),
             held=_numbered(values["held"]),
-            links={(place, number): read_link(link) for place, number, link in values["links"]},
+            links={(place, number): from_json(LinkRound, link) for place, number, link in values["links"]},
         )
         kept_from = _numbered(values["kept_from"])
         pieces = tuple(Piece(*piece) for piece in values["pieces"])

@@ -9,7 +9,6 @@ nothing. What other attempts have left is never shown, and is deleted.
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
-from windloom.durable.storage import StorageError, full_disk
+from windloom.durable.storage import StorageError, full_disk, sync_file
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds.block import Block
@@ -96,7 +95,7 @@ class PieceFolder:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):
                     hidden.replace(target)
-                    _sync(target.parent)
+                    sync_file(target.parent)
             except OSError as error:
                 raise _failed("write", target, error) from error
             if not target.exists():
@@ -163,12 +162,12 @@ class PieceWriter:
             path = self._path(file)
             try:
                 writer.close()
-                _sync(path)
+                sync_file(path)
             except OSError as error:
                 raise _failed("write", path, error) from error
             found.append(Piece(table, file, self._rows[table]))
         if found:
-            _sync(self._path("").parent)
+            sync_file(self._path("").parent)
         return tuple(found)
 
     def _finished(self, plan: Plan, block: Block) -> pa.Table | None:
@@ -200,14 +199,6 @@ def with_query(block: Block) -> pa.Table:
         pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
     )
     return block.table.add_column(0, "query", query)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _failed(what: str, path: Path, error: OSError) -> StorageError:

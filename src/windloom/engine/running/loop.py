@@ -18,7 +18,7 @@ from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
-from windloom.durable.statistics import write_observed
+from windloom.durable.json_codec import to_json
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
@@ -302,7 +302,7 @@ class RoundLoop:
         """What is kept of a round: its figures, and what later plans and schedules learn from it."""
         found = progress.as_dict()
         if not intake.only_answers:
-            found["observed"] = write_observed(outcome.observed)
+            found["observed"] = to_json(RoundObserved, outcome.observed)
             if self.adapting is not None:
                 found["adapted"] = self.adapting.kept()
         if measured is not None:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
+from windloom.durable.storage import sync_file
 
 FOLDER = ".current"
 _IDENTITY = ".query"
@@ -111,7 +112,7 @@ class Versions:
         with ThreadPoolExecutor(_WRITERS) as pool:
             written = sum(pool.map(write_rows, [place / file.name for file in fresh], fresh.values()))
         (place / _IDENTITY).write_text(self._identity)
-        _sync(place)
+        sync_file(place)
         fault("before sink")
         self._swap(round)
         fault("after sink")
@@ -127,7 +128,7 @@ class Versions:
         waiting.unlink(missing_ok=True)
         waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
         waiting.replace(self.link)
-        _sync(self.link.parent)
+        sync_file(self.link.parent)
 
     def _drop_older(self, round: int) -> None:
         for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
@@ -151,13 +152,5 @@ def write_rows(path: Path, rows: pa.Table) -> int:
         column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
     ]
     pq.write_table(rows, path, compression="zstd", use_dictionary=texts or False)
-    _sync(path)
+    sync_file(path)
     return path.stat().st_size
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

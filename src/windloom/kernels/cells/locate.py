@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from windloom.kernels.cells.seek import NO_LANDMARK, seek, walk_landmark, walk_periods
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.memory import new_array
+from windloom.model.arrays import Ints
 
-Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
 
 #: Runs of at least this many rows are noted.

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import combine, load, store
-
-Ints = NDArray[np.int64]
+from windloom.model.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

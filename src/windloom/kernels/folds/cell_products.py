@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.lanes import LANES, add_products
-from windloom.kernels.folds.matching import Ints, Positions
+from windloom.kernels.folds.matching import Positions
 from windloom.kernels.folds.pairs import in_order
 from windloom.kernels.folds.slice_matrix import CellSide
+from windloom.model.arrays import Ints
 
 #: A group with cells in at least one slice out of this many is spread out; others are walked cell by cell.
 _SPREAD = 8

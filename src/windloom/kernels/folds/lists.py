@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.lists.cells import Lists
+from windloom.model.arrays import Ints
 
 Positions = NDArray[np.int32]
-Ints = NDArray[np.int64]
 
 
 def count_matches(lengths: Positions) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Alone, Ints, Linked, Matchable, Positions
+from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions
+from windloom.model.arrays import Ints
 
 #: Pairs that are listed at a time.
 BLOCK_PAIRS = 1 << 22

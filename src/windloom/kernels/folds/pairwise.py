@@ -18,8 +18,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Alone, Flags, Ints, Linked, Matchable, Matched, Positions, Stretches
+from windloom.kernels.folds.matching import Alone, Flags, Linked, Matchable, Matched, Positions, Stretches
 from windloom.kernels.folds.pairs import GroupPairs
+from windloom.model.arrays import Ints
 
 #: Stretches that are handed out at a time: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16

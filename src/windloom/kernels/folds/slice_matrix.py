@@ -33,9 +33,10 @@ from windloom.kernels.families.algebra import (
     load,
     store,
 )
-from windloom.kernels.folds.matching import Ints, Positions, Stretches
+from windloom.kernels.folds.matching import Positions, Stretches
 from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, zero_wide
 from windloom.model.aggregate import Needs
+from windloom.model.arrays import Ints
 
 #: Stretches that are handed out at a time: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16

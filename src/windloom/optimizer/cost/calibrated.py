@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import Family
+from windloom.model.arrays import Floats
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.plan.physical import PlannedComponent
 from windloom.plan.statistics import Statistics
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, SliceId
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

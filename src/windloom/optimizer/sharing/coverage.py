@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Floats, Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.slicing.drawn import first_held, run_begins
 from windloom.slicing.edges import EdgeClass
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Edges sampled: from all classes together, and at least from each class.
 SAMPLED = 2_048

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Floats, Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.slicing.drawn import holders, run_begins
 from windloom.slicing.edges import EdgeSet
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
 
 #: Composite slides up to this many panes are marked completely, while all marks together stay below MOST_MARKS.

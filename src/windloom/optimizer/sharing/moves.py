@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.sharing.greedy import TOLERANCE
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

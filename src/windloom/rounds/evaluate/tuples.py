@@ -22,11 +22,10 @@ from windloom.expressions.predicate_index import (
     over_examples,
     take_codes,
 )
+from windloom.model.arrays import Mask
 from windloom.plan.local import LocalColumn, LocalProjection
 from windloom.plan.scans import Signature
 from windloom.weave.signatures import SIGNATURE_BITS
-
-Mask = NDArray[np.bool_]
 
 
 def project_tuples(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:

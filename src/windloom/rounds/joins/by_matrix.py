@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.aggregates.lifted import Combined, Lifted
 from windloom.kernels.families.algebra import AddInt
 from windloom.kernels.folds.wide import Wide
 from windloom.model.aggregate import Component
+from windloom.model.arrays import Ints
 from windloom.model.join import Carried, Folded, Product, Summed
 from windloom.model.types import DataType
 from windloom.model.windows import Window
@@ -50,7 +50,6 @@ BAND_ENTRIES = 1 << 20
 #: Values of windows that are held before rows are made of them.
 HELD_VALUES = 1 << 22
 
-Ints = NDArray[np.int64]
 #: The number of pairs of tuples; a window without any has no row.
 _PAIRS = Factors(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Ints
 from windloom.rounds.groups import number_groups
-
-Ints = NDArray[np.int64]
 
 
 def number_keys(

@@ -31,6 +31,7 @@ from windloom.kernels.folds.slice_matrix import (
     sum_rectangles,
 )
 from windloom.kernels.folds.wide import Wide, widened
+from windloom.model.arrays import Ints
 from windloom.model.join import Join
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.fold import kept_of
@@ -46,7 +47,6 @@ from windloom.rounds.joins.whole_terms import WholeSums, WholeTerms
 
 #: A matrix that would have more entries than this for one end of windows is not made.
 MOST_ENTRIES = 1 << 23
-Ints = NDArray[np.int64]
 Pair = tuple[Ints, Ints]
 
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.lanes import LANES
 from windloom.kernels.folds.cell_products import Band
 from windloom.kernels.folds.tuple_products import LaneColumns, TupleSide, add_tuple_products, tuples_between
 from windloom.model.aggregate import Component
+from windloom.model.arrays import Ints
 from windloom.plan.physical import PlannedJoin
 from windloom.rounds.joins.keys import number_keys
 from windloom.rounds.joins.matrix import Sums, TooManyGroupsError, Window, band_of
@@ -30,8 +30,6 @@ from windloom.rounds.keyed import KeyedSides
 _LEAST_WALKED = 1 << 16
 #: Parts that the keys are divided into for each thread, so that none waits for another for long.
 _PARTS_PER_THREAD = 4
-
-Ints = NDArray[np.int64]
 
 
 class TupleMatrix:

@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
+from windloom.model.arrays import Ints
 from windloom.plan.near import NearJoin
 from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block
 from windloom.rounds.groups import number_groups
 from windloom.rounds.rows.spans import AskedRows, RowSpan, needed_from, needed_until
-
-Ints = NDArray[np.int64]
 
 #: About this many pairs are made at a time.
 BLOCK_PAIRS = 1 << 20

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.aggregates import lift, lower
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.errors import WindloomError
+from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX
 from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows
@@ -23,8 +23,6 @@ from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells, arrange, group_of_cells, keep_groups
 from windloom.rounds.groups import describe_group, number_groups
 from windloom.rounds.rows.spans import RowSpan
-
-Ints = NDArray[np.int64]
 
 #: About this many rows are answered at a time.
 BLOCK_ROWS = 1 << 20

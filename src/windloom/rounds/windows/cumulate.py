@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from windloom.model.arrays import Mask
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import CumulateWindow, Window
 from windloom.plan.physical import Member, PartialSet
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.exact import kept_from, last_missing
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State

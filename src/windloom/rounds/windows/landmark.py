@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from windloom.model.arrays import Mask
 from windloom.model.emission import Emits
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import LandmarkWindow, Window
 from windloom.plan.physical import Member, PartialSet, Plan
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.frontiers import Inputs
 from windloom.rounds.state import State
 from windloom.rounds.windows.life import Landmark, Reported

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from windloom.kernels.cells.lanes import shift_queries
 from windloom.kernels.cells.locate import Lanes, locate
 from windloom.kernels.compiling.memory import new_array
+from windloom.model.arrays import Mask
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, inputs_of
 from windloom.rounds.positions import Positions

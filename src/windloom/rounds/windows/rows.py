@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.arrays import Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.positions import Counts, Positions
 from windloom.rounds.state import History, State

@@ -9,16 +9,16 @@ session that is complete.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.aggregates.lifted import Lifted
 from windloom.kernels.cells.locate import Lanes
 from windloom.kernels.cells.sessions import session_starts
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.cells import Cells, keep_cells, move_cells
 from windloom.rounds.cohorts import Cohort
 from windloom.rounds.exact import kept_from
@@ -27,8 +27,6 @@ from windloom.rounds.state import History, State
 from windloom.rounds.windows.life import Left, Life, Located, Marks, Reported, Span, Turn
 from windloom.weave.grid import Grid
 from windloom.weave.tuples import Tuples
-
-Ints = NDArray[np.int64]
 
 #: The place of LAST_TICK among the components of a set of sessions: behind COUNT(*).
 _LAST = 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from windloom.model.arrays import Mask
 from windloom.model.windows import Window
 from windloom.plan.physical import Member, PartialSet
-from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.behind import Behind
 from windloom.rounds.cells import Cells
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windloom.report import Fact, Report, Section, Series, bar_chart, line_chart, stacked_bar, table, write_report
+from windloom.explain.picture.line_charts import Series, bar_chart, line_chart, stacked_bar
+from windloom_tools.demo.page import Fact, Report, Section, table, write_report
 
 if TYPE_CHECKING:
-    from windloom.cli.demo.command import Measured
     from windloom.engine import Loom, Results
     from windloom.spark.verification.verify import Verification
+    from windloom_tools.demo.command import Measured
 
 
 def write_demo_report(

@@ -11,9 +11,9 @@ from typing import Any
 
 from windloom.model.query import Query
 from windloom.model.windows import Window
-from windloom.testing.aggregates import evaluate
-from windloom.testing.scalar_functions import Row, order_of
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.aggregates import evaluate
+from windloom_tools.oracle.scalar_functions import Row, order_of
+from windloom_tools.oracle.scalars import scalar
 
 Answer = dict[str, Any]
 

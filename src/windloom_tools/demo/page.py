@@ -118,7 +118,7 @@ class _ShownSection:
 def _templates() -> Environment:
     """The templates of this package; they escape every value that is not markup."""
     made = Environment(
-        loader=PackageLoader("windloom.report"),
+        loader=PackageLoader("windloom_tools.demo"),
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,

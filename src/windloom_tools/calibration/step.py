@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.kernels import TECHNIQUES
 from windloom.model import (
     Aggregate,
@@ -28,8 +27,8 @@ from windloom.model import (
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
-from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.optimizer.workloads import divisor_windows
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
@@ -38,7 +37,8 @@ from windloom.rounds import Answers, RoundInput, State, step
 from windloom.rounds.cells import coarsen, read_partials
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import Taken, take_partials
-from windloom.testing.workload import divisor_windows
+from windloom_tools.calibration.fit import Fit, fit
+from windloom_tools.calibration.kernels import Tell, thread_seconds
 
 _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
 

@@ -14,10 +14,10 @@ from typing import Any
 from windloom.model.join import JoinKind
 from windloom.model.query import Query
 from windloom.model.rows import Body, Condition, Reports, Rows, Selection, SetKind, Strand
-from windloom.testing.joins import Joined
-from windloom.testing.oracle import Answer, answers_of, group_key, windows_of
-from windloom.testing.scalar_functions import Row
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.answers import Answer, answers_of, group_key, windows_of
+from windloom_tools.oracle.joins import Joined
+from windloom_tools.oracle.scalar_functions import Row
+from windloom_tools.oracle.scalars import scalar
 
 #: The tuples of streams, by name.
 Streams = Mapping[str, Sequence[Row]]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windloom.calibration.kernels import Tell
 from windloom.model import (
     Aggregate,
     DataType,
@@ -25,11 +24,12 @@ from windloom.model import (
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.cost.calibrated import columns_of
-from windloom.optimizer.cost.fit import Fit, fit
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.cells import Cells
 from windloom.rounds.weaving import read_tuples, weave
+from windloom_tools.calibration.fit import Fit, fit
+from windloom_tools.calibration.kernels import Tell
 
 _COLUMNS = {"ts": "bigint", "k": "bigint", "b": "bigint", "n": "int", "x": "double"}
 _FEW, _MANY = ("count n",), ("sum n", "sum x", "min x", "max x", "var_pop x")

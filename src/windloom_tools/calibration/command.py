@@ -17,10 +17,10 @@ from windloom.cli.tables import table_lines
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
-    from windloom.calibration.check import Outcome
-    from windloom.calibration.kernels import Tell
     from windloom.optimizer.cost.constants import Constants
-    from windloom.optimizer.cost.fit import Fit
+    from windloom_tools.calibration.check import Outcome
+    from windloom_tools.calibration.fit import Fit
+    from windloom_tools.calibration.kernels import Tell
 
 
 @click.command(
@@ -41,9 +41,9 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     Techniques are measured by themselves, the rest of the step through the step itself, scanning by a short Spark job.
     The environment variable WINDLOOM_COSTS names another file to read and write.
     """
-    from windloom.calibration.check import as_json as outcomes_json
-    from windloom.calibration.check import check
     from windloom.optimizer.cost.constants import constants_path, in_force, load_constants, shipped_constants
+    from windloom_tools.calibration.check import as_json as outcomes_json
+    from windloom_tools.calibration.check import check
 
     if only_check:
         constants = load_constants()
@@ -98,12 +98,12 @@ def _constants_so_far() -> tuple[Constants, WindloomError | None]:
 
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it measures."""
-    from windloom.calibration.check import plan_of
-    from windloom.calibration.folds import measure_folds
-    from windloom.calibration.kernels import measure_techniques
-    from windloom.calibration.spark import measure_projection, measure_spark
-    from windloom.calibration.step import measure_answering, measure_reading
-    from windloom.calibration.woven import measure_weaving
+    from windloom_tools.calibration.check import plan_of
+    from windloom_tools.calibration.folds import measure_folds
+    from windloom_tools.calibration.kernels import measure_techniques
+    from windloom_tools.calibration.spark import measure_projection, measure_spark
+    from windloom_tools.calibration.step import measure_answering, measure_reading
+    from windloom_tools.calibration.woven import measure_weaving
 
     found: dict[str, Fit] = {
         f"{name} {family}": measure_technique
@@ -163,7 +163,7 @@ def fit_lines(fits: dict[str, Fit]) -> list[str]:
 
 def check_lines(outcomes: list[Outcome]) -> list[str]:
     """A row for each outcome, and a summary."""
-    from windloom.calibration.check import summary
+    from windloom_tools.calibration.check import summary
 
     rows = [
         (

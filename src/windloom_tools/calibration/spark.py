@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from windloom.calibration.kernels import Tell
 from windloom.optimizer.cost.calibrated import compared_classes
-from windloom.optimizer.cost.fit import Fit, fit
+from windloom_tools.calibration.fit import Fit, fit
+from windloom_tools.calibration.kernels import Tell
 
 if TYPE_CHECKING:
     from windloom.plan.physical import Plan

@@ -15,13 +15,13 @@ from windloom.kernels.cells.locate import Lanes, WindowArrays, locate
 from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, REGISTERS, Family
 from windloom.kernels.lists.cells import Lists, Ranked, Registered
 from windloom.kernels.techniques.registry import TECHNIQUES, allowed
+from windloom.model.arrays import Ints
 from windloom.optimizer.cost.calibrated import uneven
-from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import TERMS, Work
-from windloom.testing.workload import divisor_windows
+from windloom.optimizer.workloads import divisor_windows
+from windloom_tools.calibration.fit import Fit, fit
 
-Ints = NDArray[np.int64]
 Tell = Callable[[str], None]
 
 #: Cases in which answers would cover more cells than this are not recalculated.

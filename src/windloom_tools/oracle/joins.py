@@ -13,9 +13,9 @@ from typing import Any
 from windloom.model.join import Join, JoinKind, KeyPair, Link, Side
 from windloom.model.query import Query
 from windloom.model.windows import LandmarkWindow
-from windloom.testing.oracle import Answer, answers_of, windows_of
-from windloom.testing.scalar_functions import Row, is_equal
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.answers import Answer, answers_of, windows_of
+from windloom_tools.oracle.scalar_functions import Row, is_equal
+from windloom_tools.oracle.scalars import scalar
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from operator import and_, or_, xor
 from typing import Any
 
 from windloom.model.aggregate import Aggregate, UserDefined
-from windloom.testing.holistic import holistic
-from windloom.testing.scalar_functions import Row, order_of
-from windloom.testing.scalars import names_in, scalar
+from windloom_tools.oracle.holistic import holistic
+from windloom_tools.oracle.scalar_functions import Row, order_of
+from windloom_tools.oracle.scalars import names_in, scalar
 
 #: The functions that pick one tuple, and those that are answered from the frequencies of all values.
 _PICKS = ("min_by", "max_by", "first", "last")

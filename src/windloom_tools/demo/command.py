@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from windloom.cli.demo.catalog import demo_catalog
+from windloom_tools.demo.catalog import demo_catalog
 
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results
@@ -98,7 +98,7 @@ def demo(quick: bool, events: int | None, rate: int, seed: int, cores: str, memo
     console.rule("checked against Spark's own window()")
     checks = _verify(console, loom, results, sample, extent.compared)
 
-    from windloom.cli.demo.report import write_demo_report
+    from windloom_tools.demo.report import write_demo_report
 
     page = write_demo_report(folder, before, loom, results, measured, checks)
     console.print(f"\nreport: {page}\n{next_steps(folder)}", soft_wrap=True, markup=False)

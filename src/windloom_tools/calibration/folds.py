@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.engine.catalog import Registry
 from windloom.model import DataType, Stream
+from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_values, row_values
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
@@ -25,13 +23,13 @@ from windloom.rounds.joins.answers import family_rows
 from windloom.rounds.joins.by_matrix import MatrixFamily
 from windloom.rounds.joins.fold import fold_sides
 from windloom.rounds.taken import take_tuples
+from windloom_tools.calibration.fit import Fit, fit
+from windloom_tools.calibration.kernels import Tell, thread_seconds
 
 _COLUMNS = {"ts": "bigint", "k": "bigint", "g": "bigint", "n": "bigint", "x": "double"}
 _INTS = "count(*) AS n, sum(a.n) AS s"
 _MANY = "count(*) AS n, sum(a.n * b.n) AS p, max(b.n) AS hi, sum(a.n - b.n) AS d"
 _FLOATS = "sum(a.x * b.x) AS p, max(a.x) AS hi"
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

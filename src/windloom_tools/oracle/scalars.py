@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from windloom.testing.scalar_functions import (
+from windloom_tools.oracle.scalar_functions import (
     CHOOSING,
     FUNCTIONS,
     OPERATORS,

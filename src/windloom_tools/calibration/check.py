@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from windloom.calibration.kernels import Tell, thread_seconds
-from windloom.calibration.step import Synthetic, read_all
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_set
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.optimizer.workloads import divisor_windows
 from windloom.plan.physical import Plan
-from windloom.testing.workload import divisor_windows
+from windloom_tools.calibration.kernels import Tell, thread_seconds
+from windloom_tools.calibration.step import Synthetic, read_all
 
 #: The five techniques of source C, and the aggregate that each answers.
 TECHNIQUES = (
