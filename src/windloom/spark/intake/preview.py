@@ -20,9 +20,9 @@ from windloom.plan.observed import Coming, RoundObserved, SetRound, StreamRound
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.evaluate import DeclinedError
+from windloom.rounds.scanned import timed_tuples
 from windloom.rounds.taken import take_tuples
 from windloom.spark.intake.files import units_of, whole_tuples
-from windloom.spark.intake.ticks import timed_tuples
 
 #: No preview is made of a stream that brings more tuples than this.
 MOST_TUPLES = 1 << 16

@@ -17,14 +17,14 @@ from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.keyed import KeyedChoice, NotKeyedError
-from windloom.rounds.scanned import Scanned
+from windloom.rounds.scanned import Scanned, Ticks, timed_tuples
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples, with_keyed_merged
 from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.files import Unit, file_portions, file_tuples, whole_tuples
 from windloom.spark.intake.kept_files import RoundFiles, TupleKeeper, kept_beside
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.ticks import Clock, Ticks, clock, timed_partials, timed_tuples, without_time
+from windloom.spark.intake.ticks import Clock, clock, timed_partials, without_time
 from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are logged only up to this size; beyond it, the cells are logged.
