@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+from windloom.durable import RoundLog
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.executors import gathered_round
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
@@ -31,18 +32,26 @@ class HeldPlacement:
     ) -> None:
         self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
         self.relations = relations
+        self._wide: WideAnswers | None = None
 
-    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
+    def logged(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
+        return None
+
+    def read(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         gathering = (self._jobs, self._watermarks, self.relations)
         with gathered_round(*gathering, round, intake, self._shards, watch) as given:
             assert given.taken is not None, "a batch run has tuples"
             with watch("shards"):
                 wide = hold_answers(given.told(round), given.taken.frame, self._shards)
-                wide = self._with_rows(wide, round.plan, intake.frames)
+                wide = self._wide = self._with_rows(wide, round.plan, intake.frames)
         self._scope.callback(wide.unpersist)
-        counts = wide.totals.counts
-        left = State(versions=given.input.versions)
-        return Outcome(left, 0, counts, observe(round.plan, round.state, given.input, counts), wide=wide)
+        return RoundLog(round.number, round.record.version, given.input)
+
+    def step(self, round: Round, log: RoundLog, intake: Intake, watch: Stopwatch) -> Outcome:
+        assert self._wide is not None, "tuples are read before the step"
+        counts = self._wide.totals.counts
+        observed = observe(round.plan, round.state, log.input, counts)
+        return Outcome(State(versions=log.input.versions), 0, counts, observed, wide=self._wide)
 
     def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
         try:
