@@ -12,10 +12,10 @@ from windloom.durable import PlanRecord, Recovered
 from windloom.durable.journal import NoJournal
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.events import events_of
-from windloom.engine.running.held import HeldPlacement
+from windloom.engine.running.executors import HeldPlacement
 from windloom.engine.running.loop import CompletedRound, Listeners, RoundLoop
 from windloom.engine.running.placement import Intake, Outcome, Placement
+from windloom.engine.running.progress import events_of
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.watermark import Watermarks

@@ -19,31 +19,27 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.durable.storage import StorageError
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
-from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
+from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, RoundStoppedError, SinkGivenUpError, SinkWait
 from windloom.engine.running.emission import RoundEmission
-from windloom.engine.running.events import events_of
-from windloom.engine.running.failures import BLAMELESS, set_aside
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
-from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.running.questioners import Questioners
-from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
+from windloom.engine.running.progress import RoundProgress, progress_of
+from windloom.engine.running.scheduling import BudgetDecision, Measured, Questioners, Scheduling, no_costs
 from windloom.engine.running.snapshots import Committed, Snapshot
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.query import Query
-from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
+from windloom.model.time import TICK_MIN
 from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry, leaving, remade
 from windloom.rounds.cells import Cells
-from windloom.rounds.lateness import Late
 from windloom.rounds.owed import readers_of
 from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
@@ -52,6 +48,10 @@ from windloom.spark.intake.ingest import Ingest
 
 #: How many rounds later an answer to a question can still be repaired.
 REPAIRED_ROUNDS = 64
+
+
+#: Failures for which no query is to blame; some sinks may already have the answers of the round.
+BLAMELESS = (RoundStoppedError, SinkGivenUpError, StorageError)
 
 
 def _ignore(_: object) -> None: ...
@@ -81,7 +81,7 @@ class CompletedRound:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A round to run next. `answers_of` is the plan of one that only answers; `ahead` are seconds spent on it."""
+    """A round to run; `answers_of` is the plan of one that only answers, `ahead` are the seconds spent on it before."""
 
     batch: int | None
     intake: Intake
@@ -203,10 +203,10 @@ class RoundLoop:
             if intake.only_answers and not intake.everything and not intake.must:
                 return
         ahead = self._foresee(batch)
-        leaving = self._leaving(intake)
-        if leaving:
+        must = self._leaving(intake)
+        if must:
             # A query that leaves must first report the windows that are already closed: its cells leave with it.
-            yield _Turn(None, replace(answering, must=leaving), self.record)
+            yield _Turn(None, replace(answering, must=must), self.record)
         yield _Turn(batch, intake, self.record if intake.only_answers else None, ahead)
 
     @contextmanager
@@ -250,7 +250,7 @@ class RoundLoop:
             names |= {planned.name for planned in readers_of(self.plan, number)}
         return frozenset(names & self.state.answered.keys())
 
-    def _begin(self, turn: _Turn, watch: Stopwatch) -> tuple[Round, Deciding]:
+    def _begin(self, turn: _Turn, watch: Stopwatch) -> tuple[Round, BudgetDecision]:
         """Records that a round begins, and with which plan."""
         number = self.next_round
         if turn.ahead:
@@ -262,9 +262,13 @@ class RoundLoop:
             self._keep_past(number - 1, record, plan, state)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
-        aside = set_aside(self._journal, number, plan, self._plan_of)
+        # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
+        # that round would fail for ever: so the change that the failure calls for takes effect in it. All other
+        # queries report what they would have reported.
+        newest = self._journal.newest_plan() if self._journal.has_failed(number) else None
+        aside = frozenset() if newest is None else frozenset(leaving(plan, self._plan_of(newest)))
         round = Round(number, record, plan, state, self.plan, self.state, set_aside=aside)
-        deciding = Deciding(self.scheduling, round, turn.intake, watch)
+        deciding = BudgetDecision(self.scheduling, round, turn.intake, watch)
         self.questions.round_begins()
         return replace(round, decide=deciding, give_way=self.questions.give_way), deciding
 
@@ -296,8 +300,9 @@ class RoundLoop:
         number = round.number
         with watch("commit"):
             at = time.time()
-            progress = self._progress(round, turn.batch, outcome, answers.finished, watch)
-            progress = replace(progress, sinks=given)
+            answering = self.scheduling.told(round.plan, round.state, outcome.state, watch.elapsed)
+            figures = progress_of(round, turn.batch, outcome, answers.finished, dict(watch.seconds), answering)
+            progress = replace(figures, placement=self.placement.description, sinks=given)
             if self.adapting is not None:
                 progress = self.adapting.told(progress)
             emitted = answers.reported()
@@ -463,75 +468,3 @@ class RoundLoop:
         is_new = (partial_set for partial_set in plan.sets if known is not None and partial_set.identity not in known)
         if self._is_remade or any(partial_set.number in state.cells for partial_set in is_new):
             self._journal.snapshot(round, state, record.version)
-
-    def _progress(
-        self, round: Round, batch: int | None, outcome: Outcome, rows: int, watch: Stopwatch
-    ) -> RoundProgress:
-        counts, state, seconds = outcome.counts, outcome.state, watch.seconds
-        answering = self.scheduling.told(round.plan, round.state, state, watch.elapsed)
-        late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
-        ticks = frontier_ticks(round.plan, state)
-        frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
-        behind = min(ticks, key=lambda name: ticks[name])
-        return RoundProgress(
-            round=round.number,
-            batch=batch,
-            events=events_of(round.plan, counts.tuples),
-            late_partly=sum(late_counts["partly"] for late_counts in late.values()),
-            late_dropped=sum(late_counts["dropped"] for late_counts in late.values()),
-            untimed=sum(outcome.untimed.values()),
-            partials=sum(counts.partials.values()),
-            results=rows,
-            watermark=frontiers[behind],
-            lag=lags[behind],
-            seconds=dict(seconds),
-            state_bytes=outcome.state_bytes,
-            queries=len(round.record.queries),
-            trees=sum(1 for _ in round.plan.trees),
-            plan_version=round.record.version,
-            late=late,
-            late_queries={name: _told(late) for name, late in sorted(counts.late.queries.items())},
-            frontiers=frontiers,
-            lags=lags,
-            tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
-            cells=_cells(round.plan, outcome.observed),
-            placement=self.placement.description,
-            postponed=answering.postponed,
-            late_answers=answering.late,
-            answered_windows=answering.windows,
-            late_windows=answering.late_windows,
-            relations=_versions(round, state),
-            lost=list(outcome.lost),
-        )
-
-
-def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
-    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
-    found = {}
-    for planned_relation in round.plan.relations:
-        version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
-        if version is not None:
-            changed = before is None or before.number != version.number
-            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
-            found[planned_relation.name] = {**told, "changed": changed}
-    return found
-
-
-def _told(late: Late) -> dict[str, int]:
-    return {"partly": late.partly, "dropped": late.dropped}
-
-
-def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
-    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
-    for partial_set in plan.sets:
-        if partial_set.identity in observed.sets:
-            held[partial_set.base] += observed.sets[partial_set.identity].held
-    return held
-
-
-def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
-    now = time.time()
-    return {
-        name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()
-    }
