@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from support.cells import checking
 from support.drawing import examples
 from support.postgres import Server, find_programs, running_server
 from support.receiver import Receiver
+from windloom.rounds.cells import Cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,9 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 # JVMs of tests run most of their code once or twice: compiled quickly it takes half the time of compiled well. Spark
 # gives these options to every JVM that is started here, those of commands included.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Whatever makes cells in a test makes them in the shape that all readers of cells rely on.
+Cells.__init__ = checking(Cells.__init__)  # type: ignore[method-assign]
 
 # For tests that do not say how many examples they draw.
 settings.register_profile("suite", max_examples=examples(100))

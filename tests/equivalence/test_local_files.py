@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from windloom import Loom, WindloomError
 from windloom.expressions import predicate_index
 from windloom.plan.scans import WovenScan
 from windloom.rounds import taken
+from windloom.expressions.arithmetic import DeclinedError
 from windloom.spark.intake import take
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.projection import projected
@@ -79,14 +81,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For every scan that the driver was to read: whether it has."""
     found: list[bool] = []
-    original: Callable[..., Any] = take._from_files
+    original: Callable[..., Any] = take._file_chunks
 
-    def noted(*given: Any, **named: Any) -> Any:
-        made = original(*given, **named)
-        found.append(made is not None)
-        return made
+    @contextmanager
+    def noted(*given: Any, **named: Any) -> Iterator[Any]:
+        try:
+            with original(*given, **named) as chunks:
+                yield chunks
+        except DeclinedError:
+            found.append(False)
+            raise
+        found.append(True)
 
-    monkeypatch.setattr(take, "_from_files", noted)
+    monkeypatch.setattr(take, "_file_chunks", noted)
     return found
 
 

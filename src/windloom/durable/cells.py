@@ -18,7 +18,7 @@ from windloom.aggregates.listed import Listed
 from windloom.aggregates.registry import LIST_RULES
 from windloom.kernels.families.algebra import FAMILIES, AddInt, Columns
 from windloom.kernels.lists.cells import Lists
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, CellsBuilder
 
 _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
 _FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
@@ -99,12 +99,11 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         )
 
     return {
-        int(set_cells["number"]): Cells(
+        int(set_cells["number"]): CellsBuilder(
             [array(place) for place in set_cells["keys"]],
             numbers(set_cells["group_bounds"], np.int64),
             numbers(set_cells["starts"], np.int64),
-            tuple(lifted_of(lifted) for lifted in set_cells["lifted"]),
-        )
+        ).build(map(lifted_of, set_cells["lifted"]))
         for set_cells in told
     }
 

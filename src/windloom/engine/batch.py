@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -12,10 +12,10 @@ from windloom.durable import PlanRecord, Recovered
 from windloom.durable.journal import NoJournal
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.events import events_of
-from windloom.engine.running.held import HeldPlacement
-from windloom.engine.running.loop import Listeners, Ran, RoundLoop
-from windloom.engine.running.placement import Outcome, Placement
+from windloom.engine.running.executors import HeldPlacement
+from windloom.engine.running.loop import CompletedRound, Listeners, RoundLoop
+from windloom.engine.running.placement import Intake, Outcome, Placement
+from windloom.engine.running.progress import events_of
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.watermark import Watermarks
@@ -48,6 +48,7 @@ def run_batch(
     planning_seconds: float,
     progress: Callable[[str], None],
 ) -> Results:
+    """Answer all queries of a plan: on the driver or, if that is asked for or the driver is too small, on executors."""
     check_placement(placement, shards)
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
     asked = [planned.query for planned in plan.queries]
@@ -56,31 +57,39 @@ def run_batch(
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
-        run = _Run(spark, plan, frames, files, relations, tables, store, planning_seconds, progress)
+        batch = _Batch(spark, plan, relations, tables, store, planning_seconds, progress)
+        whole = Intake(frames, ends=True)
         if placement != "executors":
+            progress("taking in tuples")
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
+            loop = batch.driver_loop(SparkBatchJobs(limit, files))
             try:
-                return run.on_driver(limit)
+                done = loop.run(whole)
             except TooLargeError as error:
                 progress(f"{error}: going on with executors")
-        return run.on_executors(shards or 2 * spark.sparkContext.defaultParallelism)
+            else:
+                return batch.driver_results(done)
+        shards = shards or 2 * spark.sparkContext.defaultParallelism
+        progress(f"partial and final aggregation on executors, {shards} shards")
+        with ExitStack() as holding:  # until the results hold the answers, if they do
+            done = batch.executor_loop(shards, holding).run(whole)
+            return batch.executor_results(done, holding)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Batch:
     """What both placements need; `store` is None if the answers are kept in memory."""
 
     spark: SparkSession
     plan: Plan
-    frames: Mapping[str, DataFrame]
-    files: Mapping[str, LocalFiles]
     relations: Relations
     tables: AnswerTables
     store: ParquetStore | None
     planning_seconds: float
     progress: Callable[[str], None]
+    held: HeldAnswers = field(default_factory=HeldAnswers)
 
-    def on_driver(self, limit: int | None) -> Results:
+    def driver_loop(self, jobs: SparkBatchJobs) -> RoundLoop:
         def stepped(outcome: Outcome) -> None:
             self.progress(f"final aggregation of {sum(outcome.counts.partials.values()):,} partials on the driver")
 
@@ -88,51 +97,48 @@ class _Run:
             if self.store is not None:
                 self.progress(f"{rows:,} rows written")
 
-        self.progress("taking in tuples")
-        held = HeldAnswers()
-        jobs = SparkBatchJobs(limit, self.files)
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
-        ran = self._loop(placement, held, Listeners(stepped, made)).run_whole(self.frames)
-        seconds = ran.progress.seconds
-        taken = seconds["partials"] + seconds.get("rows", 0.0)
-        stats = self._stats(ran, {"partials": taken, "merge": seconds["step"], "answers": seconds["answers"]})
-        results: Results = (
-            DriverResults(self.spark, self.plan, stats, held.blocks, ran.outcome.state)
-            if self.store is None
-            else StoredResults(self.spark, self.plan, stats, self.store.tables)
-        )
-        return self._with_facts(results, ran)
+        return self._loop(placement, Listeners(stepped, made))
 
-    def on_executors(self, shards: int) -> Results:
+    def executor_loop(self, shards: int, holding: ExitStack) -> RoundLoop:
         def stepped(outcome: Outcome) -> None:
             if self.store is not None and outcome.wide is not None:
                 self.progress(f"writing {outcome.wide.totals.rows:,} rows")
 
-        self.progress(f"partial and final aggregation on executors, {shards} shards")
-        held = HeldAnswers()
-        timed = {stream.name: stream for stream in timed_streams(self.plan)}
-        with ExitStack() as scope:
-            jobs = SparkShardJobs(self.spark, timed)
-            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, scope)
-            ran = self._loop(placement, held, Listeners(stepped)).run_whole(self.frames)
-            seconds = ran.progress.seconds
-            told = {"partials and answers": seconds["partials"] + seconds["shards"]}
-            if self.store is not None:
-                stats = self._stats(ran, {**told, "write": seconds["answers"]})
-                results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
-            else:
-                assert held.wide is not None
-                scope.pop_all()  # the results hold the frame now
-                results = ExecutorResults(self.spark, self.plan, self._stats(ran, told), held.wide)
-        return self._with_facts(results, ran)
+        jobs = SparkShardJobs(self.spark, {stream.name: stream for stream in timed_streams(self.plan)})
+        placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, holding)
+        return self._loop(placement, Listeners(stepped))
 
-    def _with_facts(self, results: Results, ran: Ran) -> Results:
-        results.observed = ran.outcome.observed
-        results.relations, results.versions = dict(self.relations.read), ran.outcome.state.versions
+    def driver_results(self, done: CompletedRound) -> Results:
+        seconds = done.progress.seconds
+        partials = seconds["partials"] + seconds.get("rows", 0.0)
+        stats = self._stats(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})
+        results: Results = (
+            DriverResults(self.spark, self.plan, stats, self.held.blocks, done.outcome.state)
+            if self.store is None
+            else StoredResults(self.spark, self.plan, stats, self.store.tables)
+        )
+        return self._with_facts(results, done)
+
+    def executor_results(self, done: CompletedRound, holding: ExitStack) -> Results:
+        seconds = done.progress.seconds
+        stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
+        if self.store is not None:
+            stats = self._stats(done, {**stages, "write": seconds["answers"]})
+            results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
+        else:
+            assert self.held.wide is not None
+            holding.pop_all()  # the results hold the frame now
+            results = ExecutorResults(self.spark, self.plan, self._stats(done, stages), self.held.wide)
+        return self._with_facts(results, done)
+
+    def _with_facts(self, results: Results, done: CompletedRound) -> Results:
+        results.observed = done.outcome.observed
+        results.relations, results.versions = dict(self.relations.read), done.outcome.state.versions
         return results
 
-    def _loop(self, placement: Placement, held: HeldAnswers, listeners: Listeners) -> RoundLoop:
-        sink = held if self.store is None else self.store
+    def _loop(self, placement: Placement, listeners: Listeners) -> RoundLoop:
+        sink = self.held if self.store is None else self.store
         recovered = Recovered(State(), None, None, 0)
         return RoundLoop(
             lambda _: self.plan, self._journal, recovered, placement, {"run": sink}, self.tables, listeners=listeners
@@ -146,17 +152,17 @@ class _Run:
     def _watermarks(self) -> Watermarks:
         return Watermarks({stream.name: stream for stream in self.plan.streams}, perf_counter, None)
 
-    def _stats(self, ran: Ran, seconds: Mapping[str, float]) -> RunStats:
-        counts = ran.outcome.counts
+    def _stats(self, done: CompletedRound, seconds: Mapping[str, float]) -> RunStats:
+        counts = done.outcome.counts
         return RunStats(
             events=events_of(self.plan, counts.tuples),
             partials=sum(counts.partials.values()),
-            results=ran.made,
+            results=done.made,
             late_partly=0,
             late_dropped=0,
             queries=sum(1 for _ in self.plan.queries),
             trees=sum(1 for _ in self.plan.trees),
             strategy=self.plan.strategy,
-            placement=ran.progress.placement,
+            placement=done.progress.placement,
             seconds={"plan": self.planning_seconds, **seconds},
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.model.time import TICK_MIN
 from windloom.model.urgency import Urgency
@@ -13,7 +12,7 @@ from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.backfill import Past
-from windloom.rounds.cells import Cells, coarsen
+from windloom.rounds.cells import Cells, roll_up
 from windloom.rounds.owed import readers_of
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
@@ -130,24 +129,23 @@ def _owed(
             or not any(each.name in answered for each in readers_of(new, partial_set.number))
         ):
             continue
-        places = {component: index for index, component in enumerate(before.components)}
-        cells, rounds = _aligned(owed.cells, before, partial_set, places), owed.rounds
+        rounds = owed.rounds
         if rounds is not None:
-            rounds = tuple(_later(each, before, partial_set, places, answered) for each in rounds)
-        found[partial_set.number] = Owed(cells, rounds)
+            rounds = tuple(
+                LaterRound(
+                    roll_up(later.cells, before, partial_set),
+                    {name: tick for name, tick in later.closed.items() if name in answered},
+                )
+                for later in rounds
+            )
+        found[partial_set.number] = Owed(_cells_of(owed.cells, before, partial_set), rounds)
     return found
 
 
-def _later(
-    later: LaterRound,
-    before: PartialSet,
-    partial_set: PartialSet,
-    places: dict[PlannedComponent, int],
-    answered: Mapping[str, int],
-) -> LaterRound:
-    cells = _aligned(later.cells, before, partial_set, places)
-    assert cells is not None
-    return LaterRound(cells, {name: tick for name, tick in later.closed.items() if name in answered})
+def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) -> Cells | None:
+    """Return the cells of a set in terms of its successor; if more of a version is needed, it is taken again."""
+    lacks = partial_set.is_relation and not set(partial_set.components) <= set(before.components)
+    return None if cells is None or lacks else roll_up(cells, before, partial_set)
 
 
 def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
@@ -226,24 +224,8 @@ def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) 
         # Tuples up to `seen` were not kept; if there were none, nothing was missed.
         return None, History() if held_from is None else History(held_from)
     places = {component: index for index, component in enumerate(before.components)}
-    cells = _aligned(state.cells.get(before.number), before, partial_set, places)
+    cells = _cells_of(state.cells.get(before.number), before, partial_set)
     return cells, _past(state.history_of(before.number), before, partial_set, places, seen)
-
-
-def _aligned(
-    cells: Cells | None, before: PartialSet, partial_set: PartialSet, places: dict[PlannedComponent, int]
-) -> Cells | None:
-    if cells is None or (
-        partial_set.is_relation and any(component not in places for component in partial_set.components)
-    ):
-        return None  # if more of a version is needed, it is taken again
-    if before.components != partial_set.components:
-        lifted = tuple(
-            cells.lifted[places[component]] if component in places else neutral(component, len(cells))
-            for component in partial_set.components
-        )
-        cells = replace(cells, lifted=lifted)
-    return cells if _covers(partial_set.edges, before.edges) else coarsen(cells, partial_set.edges)[0]
 
 
 def _past(

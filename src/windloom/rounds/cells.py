@@ -1,4 +1,8 @@
-"""Cells: the non-empty (group, slice) pairs, sorted; coarsening them to the slices of a tree."""
+"""Cells: what is kept of tuples, per group and slice; and the builder through which all of them are made.
+
+Tuples are woven into cells, native partials are read as cells, and both are rolled up, merged, coarsened, moved and
+filtered; logs and snapshots read them back. All of these make cells in the shape that is drawn at `CellsBuilder`.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates import lift
+from windloom.aggregates import lift, neutral
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
 from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, keep_none, merge, place
 from windloom.aggregates.listed import Listed
 from windloom.kernels.cells.merge import running_values
-from windloom.kernels.cells.place import Places, place_starts, places_of
+from windloom.kernels.cells.place import place_starts, places_of
 from windloom.kernels.compiling.compiled import compiled
+from windloom.plan.physical import PartialSet
 from windloom.plan.scans import NativeScan
 from windloom.rounds.groups import concat_keys, number_groups
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import PaneSlice
 
+Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cell i belongs to the group whose bounds hold i and to the slice that begins at `starts[i]`."""
+    """The non-empty pairs of a group and a slice; see `CellsBuilder` for their order."""
 
-    keys: list[pa.Array]  # the distinct group keys, one array per grouping column
-    group_bounds: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    lifted: tuple[AnyLifted, ...]  # one for each component of the set
+    keys: list[pa.Array]
+    group_bounds: Ints
+    starts: Ints
+    lifted: tuple[AnyLifted, ...]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -44,34 +51,116 @@ class Cells:
         return fixed + sum(component.nbytes for component in self.lifted)
 
     @property
-    def tuples(self) -> NDArray[np.int64]:
+    def tuples(self) -> Ints:
         """COUNT(*) of every cell: the first component of every set."""
         counted = self.lifted[0]
         assert isinstance(counted, Lifted)
-        count: NDArray[np.int64] = counted.limbs[0].value
+        count: Ints = counted.limbs[0].value
         return count
 
 
+class CellsBuilder:
+    """Builds cells, one component after the other, in the shape that all readers of cells rely on.
+
+        keys[k][g]   group_bounds[g]   starts[i]           lifted[c] of cell i
+        A            0                 10:00 10:05 10:10   count 3 1 4, sum 30 7 25
+        B            3                 10:05               count 2,     sum 11
+                     4
+
+    `keys` has an array per grouping column, each with a value per group; without grouping columns, there is one group.
+    Cell i belongs to group g if `group_bounds[g] <= i < group_bounds[g + 1]`, and to the slice that begins at
+    `starts[i]`. Within a group, starts ascend, and no two are equal. Every component in `lifted` is as long as
+    `starts`; for a set, the first one is COUNT(*), which is never 0.
+
+    A builder that is called with keys, bounds and starts takes components in this order. `of_rows` and `of_cells` make
+    a builder that takes components of rows in any order: those of the same group and start become one cell.
+    """
+
+    def __init__(self, keys: list[pa.Array], group_bounds: Ints, starts: Ints) -> None:
+        self._keys, self._bounds, self._starts = keys, group_bounds, starts
+        self._lifted: list[AnyLifted] = []
+        #: The order of rows by group and start, and the bounds of each cell's rows; None if every row is a cell.
+        self._sorted: tuple[Ints, Ints] | None = None
+
+    @classmethod
+    def of_rows(cls, keys: list[pa.Array], starts: Ints) -> CellsBuilder:
+        """Return a builder for rows that each have their own values of the grouping columns."""
+        return cls.of_groups(*number_groups(keys, len(starts)), starts)
+
+    @classmethod
+    def of_cells(cls, cells: Cells, starts: Ints, keys: list[pa.Array] | None = None) -> CellsBuilder:
+        """Return a builder for existing cells at other starts and, with `keys` (a value per group), in other groups."""
+        numbers, distinct = group_of_cells(cells), cells.keys
+        if keys is not None:
+            number_of, distinct = number_groups(keys, cells.groups)
+            numbers = number_of[numbers]
+        return cls.of_groups(numbers, distinct, starts)
+
+    @classmethod
+    def of_groups(cls, numbers: Ints, keys: list[pa.Array], starts: Ints, picked: Ints | None = None) -> CellsBuilder:
+        """Return a builder for rows of the groups `numbers`; with `picked`, components have more rows than these."""
+        groups = len(keys[0]) if keys else 1
+        order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
+        _order_cells(numbers, starts, order, bounds)
+        runs = np.empty(len(starts) + 1, np.int64)
+        merged_starts, merged_bounds = np.empty(len(starts), np.int64), np.empty(groups + 1, np.int64)
+        count = _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds)
+        built = cls(keys, merged_bounds, merged_starts[:count])
+        built._sorted = (order if picked is None else picked[order]), runs[: count + 1]
+        return built
+
+    def add(self, component: AnyLifted, *, is_merged: bool = False) -> None:
+        """Add the next component, in the order of the builder's rows or, if it `is_merged`, of its cells."""
+        self._lifted.append(component if is_merged or self._sorted is None else merge(component, *self._sorted))
+
+    def build(self, components: Iterable[AnyLifted] = ()) -> Cells:
+        """Return the cells, after adding these components one by one."""
+        for component in components:
+            self.add(component)
+        return Cells(self._keys, self._bounds, self._starts, tuple(self._lifted))
+
+
 def read_partials(native_scan: NativeScan, table: pa.Table) -> Cells:
-    """Sorted, merged cells from partials as they came: columns `slice`, keys, then each component's fields.
+    """Return cells of partials as they came: columns `slice`, keys, then each component's fields.
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
     """
     starts = as_integers(table.column(0))
-    if isinstance(native_scan.slice_id, PaneSlice) and len(starts):
-        panes, place = np.unique(starts, return_inverse=True)
-        starts = native_scan.edges.last_edge(panes)[place]
+    if isinstance(native_scan.slice_id, PaneSlice):
+        starts = last_edges(starts, native_scan.edges)
     key_columns = table.columns[1 : 1 + len(native_scan.key_types)]
     keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, native_scan.key_types, strict=True)]
-    numbers, distinct = number_groups(keys, len(starts))
-    arranged = arrange(numbers, len(distinct[0]) if distinct else 1, starts)
-    del keys, numbers
+    built = CellsBuilder.of_rows(keys, starts)
+    del keys
     fields = iter(table.columns[1 + len(native_scan.key_types) :])
     # Component by component, so that only one of them is held twice while it is sorted.
-    lifted = tuple(
-        arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in native_scan.components
-    )
-    return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
+    return built.build(lift(planned, [next(fields) for _ in planned.fields]) for planned in native_scan.components)
+
+
+def roll_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cells:
+    """Return the cells of a set from those of a finer one; components that the finer set lacks are neutral."""
+    places = {component: index for index, component in enumerate(finer.components)}
+    if finer.components != partial_set.components:
+        lifted = (
+            cells.lifted[places[component]] if component in places else neutral(component, len(cells))
+            for component in partial_set.components
+        )
+        cells = CellsBuilder(cells.keys, cells.group_bounds, cells.starts).build(lifted)
+    is_sliced_alike = partial_set.edges.union(finer.edges) == partial_set.edges
+    if partial_set.group_by == finer.group_by:
+        return cells if is_sliced_alike else coarsen(cells, partial_set.edges)[0]
+    starts = cells.starts if is_sliced_alike else last_edges(cells.starts, partial_set.edges)
+    keys = [cells.keys[finer.group_by.index(expression)] for expression in partial_set.group_by]
+    return CellsBuilder.of_cells(cells, starts, keys).build(cells.lifted)
+
+
+def last_edges(ticks: Ints, edges: EdgeSet) -> Ints:
+    """Return the last edge at or before each tick; many ticks are alike."""
+    if not len(ticks):
+        return ticks
+    distinct, place = np.unique(ticks, return_inverse=True)
+    found: Ints = edges.last_edge(distinct)[place]
+    return found
 
 
 def merge_cells(kept: Cells, fresh: Cells) -> Cells:
@@ -92,39 +181,30 @@ def merge_released(parts: list[Cells]) -> Cells:
         return held.pop()
     numbers, keys = number_groups(concat_keys(*(part.keys for part in held)), sum(part.groups for part in held))
     own_numbers = np.split(numbers, np.cumsum([part.groups for part in held])[:-1])
-    groups = len(keys[0]) if keys else 1
     starts = [part.starts for part in held]
+    groups = len(keys[0]) if keys else 1
     followed = places_of(starts, [part.group_bounds for part in held], own_numbers, groups)
-    arranged = None
     if followed is None or any(isinstance(component, Listed) for component in held[0].lifted):
         which = [number[group_of_cells(part)] for number, part in zip(own_numbers, held, strict=True)]
-        arranged = arrange(np.concatenate(which), groups, np.concatenate(starts))
+        built = CellsBuilder.of_groups(np.concatenate(which), keys, np.concatenate(starts))
         del which
+    else:
+        bounds, places = followed
+        merged_starts = np.empty(bounds[-1], np.int64)
+        for own_starts, own in zip(starts, places, strict=True):
+            place_starts(own_starts, own.bounds, own.first, merged_starts)
+        built = CellsBuilder(keys, bounds, merged_starts)
     waiting = [list(part.lifted[::-1]) for part in held]
     held.clear()
-    lifted: list[AnyLifted] = []
     while waiting[0]:
-        lifted.append(_merged([components.pop() for components in waiting], followed, arranged))
-    if arranged is not None:
-        return Cells(keys, arranged.group_bounds, arranged.starts, tuple(lifted))
-    assert followed is not None
-    bounds, places = followed
-    merged_starts = np.empty(bounds[-1], np.int64)
-    for own_starts, own in zip(starts, places, strict=True):
-        place_starts(own_starts, own.bounds, own.first, merged_starts)
-    return Cells(keys, bounds, merged_starts, tuple(lifted))
-
-
-def _merged(
-    parts: list[AnyLifted], followed: tuple[NDArray[np.int64], list[Places]] | None, arranged: Arrangement | None
-) -> AnyLifted:
-    """One component of all parts: put at its places if the parts follow one another, otherwise arranged."""
-    values = [part for part in parts if isinstance(part, Lifted)]
-    if followed is not None and values:
-        bounds, places = followed
-        return place(values, places, int(bounds[-1]))
-    assert arranged is not None
-    return arranged.merge(concat(*parts))
+        components = [left.pop() for left in waiting]
+        values = [component for component in components if isinstance(component, Lifted)]
+        if followed is not None and values:  # the parts follow one another: their cells are put at their places
+            built.add(place(values, followed[1], int(followed[0][-1])), is_merged=True)
+        else:
+            built.add(concat(*components))
+        del components, values
+    return built.build()
 
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
@@ -133,33 +213,21 @@ def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
 
 
 def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
-    """Only some cells; `wanted` has one entry per cell."""
+    """Return only some cells; `wanted` has one entry per cell. Groups without cells are dropped."""
     if wanted.all():
         return cells
+    counts = np.bincount(group_of_cells(cells)[wanted], minlength=cells.groups)
+    used = counts > 0 if cells.keys else np.ones(1, np.bool_)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[used], dtype=np.int64)])
+    built = CellsBuilder([key.filter(pa.array(used)) for key in cells.keys], bounds, cells.starts[wanted])
     if not wanted.any():  # at the end of a batch run, for example
-        none = tuple(keep_none(component) for component in cells.lifted)
-        return _sorted_cells(
-            np.empty(0, np.int64), [key.slice(0, 0) for key in cells.keys], np.empty(0, np.int64), none
-        )
-    lifted = tuple(keep(component, wanted) for component in cells.lifted)
-    numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
-    return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
+        return built.build(keep_none(component) for component in cells.lifted)
+    return built.build(keep(component, wanted) for component in cells.lifted)
 
 
 def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
-    """Only the cells of some groups; `wanted` has one entry per group."""
-    if wanted.all():
-        return cells
-    sizes = np.diff(cells.group_bounds)
-    held = np.repeat(wanted, sizes)
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])
-    keys = [key.filter(pa.array(wanted)) for key in cells.keys]
-    return Cells(keys, bounds, cells.starts[held], tuple(keep(component, held) for component in cells.lifted))
-
-
-def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
-    """The same cells at other slice starts; those that then have the same group and start are combined."""
-    return _sorted_cells(group_of_cells(cells), cells.keys, starts, cells.lifted)
+    """Return only the cells of some groups; `wanted` has one entry per group."""
+    return keep_cells(cells, np.repeat(wanted, np.diff(cells.group_bounds)))
 
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
@@ -172,8 +240,8 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
     count = _slice_runs(cells.starts, cells.group_bounds, periods, residues, runs, starts, bounds)
     runs = runs[: count + 1]
     order = np.arange(len(cells), dtype=np.int64)
-    lifted = tuple(merge(component, order, runs) for component in cells.lifted)
-    return Cells(cells.keys, bounds, starts[:count].copy(), lifted), runs
+    built = CellsBuilder(cells.keys, bounds, starts[:count].copy())
+    return built.build(merge(component, order, runs) for component in cells.lifted), runs
 
 
 def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
@@ -189,45 +257,6 @@ def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
 
 def group_of_cells(cells: Cells) -> NDArray[np.int64]:
     return np.repeat(np.arange(cells.groups), np.diff(cells.group_bounds))
-
-
-def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDArray[np.int64], list[pa.Array]]:
-    used, renumbered = np.unique(numbers, return_inverse=True)
-    return renumbered.astype(np.int64), [key.take(pa.array(used)) for key in keys]
-
-
-def _sorted_cells(
-    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: Iterable[AnyLifted]
-) -> Cells:
-    arranged = arrange(numbers, len(keys[0]) if keys else 1, starts)
-    return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(component) for component in lifted))
-
-
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """Cells in order of group and slice; those with the same group and slice form a run that becomes one cell."""
-
-    order: NDArray[np.int64]
-    runs: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    group_bounds: NDArray[np.int64]
-
-    def merge(self, lifted: AnyLifted) -> AnyLifted:
-        return merge(lifted, self.order, self.runs)
-
-
-def arrange(
-    numbers: NDArray[np.int64], groups: int, starts: NDArray[np.int64], places: NDArray[np.int64] | None = None
-) -> Arrangement:
-    """Arranges cells by groups (`numbers`) and `starts`; with `places`, only those cells, which `order` then names."""
-    order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
-    _order_cells(numbers, starts, order, bounds)
-    runs = np.empty(len(starts) + 1, np.int64)
-    merged_starts, merged_bounds = np.empty(len(starts), np.int64), np.empty(groups + 1, np.int64)
-    count = _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds)
-    if places is not None:
-        order = places[order]
-    return Arrangement(order, runs[: count + 1], merged_starts[:count], merged_bounds)
 
 
 @compiled

@@ -11,7 +11,7 @@ from windloom.aggregates.lifted import AnyLifted, masked
 from windloom.model.arrays import Mask
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan
-from windloom.rounds.cells import Cells, arrange, group_of_cells
+from windloom.rounds.cells import Cells, CellsBuilder, group_of_cells, last_edges
 from windloom.rounds.groups import number_groups
 from windloom.weave.signatures import SIGNATURE_BITS
 
@@ -36,17 +36,15 @@ def _rolled_up(scan: NativeScan, cells: Cells, partial_set: PartialSet, fed: Fed
     keys = [cells.keys[scan.signature.words + position] for position in fed.groups]
     number_of, distinct = _numbered(keys, wanted, cells.groups)
     starts = cells.starts[picked]
-    if partial_set.edges != scan.edges and len(starts):
-        slices, place = np.unique(starts, return_inverse=True)
-        starts = partial_set.edges.last_edge(slices)[place]
-    arranged = arrange(number_of[group_of[picked]], len(distinct[0]) if distinct else 1, starts, picked)
-    lifted = []
+    if partial_set.edges != scan.edges:
+        starts = last_edges(starts, partial_set.edges)
+    built = CellsBuilder.of_groups(number_of[group_of[picked]], distinct, starts, picked)
     for planned, position, condition in zip(partial_set.components, fed.components, fed.filters, strict=True):
         component: AnyLifted = cells.lifted[position]
         if condition is not None:
             component = masked(component, neutral(planned, len(cells)), _holds(cells, condition)[group_of])
-        lifted.append(arranged.merge(component))
-    return Cells(distinct, arranged.group_bounds, arranged.starts, tuple(lifted))
+        built.add(component)
+    return built.build()
 
 
 def _numbered(keys: list[pa.Array], wanted: Mask | None, groups: int) -> tuple[NDArray[np.int64], list[pa.Array]]:

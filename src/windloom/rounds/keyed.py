@@ -6,8 +6,8 @@ Only a batch run has them: no round follows, so nothing has to be kept of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
@@ -19,12 +19,11 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.kernels.folds.tuple_products import SLICE_BITS
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
-from windloom.model.time import TICK_MIN
 from windloom.plan.physical import FeedPlace, Plan, PlannedJoin
 from windloom.plan.scans import KeyedFeed, KeyedSet, WovenScan, WovenSet
 from windloom.rounds.cells import Cells
 from windloom.rounds.groups import number_groups
-from windloom.rounds.weaving import share_columns, weave, weave_set
+from windloom.rounds.weaving import share_columns, weave_set
 from windloom.weave.cut import Read
 from windloom.weave.keyed import MOST_OUTS, MOST_SLICES, Grouped, Keyed, joined_records, key_tuples
 from windloom.weave.signatures import Bits
@@ -60,17 +59,25 @@ class KeyedChoice:
         return self._wanted
 
 
-def weave_keyed(
-    plan: Plan,
-    scan: WovenScan,
-    tuples: Tuples,
-    choice: KeyedChoice,
-    closed: int = TICK_MIN,
-    threads: int | None = None,
-) -> tuple[dict[int, Cells], dict[FeedPlace, Keyed]]:
-    """The cells of sets that anything besides folds reads, and tuples in order, for feeds where that is less work."""
-    if not len(tuples) or not scan.keyed:
-        return weave(plan, scan, tuples, closed, threads), {}
+@dataclass(frozen=True, slots=True)
+class WeavingPlan:
+    """The sets of a scan that cells are made for, and functions that put its tuples in order for all others.
+
+    `makers` may be called in any order or at the same time; afterwards, `keyed` has the tuples in order.
+    """
+
+    plan: Plan
+    scan: WovenScan
+    makers: Sequence[Callable[[], None]] = ()
+    keyed: Mapping[FeedPlace, Keyed] = field(default_factory=dict)
+
+
+def plan_weaving(
+    plan: Plan, scan: WovenScan, tuples: Tuples, choice: KeyedChoice | None, threads: int | None = None
+) -> WeavingPlan:
+    """Choose for which feeds of a scan tuples are put in order, because that is less work; None: for none."""
+    if choice is None or not len(tuples) or not scan.keyed:
+        return WeavingPlan(plan, scan)
     share_columns(plan, scan, tuples, threads)
     wanted = choice.of(tuples)
     made: dict[FeedPlace, Keyed] = {}
@@ -84,10 +91,7 @@ def weave_keyed(
             for keyed_set in feed.sets:  # made by this thread: the step asks for them if there is one portion
                 found.grouped(keyed_set.outs)
 
-    left = _left(plan, scan, wanted)
-    makers = [partial(make, place, feed) for place, feed in wanted.items()]
-    cells = weave(*left, tuples, closed, threads, beside=makers)
-    return cells, made
+    return WeavingPlan(*_left(plan, scan, wanted), [partial(make, place, feed) for place, feed in wanted.items()], made)
 
 
 def _bits(feed: KeyedFeed) -> Bits:

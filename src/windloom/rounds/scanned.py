@@ -1,4 +1,4 @@
-"""What a scan saw of the tuples it read: how many there were, and how many satisfied each condition."""
+"""Counts of the tuples that a scan read: how many, how many satisfied each condition, which ticks they span."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.arrays import Ints
@@ -34,6 +37,38 @@ class Scanned:
         names = dict.fromkeys([*self.conditions, *other.conditions])
         conditions = {name: self.conditions.get(name, 0) + other.conditions.get(name, 0) for name in names}
         return Scanned(self.tuples + other.tuples, conditions, max(self.signatures, other.signatures))
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The smallest and the largest event tick of some tuples, and how many have none.
+
+    `tuples` counts the tuples with a tick, if they were counted.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    untimed: int = 0
+    tuples: int | None = None
+
+    def __add__(self, other: Ticks) -> Ticks:
+        firsts = [tick for tick in (self.first, other.first) if tick is not None]
+        lasts = [tick for tick in (self.last, other.last) if tick is not None]
+        counted = [count for count in (self.tuples, other.tuples) if count is not None]
+        untimed = self.untimed + other.untimed
+        return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
+
+    @classmethod
+    def between(cls, first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Ticks:
+        return cls(pc.min(first).as_py(), pc.max(last).as_py(), untimed)
+
+
+def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
+    """Return the tuples that have a tick, and the ticks that all tuples span."""
+    untimed = table.column(0).null_count
+    if untimed:
+        table = table.filter(pc.is_valid(table.column(0)))
+    return table, Ticks.between(table.column(0), table.column(0), untimed)
 
 
 def scanned_tuples(plan: Plan, scan: Scan, tuples: Tuples) -> Scanned:

@@ -20,7 +20,7 @@ from windloom.kernels.families.algebra import AddInt
 from windloom.model.arrays import Codes
 from windloom.plan.physical import PartialSet, PlannedComponent
 from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, WovenSet
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, CellsBuilder
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut, Read
 from windloom.weave.grid import Grid, Kept
@@ -72,14 +72,14 @@ class SignedCells:
         fold_values(of_signed, rows, not own, AddInt(self._cut.counts(Read(), None)), AddInt(counts))
         kept = grid.holding(counts) if own else grid.every
         cut = Cut(self._tuples, grid, own, kept)
-        lifted = tuple(
-            self._rolled(planned, read, cut, of_signed, rows)
-            if _rolls_up(planned)
-            else planned.card.weave(planned, cut, read)
-            for planned, read in zip(partial_set.components, fed.components, strict=True)
-        )
         keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
-        return Cells(keys, kept.bounds, grid.starts_of(kept), lifted)
+        built = CellsBuilder(keys, kept.bounds, grid.starts_of(kept))
+        for planned, read in zip(partial_set.components, fed.components, strict=True):
+            if _rolls_up(planned):
+                built.add(self._rolled(planned, read, cut, of_signed, rows))
+            else:
+                built.add(planned.card.weave(planned, cut, read))
+        return built.build()
 
     def _rolled(
         self, planned: PlannedComponent, read: Read, cut: Cut, of_signed: Codes, rows_of_set: Codes

@@ -1,9 +1,9 @@
-"""What is taken in from a scan: the cells of its sets, and the tuples that came behind the frontier of their stream."""
+"""The result of one scan: cells for every set it feeds, its late tuples, and what it counted."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 from windloom.plan.physical import FeedPlace, Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
-from windloom.rounds.cells import Cells, merge_released, read_partials
+from windloom.rounds.cells import Cells, group_of_cells, merge_released, read_partials
 from windloom.rounds.feeds import feed_sets
-from windloom.rounds.keyed import KeyedChoice, merge_keyed, weave_keyed
-from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
+from windloom.rounds.keyed import KeyedChoice, merge_keyed, plan_weaving
+from windloom.rounds.scanned import Scanned, Ticks, scanned_partials, scanned_tuples, timed_tuples
 from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
 from windloom.weave.keyed import Keyed
 from windloom.weave.tuples import Tuples
@@ -27,52 +27,68 @@ class Taken:
     """`cells` by number of the set, `behind` by number of the scan; a scan without an entry had no such tuples.
 
     `scanned` is what each scan saw, by its number: statistics, which change no answer. `keyed` are tuples in order of a
-    join key, which folds of a batch run read instead of cells.
+    join key, which folds of a batch run read instead of cells. `ticks` are those that the tuples of each scan span.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)
     behind: Mapping[int, Behind] = field(default_factory=dict)
     scanned: Mapping[int, Scanned] = field(default_factory=dict)
     keyed: Mapping[FeedPlace, Keyed] = field(default_factory=dict)
+    ticks: Mapping[int, Ticks] = field(default_factory=dict, compare=False)
+
+    @property
+    def nbytes(self) -> int:
+        cells = sum(cells.nbytes for cells in self.cells.values())
+        return cells + sum(keyed.nbytes for keyed in self.keyed.values())
 
 
-def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
-    """Takes in the partials of a native scan, all with a slice."""
+def take_partials(
+    plan: Plan, scan: NativeScan, table: pa.Table, before: Before = ON_TIME, ticks: Ticks | None = None
+) -> Taken:
+    """Make cells of the partials of a native scan, all with a slice; `ticks` are those that they span."""
     read = read_partials(scan, table)
     words = [key.to_numpy(zero_copy_only=False) for key in read.keys[: scan.signature.words]]
     of_groups = np.diff(np.append(0, np.cumsum(read.tuples))[read.group_bounds])
-    scanned = {scan.number: scanned_partials(plan, scan, words, of_groups)}
+    behind: dict[int, Behind] = {}
     late = np.flatnonzero(read.starts < before.closed)
-    if not len(late) or not scan.tells:
-        return Taken(feed_sets(plan, scan, read), scanned=scanned)
-    group_of = np.repeat(np.arange(read.groups), np.diff(read.group_bounds))[late]
-    behind = count_behind(read.starts[late], [word[group_of] for word in words], read.tuples[late])
-    return Taken(feed_sets(plan, scan, read), {scan.number: behind}, scanned)
+    if len(late) and scan.tells:
+        group_of = group_of_cells(read)[late]
+        behind[scan.number] = count_behind(read.starts[late], [word[group_of] for word in words], read.tuples[late])
+    return Taken(
+        feed_sets(plan, scan, read),
+        behind,
+        {scan.number: scanned_partials(plan, scan, words, of_groups)},
+        ticks={} if ticks is None else {scan.number: ticks},
+    )
 
 
 def take_tuples(
     plan: Plan,
     scan: WovenScan,
-    table: pa.Table,
+    chunk: pa.Table | Callable[[], pa.Table],
     before: Before = ON_TIME,
     threads: int | None = None,
     choice: KeyedChoice | None = None,
 ) -> Taken:
-    """Takes in the tuples of a woven scan, all with a tick, by `threads` threads; None: one per core.
+    """Make cells of tuples of a woven scan, by `threads` threads; None: one per core.
 
-    With a `choice`, tuples may be put in order for folds. Raises NotKeyedError if the tuples of another portion were,
-    and these cannot be.
+    Tuples without a tick are left out. If `chunk` is a function, the thread that makes the cells also reads the tuples.
+    With a `choice`, tuples may be put in order for folds. Raises NotKeyedError if the tuples of another chunk were, and
+    these cannot be.
     """
+    table, ticks = timed_tuples(chunk() if callable(chunk) else chunk)
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
     threads = None if len(tuples) < FEW_TUPLES else threads
-    keyed: dict[FeedPlace, Keyed] = {}
-    if choice is None:
-        cells = weave(plan, scan, tuples, before.frontier, threads)
-    else:
-        cells, keyed = weave_keyed(plan, scan, tuples, choice, before.frontier, threads)
-    scanned = {scan.number: scanned_tuples(plan, scan, tuples)}
-    return Taken(cells, {} if behind is None else {scan.number: behind}, scanned, keyed)
+    planned = plan_weaving(plan, scan, tuples, choice, threads)
+    cells = weave(planned.plan, planned.scan, tuples, before.frontier, threads, beside=planned.makers)
+    return Taken(
+        cells,
+        {} if behind is None else {scan.number: behind},
+        {scan.number: scanned_tuples(plan, scan, tuples)},
+        planned.keyed,
+        {scan.number: ticks},
+    )
 
 
 def with_keyed_merged(parts: list[Taken]) -> list[Taken]:
@@ -97,6 +113,7 @@ def take_together(parts: list[Taken]) -> Taken:
     behind: dict[int, list[Behind]] = {}
     scanned: dict[int, Scanned] = {}
     keyed: dict[FeedPlace, Keyed] = {}
+    ticks: dict[int, Ticks] = {}
     while parts:
         part = parts.pop(0)
         keyed |= part.keyed
@@ -106,6 +123,8 @@ def take_together(parts: list[Taken]) -> Taken:
             behind.setdefault(number, []).append(late)
         for number, seen in part.scanned.items():
             scanned[number] = scanned.get(number, Scanned()) + seen
+        for number, span in part.ticks.items():
+            ticks[number] = ticks.get(number, Ticks()) + span
     del part
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         # The set with the most cells comes first, so that no thread is left with it at the end.
@@ -116,6 +135,7 @@ def take_together(parts: list[Taken]) -> Taken:
         {number: join_behind(found) for number, found in behind.items()},
         scanned,
         keyed,
+        ticks,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import prod
-from typing import TypeVar
+from operator import call
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +18,15 @@ from windloom.aggregates.card import ListCard
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import FEW_CELLS, WovenScan, WovenSet
-from windloom.rounds.cells import Cells, arrange, group_of_cells
-from windloom.rounds.groups import number_groups
+from windloom.rounds.cells import Cells, CellsBuilder, roll_up
 from windloom.rounds.signed import SignedCells, bits_of, sign_sets
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
 
-Made = TypeVar("Made")
+#: `map`, by one thread or by those of a pool.
+Each = Callable[[Callable[[Callable[[], Any]], Any], Iterable[Callable[[], Any]]], Iterable[Any]]
 
 #: For fewer tuples, threads cost more than they gain.
 FEW_TUPLES = 20_000
@@ -72,26 +73,38 @@ def weave(
     workers = _workers(tuples, threads)
     made: dict[int, Cells] = {}
     with ThreadPoolExecutor(workers) as pool:
+        each: Each = map if workers == 1 else pool.map
         if workers > 1:
             # What many sets share is made first, each thing by one thread: otherwise the first sets would wait for one
             # another.
-            _make_all(pool, workers, _shared(plan, scan, tuples))
+            list(each(call, _shared(plan, scan, tuples)))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             if workers > 1 and tuples.known_signatures is None and any(fed.via for fed in lot):
-                _make_all(pool, workers, _choices(tuples, lot))  # to decide, tuples are counted
-            signed = _signed(plan, tuples, made, lot, by_signature)
-            _make_all(pool, workers, [maker for each in dict.fromkeys(signed.values()) for maker in each.makers()])
+                list(each(call, _choices(tuples, lot)))  # to decide, tuples are counted
+            finer = {fed.number: _finer(tuples, made, fed) for fed in lot}
+            signed: dict[int, SignedCells] = {}
+            if by_signature is not False:
+                others = [(fed, plan.sets[fed.number]) for fed in lot if finer[fed.number] is None]
+                signed = sign_sets(tuples, others, always=by_signature is True)
+            list(each(call, [maker for own in dict.fromkeys(signed.values()) for maker in own.makers()]))
+            from_tuples = [fed for fed in lot if fed.number not in signed and finer[fed.number] is None]
             if workers > 1:
-                others = [fed for fed in lot if fed.number not in signed and _finer(tuples, made, fed) is None]
-                _make_all(pool, workers, _choices(tuples, others))
-                _make_all(pool, workers, _moved(plan, tuples, others))
+                list(each(call, _choices(tuples, from_tuples)))
+                list(each(call, _moved(plan, tuples, from_tuples)))
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
-            make = partial(_made, plan, tuples, closed, dict(made), signed)
-            makers: list[Callable[[], Cells | None]] = [*beside, *(partial(make, fed) for fed in ordered)]
-            found = _make_all(pool, workers, makers)[len(beside) :]
-            made |= {fed.number: cells for fed, cells in zip(ordered, found, strict=True) if cells is not None}
+            makers: list[Callable[[], Cells]] = []
+            for fed in ordered:
+                partial_set, source = plan.sets[fed.number], finer[fed.number]
+                if fed.number in signed:
+                    makers.append(partial(signed[fed.number].cells, fed, partial_set))
+                elif source is not None:
+                    makers.append(partial(roll_up, made[source], plan.sets[source], partial_set))
+                else:
+                    makers.append(partial(weave_set, tuples, fed, partial_set, closed))
+            found = list(each(call, [*beside, *makers]))[len(beside) :]
+            made |= {fed.number: cells for fed, cells in zip(ordered, found, strict=True)}
             beside = ()
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
 
@@ -101,29 +114,11 @@ def share_columns(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | No
     workers = _workers(tuples, threads)
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
-            _make_all(pool, workers, _shared(plan, scan, tuples))
+            list(pool.map(call, _shared(plan, scan, tuples)))
 
 
 def _workers(tuples: Tuples, threads: int | None) -> int:
     return threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
-
-
-def _make_all(pool: ThreadPoolExecutor, workers: int, makers: Sequence[Callable[[], Made]]) -> list[Made]:
-    return [make() for make in makers] if workers == 1 else list(pool.map(_call, makers))
-
-
-def _call(make: Callable[[], Made]) -> Made:
-    return make()
-
-
-def _signed(
-    plan: Plan, tuples: Tuples, made: Mapping[int, Cells], lot: Sequence[WovenSet], by_signature: bool | None
-) -> dict[int, SignedCells]:
-    """The cells by signature of sets that are rolled up from these, and not from the finer cells of other sets."""
-    if by_signature is False:
-        return {}
-    sets = [(fed, plan.sets[fed.number]) for fed in lot if _finer(tuples, made, fed) is None]
-    return sign_sets(tuples, sets, always=by_signature is True)
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
@@ -182,18 +177,6 @@ def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | 
     return None if many < MANY_TUPLES or 2 * many < len(tuples) else fed.groups[int(np.argmax(sizes))]
 
 
-def _made(
-    plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], signed: Mapping[int, SignedCells], fed: WovenSet
-) -> Cells:
-    """The cells of a set: from finer cells of another set if these are few, from cells by signature, or from tuples."""
-    partial_set = plan.sets[fed.number]
-    if fed.number in signed:
-        return signed[fed.number].cells(fed, partial_set)
-    if (finer := _finer(tuples, made, fed)) is not None:
-        return _rolled_up(made[finer], plan.sets[finer], partial_set)
-    return weave_set(life_of(partial_set.window).in_time(partial_set.window, tuples, closed), fed, partial_set)
-
-
 def _finer(tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) -> int | None:
     """The set from whose cells this one is rolled up."""
     finer = min(fed.via, key=lambda number: len(made[number]), default=None)
@@ -202,33 +185,24 @@ def _finer(tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) -> int | No
     return finer
 
 
-def _rolled_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cells:
-    keys = [cells.keys[finer.group_by.index(expression)] for expression in partial_set.group_by]
-    number_of, distinct = number_groups(keys, cells.groups)
-    starts = cells.starts
-    if partial_set.edges != finer.edges and len(starts):
-        slices, place = np.unique(starts, return_inverse=True)
-        starts = partial_set.edges.last_edge(slices)[place]
-    arranged = arrange(number_of[group_of_cells(cells)], len(distinct[0]) if distinct else 1, starts)
-    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(planned)]) for planned in partial_set.components)
-    return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
-
-
 def _work(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int:
     components = sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
     return tuples.count(bits_of(fed)) * components
 
 
-def weave_set(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Cells:
-    """The cells of one set, from tuples."""
+def weave_set(tuples: Tuples, fed: WovenSet, partial_set: PartialSet, closed: int = TICK_MIN) -> Cells:
+    """Make the cells of one set from tuples; `closed` is where the set was closed before they came."""
+    life = life_of(partial_set.window)
+    tuples = life.in_time(partial_set.window, tuples, closed)
     column = _sorted_by(tuples, fed, partial_set)
     if column is not None:
         tuples = tuples.by(column)
     own = bits_of(fed)
-    grid = life_of(partial_set.window).grid(tuples, fed, partial_set)
+    grid = life.grid(tuples, fed, partial_set)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))
     cut = Cut(tuples, grid, own, kept)
-    parts = zip(partial_set.components, fed.components, strict=True)
-    lifted = tuple(planned.card.weave(planned, cut, read) for planned, read in parts)
     keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
-    return Cells(keys, kept.bounds, grid.starts_of(kept), lifted)
+    built = CellsBuilder(keys, kept.bounds, grid.starts_of(kept))
+    for planned, read in zip(partial_set.components, fed.components, strict=True):
+        built.add(planned.card.weave(planned, cut, read))
+    return built.build()

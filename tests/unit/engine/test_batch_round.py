@@ -14,8 +14,8 @@ from support.micro_batches import Frames, ManualClock, MicroBatches, RowJobs, an
 from windloom.durable import PlanRecord, Recovered
 from windloom.durable.journal import NoJournal
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.loop import Listeners, Ran, RoundLoop
-from windloom.engine.running.placement import Outcome
+from windloom.engine.running.loop import CompletedRound, Listeners, RoundLoop
+from windloom.engine.running.placement import Intake, Outcome
 from windloom.engine.running.row_queries import RowQueries
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.held import HeldAnswers
@@ -48,14 +48,14 @@ def plan() -> Plan:
     return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions(), Known())
 
 
-def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> Ran:
+def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> CompletedRound:
     journal = NoJournal(PlanRecord(0, 0, dict.fromkeys(QUERIES, "")))
     jobs = RowJobs()
     placement = DriverPlacement(jobs, journal, Watermarks(STREAMS, ManualClock(), None), RowQueries(jobs))
     recovered = Recovered(State(), None, None, 0)
     given = {str(number): sink for number, sink in enumerate(sinks)}
     loop = RoundLoop(lambda _: plan, journal, recovered, placement, given, AnswerTables(None), listeners=listeners)
-    return loop.run_whole(FRAMES)
+    return loop.run(Intake(FRAMES, ends=True))
 
 
 def in_order(table: pa.Table | None) -> list[str]:

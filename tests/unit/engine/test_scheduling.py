@@ -12,7 +12,7 @@ import pytest
 from support.catalogs import STREAM, make_query
 from support.micro_batches import PLACEMENTS, CrashError, Frames, ManualClock, MicroBatches, answers_in, crash_at
 from support.postponing import flat_costs
-from windloom.engine.running.scheduling import Learned, Measured, Scheduling
+from windloom.engine.running.scheduling import AnswerTimes, Measured, Scheduling
 from windloom.model import Aggregate, Emission, Emits, Query, RowsWindow, TimeWindow, Urgency
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.rounds.schedule import SCHEDULES
@@ -58,7 +58,7 @@ def life_of(folder: Path, placement: str, budget: float | None = 3.0, **more: An
     return MicroBatches(folder, STREAMS, placement=placement, scheduling=scheduling, round_clock=clock, **more)
 
 
-class _Unlearned(Learned):
+class _Unlearned(AnswerTimes):
     def add(self, measured: Measured) -> None: ...
 
 
@@ -254,7 +254,7 @@ def test_every_schedule_answers_everything_in_the_end(tmp_path: Path, placement:
 
 
 def test_units_are_learned_by_name_and_unknown_ones_take_what_all_take() -> None:
-    learned = Learned()
+    learned = AnswerTimes()
     assert learned.ratios(["a", "b"]) == [1.0, 1.0]
     learned.add(Measured({"a": (1.0, 3.0), "b": (1.0, 1.0)}, answers=2.0, rest=0.5))
     assert learned.ratios(["a", "b", "c"]) == [3.0, 1.0, 2.0]

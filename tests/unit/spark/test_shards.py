@@ -14,10 +14,9 @@ from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import State
 from windloom.rounds.lateness import before_round, count_late
-from windloom.rounds.scanned import Scanned
+from windloom.rounds.scanned import Scanned, Ticks
 from windloom.rounds.taken import Taken
 from windloom.spark.intake import shards
-from windloom.spark.intake.ticks import Ticks
 
 WOVEN = PlanOptions(intake="woven")
 COUNT = [Aggregate("count")]

@@ -81,8 +81,10 @@ class MadeAnswers:
         shape = self._plan.shapes[self._plan.query(query).shape]
         return self._tables.empty(shape).drop_columns("query").schema
 
-    def emitted(self) -> Emitted:
-        """What queries have reported when the round is done, also if no sink has asked for rows."""
+    def reported(self) -> Emitted:
+        """Return what queries have reported when the round is done, also if no sink has asked for rows."""
+        if not self._emission.is_needed:
+            return Emitted()
         if not self._emission.is_complete:
             for _ in self._rows():
                 pass

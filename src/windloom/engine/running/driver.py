@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from windloom.durable.journal import Journal
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
-from windloom.engine.running.row_queries import RowQueries, lost_files
+from windloom.engine.running.row_queries import RowQueries, TupleKeeping, lost_files
 from windloom.engine.running.watermark import Watermarks
 from windloom.model.relation import Version
 from windloom.plan.physical import Plan
@@ -23,7 +22,6 @@ from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
-from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.kept_files import TupleKeeper
@@ -64,16 +62,42 @@ class DriverPlacement:
         self._jobs, self._journal, self._watermarks, self._rows = jobs, journal, watermarks, rows
         self.relations = relations or Relations({})
 
-    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._rows.read_log(self._journal, round, intake, watch)
-        if log is None:
-            log = self._take(round, intake, watch)
-            if any(counted_scans(round.plan)) and not intake.only_answers:
-                with watch("rows"):
-                    log = self._with_rows(log, round, intake)
-            log = replace(log, input=replace(log.input, postponed=round.decide(log.input)))
-            with watch("log"):
-                self._journal.write_log(log.smaller(round.plan))
+    def logged(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
+        return self._rows.read_log(self._journal, round, intake, watch)
+
+    def read(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+        given, found = RoundInput(round=round.number), TakenIn()
+        if not intake.only_answers:
+            versions, keeping = dict[str, Version](), TupleKeeping()
+            if intake.brings_tuples:
+                with watch("partials"):
+                    frames, versions = self.relations.enriched(round, intake.frames)
+                    try:
+                        with self._rows.keeping(round) as keeping:
+                            tuples = (round.plan, frames, intake.batch, round.state, keeping.keeper)
+                            found = self._jobs.take_in(*tuples)
+                    finally:
+                        self.relations.release()
+            decide = self._watermarks.ended if intake.ends else self._watermarks.after
+            given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
+            given = replace(given, round=round.number, kept=keeping.brought)
+            given = self.relations.with_versions(round, given, watch, versions)
+            given = self._rows.with_summaries(given, round, intake, watch)
+            if any(counted_scans(round.plan)):
+                with watch("rows"):  # windows of rows count the tuples that the frontiers have passed
+                    rows = self._jobs.take_rows(round.plan, intake.frames, round.state, given.frontiers)
+                    cells = {**given.taken.cells, **rows.taken.cells}
+                    given = replace(given, taken=replace(given.taken, cells=cells), rows=rows.positions)
+        return RoundLog(
+            round.number,
+            round.record.version,
+            replace(given, postponed=round.decide(given)),
+            dict(found.untimed),
+            tuples=found.tuples,
+            only_answers=intake.only_answers,
+        )
+
+    def step(self, round: Round, log: RoundLog, intake: Intake, watch: Stopwatch) -> Outcome:
         with watch("step"):
             history_ticks = round.record.history_ticks
             given = log.complete(round.plan, round.state)
@@ -106,31 +130,3 @@ class DriverPlacement:
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         with self._rows.pinned(state):
             yield [state]  # no round changes it
-
-    def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
-        """The log of a round, without what windows of rows take in."""
-        if intake.only_answers:
-            nothing = RoundInput(round=round.number)
-            return RoundLog(round.number, round.record.version, nothing, only_answers=True)
-        found, brought, versions = TakenIn(), dict[str, BroughtTuples](), dict[str, Version]()
-        if intake.brings_tuples:
-            with watch("partials"):
-                frames, versions = self.relations.enriched(round, intake.frames)
-                take = partial(self._jobs.take_in, round.plan, frames, intake.batch, round.state)
-                try:
-                    found, brought = self._rows.taken(round, take)
-                finally:
-                    self.relations.release()
-        decide = self._watermarks.ended if intake.ends else self._watermarks.after
-        given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
-        given = replace(given, round=round.number, kept=brought)
-        given = self.relations.with_versions(round, given, watch, versions)
-        given = self._rows.with_summaries(given, round, intake, watch)
-        return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
-
-    def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:
-        """The log with what windows of rows take in."""
-        given = log.input
-        found = self._jobs.take_rows(round.plan, intake.frames, round.state, given.frontiers)
-        taken = replace(given.taken, cells={**given.taken.cells, **found.taken.cells})
-        return replace(log, input=replace(given, taken=taken, rows=found.positions))

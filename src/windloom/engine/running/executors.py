@@ -31,7 +31,7 @@ over the logs, without cells, as recovery does for the driver placement.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
@@ -48,7 +48,7 @@ from windloom.durable.shards.split import split_cells
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
-from windloom.engine.running.row_queries import RowQueries, lost_files
+from windloom.engine.running.row_queries import RowQueries, TupleKeeping, lost_files
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
@@ -62,14 +62,15 @@ from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.joins.keyed import with_relations
 from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
-from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.taken import Taken
 from windloom.rounds.timer import Timer
 from windloom.rounds.windows.life import Landmark
-from windloom.spark.answers.shard_job import Gathered
+from windloom.spark.answers.executors import WideAnswers, hold_answers
+from windloom.spark.answers.shard_job import Gathered, SparkShardJobs
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.kept_files import TupleKeeper
 from windloom.spark.intake.shards import Told
+from windloom.spark.rows.wide import with_rows
 
 
 class GatheringJobs(Protocol):
@@ -142,25 +143,22 @@ def gathered_round(
     """What a round takes in, held on the executors until the end of the `with`; without `rows`, no tuple is kept."""
     with ExitStack() as scope:
         taken: Gathered | None = None
-        told, versions, brought = Told(), dict[str, Version](), dict[str, BroughtTuples]()
+        told, versions, keeping = Told(), dict[str, Version](), TupleKeeping()
         if intake.brings_tuples:
             with watch("partials"):
                 scope.callback(relations.release)
                 frames, versions = relations.enriched(round, intake.frames)
-
-                def gather(keeper: TupleKeeper | None) -> Gathered:
-                    job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards, keeper)
-                    return scope.enter_context(job)
-
-                found, brought = (gather(None), brought) if rows is None else rows.taken(round, gather)
-            taken, told = found, found.told
+                with nullcontext(keeping) if rows is None else rows.keeping(round) as keeping:
+                    job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards, keeping.keeper)
+                    taken = scope.enter_context(job)
+                told = taken.told
         given = RoundInput(round=round.number)
         if not intake.only_answers:
             decide = watermarks.ended if intake.ends else watermarks.after
             given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
                 Taken(behind=told.behind, scanned=told.scanned), told.events
             )
-            given = replace(given, round=round.number, kept=brought)
+            given = replace(given, round=round.number, kept=keeping.brought)
             given = relations.with_versions(round, given, watch, versions)
             given = given if rows is None else rows.with_summaries(given, round, intake, watch)
         yield GatheredRound(replace(given, postponed=round.decide(given)), taken)
@@ -213,12 +211,10 @@ class ExecutorPlacement:
         if outlets is not None:
             outlets.folder.keep_only({piece.file for note in logged for piece in note.pieces})
 
-    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._rows.read_log(self._journal, round, intake, watch)
-        if log is None:
-            log = self._run_job(round, intake, watch)
-            with watch("log"):
-                self._journal.write_log(log)
+    def logged(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
+        return self._rows.read_log(self._journal, round, intake, watch)
+
+    def step(self, round: Round, log: RoundLog, intake: Intake, watch: Stopwatch) -> Outcome:
         with watch("step"):
             began = round.state.of_all_shards(round.plan.sets)
             began = began if log.began is None else log.began.holding(began)
@@ -274,7 +270,7 @@ class ExecutorPlacement:
         with self._files.pinned(names), self._rows.pinned(state):
             yield _ShardStates(self._files, names, state, plan)
 
-    def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+    def read(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         outlet = None if self._outlets is None else self._outlets.of(round.plan)
         places = ShardPlaces(self._files, self._states, outlet)
         gathering = (self._jobs, self._watermarks, self.relations)
@@ -324,3 +320,56 @@ class ExecutorPlacement:
     def _states(self) -> tuple[str, ...]:
         """The files with each shard's state after the last committed round."""
         return tuple(note.state for note in self._notes)
+
+
+class HeldPlacement:
+    """The step of a batch run: no state outlives it, and Spark holds its answers until the end of `scope`."""
+
+    description = "executors"
+    counts_rows = True
+    logs_past = False
+
+    def __init__(
+        self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, relations: Relations, scope: ExitStack
+    ) -> None:
+        self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
+        self.relations = relations
+        self._wide: WideAnswers | None = None
+
+    def logged(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
+        return None
+
+    def read(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+        gathering = (self._jobs, self._watermarks, self.relations)
+        with gathered_round(*gathering, round, intake, self._shards, watch) as given:
+            assert given.taken is not None, "a batch run has tuples"
+            with watch("shards"):
+                wide = hold_answers(given.told(round), given.taken.frame, self._shards)
+                wide = self._wide = self._with_rows(wide, round.plan, intake.frames)
+        self._scope.callback(wide.unpersist)
+        return RoundLog(round.number, round.record.version, given.input)
+
+    def step(self, round: Round, log: RoundLog, intake: Intake, watch: Stopwatch) -> Outcome:
+        assert self._wide is not None, "tuples are read before the step"
+        counts = self._wide.totals.counts
+        observed = observe(round.plan, round.state, log.input, counts)
+        return Outcome(State(versions=log.input.versions), 0, counts, observed, wide=self._wide)
+
+    def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
+        try:
+            return with_rows(wide, plan, frames)
+        except BaseException:
+            wide.unpersist()
+            raise
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
+
+    def lose(self, error: LostTuplesError) -> bool:
+        return False  # a batch run keeps no tuples
+
+    def committed(self, round: int, state: State) -> None:
+        """Does nothing: there is no other round."""
+
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        return nullcontext([])

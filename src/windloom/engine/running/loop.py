@@ -1,8 +1,8 @@
-"""A round: begin, take in, log, step, sinks, commit. In this order, so that a crash between any two changes no result.
+"""The loop of rounds: begin, read, log, step, deliver, commit. A crash between any two of these changes no result.
 
-The log is the truth: once it is written, a repeated round reads it instead of asking Spark again, and gives the same
-rows. Everything else is derived, and idempotent by the round's number. The placement takes in, logs and steps, because
-what is logged depends on where the step runs.
+The log is the truth: once it is written, a repeated round uses it instead of asking Spark again, and gives the same
+rows. Everything else is derived, and idempotent by the round's number. The placement reads and steps, because what is
+logged depends on where the step runs.
 """
 
 from __future__ import annotations
@@ -19,32 +19,27 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.json_codec import to_json
+from windloom.durable.storage import StorageError
 from windloom.durable.tuples import LostTuplesError
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
-from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
+from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, RoundStoppedError, SinkGivenUpError, SinkWait
 from windloom.engine.running.emission import RoundEmission
-from windloom.engine.running.events import events_of
-from windloom.engine.running.failures import BLAMELESS, set_aside
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
-from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.running.questioners import Questioners
-from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
+from windloom.engine.running.progress import RoundProgress, progress_of
+from windloom.engine.running.scheduling import BudgetDecision, Measured, Questioners, Scheduling, no_costs
 from windloom.engine.running.snapshots import Committed, Snapshot
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.query import Query
-from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
+from windloom.model.time import TICK_MIN
 from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry, leaving, remade
 from windloom.rounds.cells import Cells
-from windloom.rounds.emission import Emitted
-from windloom.rounds.lateness import Late
 from windloom.rounds.owed import readers_of
 from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
@@ -53,6 +48,10 @@ from windloom.spark.intake.ingest import Ingest
 
 #: How many rounds later an answer to a question can still be repaired.
 REPAIRED_ROUNDS = 64
+
+
+#: Failures for which no query is to blame; some sinks may already have the answers of the round.
+BLAMELESS = (RoundStoppedError, SinkGivenUpError, StorageError)
 
 
 def _ignore(_: object) -> None: ...
@@ -72,12 +71,22 @@ class Listeners:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A round that is done; `made` counts its rows before any HAVING."""
+class CompletedRound:
+    """A round that is committed; `made` counts its rows before any HAVING."""
 
     outcome: Outcome
     progress: RoundProgress
     made: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A round to run; `answers_of` is the plan of one that only answers, `ahead` are the seconds spent on it before."""
+
+    batch: int | None
+    intake: Intake
+    answers_of: PlanRecord | None = None
+    ahead: float = 0.0
 
 
 class RoundLoop:
@@ -135,19 +144,11 @@ class RoundLoop:
         """Runs the round of Spark's micro-batch `number`, unless it is committed already."""
         if number <= self._journal.last_batch:
             return
-        self._run(number, Intake(ingest.split(batch), batch))
-
-    def run_history(self, frames: Mapping[str, DataFrame]) -> None:
-        """Runs the first round, which takes in what came before the stream."""
-        self._run(None, Intake(frames))
+        self.run(Intake(ingest.split(batch), batch), number)
 
     def finish(self) -> None:
         """Runs a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
-        self._run(None, Intake(ends=True))
-
-    def run_whole(self, frames: Mapping[str, DataFrame]) -> Ran:
-        """Runs the only round of a batch run: over all tuples, with every frontier at +∞."""
-        return self._run(None, Intake(frames, ends=True))
+        self.run(Intake(ends=True))
 
     def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
         """Runs a round that takes nothing in: it answers what was postponed, within the budget or, if asked, all of it.
@@ -158,7 +159,7 @@ class RoundLoop:
             if not self.state.answered:
                 return False
             names = frozenset(must)
-            self._run(None, Intake(only_answers=True, everything=everything, must=names))
+            self.run(Intake(only_answers=True, everything=everything, must=names))
             return True
 
     def settle(self, names: Collection[str]) -> None:
@@ -167,18 +168,62 @@ class RoundLoop:
         if owing:
             self.catch_up(must=owing)
 
-    def _run(self, batch: int | None, intake: Intake) -> Ran:
+    def run(self, intake: Intake, batch: int | None = None) -> CompletedRound:
+        """Run a round, and before it those that must come first; return the last one.
+
+        `batch` is the number of Spark's micro-batch. If a file of tuples is lost, the round begins again without it.
+        """
+        completed: CompletedRound | None = None
         with self.lock:
-            if self._journal.was_answering(self.next_round):
-                ran = self._run_locked(None, Intake(only_answers=True), self.record)
-                if intake.only_answers and not intake.everything and not intake.must:
-                    return ran
-            ahead = self._foresee(batch)
-            leaving = self._leaving(intake)
-            if leaving:
-                # A query that leaves must first report the windows that are already closed: its cells leave with it.
-                self._run_locked(None, Intake(only_answers=True, must=leaving), self.record)
-            return self._run_locked(batch, intake, self.record if intake.only_answers else None, ahead)
+            for turn in self._turns(intake, batch):
+                completed = None
+                while completed is None:
+                    with self._noting_failure():
+                        watch = Stopwatch(self._clock)
+                        round, deciding = self._begin(turn, watch)
+                        log = self.placement.logged(round, turn.intake, watch)
+                        if log is None:
+                            log = self.placement.read(round, turn.intake, watch)
+                            with watch("log"):
+                                self._journal.write_log(log.smaller(round.plan))
+                        outcome = self.placement.step(round, log, turn.intake, watch)
+                        self._listeners.stepped(outcome)
+                        answers = self._answers(round, outcome)
+                        given = self.delivery.give(round.number, answers, watch)
+                        measured = deciding.measured(outcome)
+                        completed = self._commit(turn, round, outcome, answers, given, measured, watch)
+        assert completed is not None, "there is always a round to run"
+        return completed
+
+    def _turns(self, intake: Intake, batch: int | None) -> Iterator[_Turn]:
+        """The rounds to run; each is asked for when the one before is committed."""
+        answering = Intake(only_answers=True)
+        if self._journal.was_answering(self.next_round):
+            yield _Turn(None, answering, self.record)
+            if intake.only_answers and not intake.everything and not intake.must:
+                return
+        ahead = self._foresee(batch)
+        must = self._leaving(intake)
+        if must:
+            # A query that leaves must first report the windows that are already closed: its cells leave with it.
+            yield _Turn(None, replace(answering, must=must), self.record)
+        yield _Turn(batch, intake, self.record if intake.only_answers else None, ahead)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """Notes a round that has failed; if it has lost a file of tuples that it can do without, it may begin again."""
+        try:
+            yield
+        except LostTuplesError as error:
+            # The round is not committed. It begins again, as after a crash, without what needs the file.
+            if not self.placement.lose(error):
+                raise
+        except BLAMELESS:
+            raise
+        except Exception:
+            # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
+            self._journal.note_failure(self.next_round)
+            raise
 
     def _foresee(self, batch: int | None) -> float:
         """Lets adapting choose a plan for what a micro-batch is about to bring, unless its round has begun before.
@@ -205,68 +250,76 @@ class RoundLoop:
             names |= {planned.name for planned in readers_of(self.plan, number)}
         return frozenset(names & self.state.answered.keys())
 
-    def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float = 0.0) -> Ran:
-        """Runs a round; `ahead` are the seconds spent on it before it begins."""
-        while True:
-            try:
-                return self._attempt(batch, intake, answers_of, ahead)
-            except LostTuplesError as error:
-                # The round is not committed. It begins again, as after a crash, without what needs the file.
-                if not self.placement.lose(error):
-                    raise
-            except BLAMELESS:
-                raise
-            except Exception:
-                # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
-                self._journal.note_failure(self.next_round)
-                raise
-
-    def _attempt(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None, ahead: float) -> Ran:
+    def _begin(self, turn: _Turn, watch: Stopwatch) -> tuple[Round, BudgetDecision]:
+        """Records that a round begins, and with which plan."""
         number = self.next_round
-        watch = Stopwatch(self._clock)
-        if ahead:
-            watch.seconds["adapt"] = ahead
-        record = self._journal.begin(number, batch, answers_of=answers_of)
+        if turn.ahead:
+            watch.seconds["adapt"] = turn.ahead
+        record = self._journal.begin(number, turn.batch, answers_of=turn.answers_of)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0 and not self.placement.logs_past:
             # The tuples of a new query's past may be gone when the round is replayed: its cells are saved before.
             self._keep_past(number - 1, record, plan, state)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
-        aside = set_aside(self._journal, number, plan, self._plan_of)
+        # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
+        # that round would fail for ever: so the change that the failure calls for takes effect in it. All other
+        # queries report what they would have reported.
+        newest = self._journal.newest_plan() if self._journal.has_failed(number) else None
+        aside = frozenset() if newest is None else frozenset(leaving(plan, self._plan_of(newest)))
         round = Round(number, record, plan, state, self.plan, self.state, set_aside=aside)
-        deciding = Deciding(self.scheduling, round, intake, watch)
+        deciding = BudgetDecision(self.scheduling, round, turn.intake, watch)
         self.questions.round_begins()
-        decided = replace(round, decide=deciding, give_way=self.questions.give_way)
-        outcome = self.placement.run(decided, intake, watch)
-        self._listeners.stepped(outcome)
-        folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
-        is_shared = len(self._sinks) > 1
-        emission = RoundEmission(plan, state, outcome.state, self._tables, self._emitted_before(plan))
-        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, emission, is_shared=is_shared)
-        given = self.delivery.give(number, answers, watch)
-        measured = deciding.measured(outcome)
+        return replace(round, decide=deciding, give_way=self.questions.give_way), deciding
+
+    def _answers(self, round: Round, outcome: Outcome) -> MadeAnswers:
+        before = self._emitted
+        if self.plan is not None and round.plan is not self.plan:
+            before = before.carried(self.plan, round.plan)  # what was reported, as the plan of this round needs it
+        return MadeAnswers(
+            round.plan,
+            outcome,
+            self._tables,
+            self._listeners.made,
+            next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None),
+            RoundEmission(round.plan, round.state, outcome.state, self._tables, before),
+            is_shared=len(self._sinks) > 1,
+        )
+
+    def _commit(
+        self,
+        turn: _Turn,
+        round: Round,
+        outcome: Outcome,
+        answers: MadeAnswers,
+        given: Mapping[str, Mapping[str, float]],
+        measured: Measured | None,
+        watch: Stopwatch,
+    ) -> CompletedRound:
+        """Commits a round whose rows are with the sinks, and makes its state the present one."""
+        number = round.number
         with watch("commit"):
             at = time.time()
-            progress = self._progress(round, batch, outcome, answers.finished, watch)
-            progress = replace(progress, sinks=given)
+            answering = self.scheduling.told(round.plan, round.state, outcome.state, watch.elapsed)
+            figures = progress_of(round, turn.batch, outcome, answers.finished, dict(watch.seconds), answering)
+            progress = replace(figures, placement=self.placement.description, sinks=given)
             if self.adapting is not None:
                 progress = self.adapting.told(progress)
-            emitted = answers.emitted() if emission.is_needed else Emitted()
+            emitted = answers.reported()
             if emitted != self._emitted:
                 self._journal.write_emitted(number, emitted)
-            self._journal.commit(number, {**self._kept_of(progress, intake, outcome, measured), "at": at})
+            self._journal.commit(number, {**self._kept_of(progress, turn.intake, outcome, measured), "at": at})
             self._emitted = emitted
             self._journal.drop_emitted()
-        self.state, self.record, self.plan = outcome.state, record, plan
-        self._learn(round, intake, outcome, measured, watch)
-        self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
+        self.state, self.record, self.plan = outcome.state, round.record, round.plan
+        self._learn(round, turn.intake, outcome, measured, watch)
+        self._show(Committed(number, round.plan, round.record, self.state, at), outcome.late_from)
         if self._is_snapshot_due(number):
             with watch("snapshot"):
                 self._keep_state(number)
         progress = replace(progress, seconds=dict(watch.seconds))
         self._listeners.done(progress)
-        return Ran(outcome, progress, answers.made)
+        return CompletedRound(outcome, progress, answers.made)
 
     def _is_snapshot_due(self, committed: int) -> bool:
         return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0
@@ -415,81 +468,3 @@ class RoundLoop:
         is_new = (partial_set for partial_set in plan.sets if known is not None and partial_set.identity not in known)
         if self._is_remade or any(partial_set.number in state.cells for partial_set in is_new):
             self._journal.snapshot(round, state, record.version)
-
-    def _emitted_before(self, plan: Plan) -> Emitted:
-        """What was reported up to the next round, as its plan needs it."""
-        if self.plan is None or plan is self.plan:
-            return self._emitted
-        return self._emitted.carried(self.plan, plan)
-
-    def _progress(
-        self, round: Round, batch: int | None, outcome: Outcome, rows: int, watch: Stopwatch
-    ) -> RoundProgress:
-        counts, state, seconds = outcome.counts, outcome.state, watch.seconds
-        answering = self.scheduling.told(round.plan, round.state, state, watch.elapsed)
-        late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
-        ticks = frontier_ticks(round.plan, state)
-        frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
-        behind = min(ticks, key=lambda name: ticks[name])
-        return RoundProgress(
-            round=round.number,
-            batch=batch,
-            events=events_of(round.plan, counts.tuples),
-            late_partly=sum(late_counts["partly"] for late_counts in late.values()),
-            late_dropped=sum(late_counts["dropped"] for late_counts in late.values()),
-            untimed=sum(outcome.untimed.values()),
-            partials=sum(counts.partials.values()),
-            results=rows,
-            watermark=frontiers[behind],
-            lag=lags[behind],
-            seconds=dict(seconds),
-            state_bytes=outcome.state_bytes,
-            queries=len(round.record.queries),
-            trees=sum(1 for _ in round.plan.trees),
-            plan_version=round.record.version,
-            late=late,
-            late_queries={name: _told(late) for name, late in sorted(counts.late.queries.items())},
-            frontiers=frontiers,
-            lags=lags,
-            tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
-            cells=_cells(round.plan, outcome.observed),
-            placement=self.placement.description,
-            postponed=answering.postponed,
-            late_answers=answering.late,
-            answered_windows=answering.windows,
-            late_windows=answering.late_windows,
-            relations=_versions(round, state),
-            lost=list(outcome.lost),
-        )
-
-
-def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
-    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
-    found = {}
-    for planned_relation in round.plan.relations:
-        version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
-        if version is not None:
-            changed = before is None or before.number != version.number
-            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
-            found[planned_relation.name] = {**told, "changed": changed}
-    return found
-
-
-def _told(late: Late) -> dict[str, int]:
-    return {"partly": late.partly, "dropped": late.dropped}
-
-
-def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
-    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
-    for partial_set in plan.sets:
-        if partial_set.identity in observed.sets:
-            held[partial_set.base] += observed.sets[partial_set.identity].held
-    return held
-
-
-def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
-    now = time.time()
-    return {
-        name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()
-    }

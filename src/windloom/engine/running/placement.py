@@ -1,4 +1,4 @@
-"""The interface of placements: a placement takes in a round's tuples, logs, runs the step, and keeps the state."""
+"""The interface of placements: a placement reads a round's tuples, runs the step, and keeps the state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
-from windloom.durable import PlanRecord
+from windloom.durable import PlanRecord, RoundLog
 from windloom.durable.shards.pieces import Piece
 from windloom.durable.tuples import LostTuplesError
 from windloom.errors import WindloomError
@@ -128,7 +128,7 @@ def refuse_unsharded(queries: Iterable[Query]) -> None:
 
 
 class Placement(Protocol):
-    """`run` writes a log; from then on, a repeated round gives the same rows without asking Spark for tuples again.
+    """`read` returns what is logged; from then on, a repeated round gives the same rows without reading tuples again.
 
     States that a placement returns may lack their cells, if these live elsewhere; everything that decides what a query
     reports, and from which window on, is in them.
@@ -146,7 +146,17 @@ class Placement(Protocol):
     #: Provides the versions of relations.
     relations: Relations
 
-    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
+    def logged(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog | None:
+        """Return the log of a round that was interrupted; None if it must be read."""
+        ...
+
+    def read(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+        """Make cells of a round's tuples, wherever they stay, and return everything that the step needs of them."""
+        ...
+
+    def step(self, round: Round, log: RoundLog, intake: Intake, watch: Stopwatch) -> Outcome:
+        """Run the step on a log that is written."""
+        ...
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         """Sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""

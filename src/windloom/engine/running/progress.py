@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windloom.engine.notebook import facts_table
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.rounds import State
+from windloom.rounds.lateness import Late
+
+if TYPE_CHECKING:  # the figures of past rounds are read where no round can run
+    from windloom.engine.running.placement import Outcome, Round
+    from windloom.engine.running.scheduling import AnswerFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +116,90 @@ def instant(tick: int) -> str | None:
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros).isoformat()
     except (OverflowError, ValueError):
         return None
+
+
+def events_of(plan: Plan, tuples: Mapping[int, int]) -> int:
+    """The number of tuples of all streams; each stream counts by the set that took most, as its sets read the same.
+
+    Sets of positions take a tuple when its position is final, which may be rounds later, and an enriched stream has a
+    tuple as often as it matches. Such sets count only if a stream has no others.
+    """
+    sets = [partial_set for partial_set in plan.sets if not partial_set.is_relation]
+    plain = {partial_set.stream for partial_set in sets if partial_set.counted_by is None}
+    most: dict[str, int] = {}
+    for partial_set in sets:
+        if (partial_set.counted_by is None and partial_set.stream == partial_set.base) or partial_set.base not in plain:
+            most[partial_set.base] = max(most.get(partial_set.base, 0), tuples.get(partial_set.number, 0))
+    return sum(most.values())
+
+
+def progress_of(
+    round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float], answering: AnswerFigures
+) -> RoundProgress:
+    """Return the figures of a round whose `rows` are with the sinks."""
+    counts, state = outcome.counts, outcome.state
+    late = {stream.name: _late_counts(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
+    ticks = frontier_ticks(round.plan, state)
+    frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
+    behind = min(ticks, key=lambda name: ticks[name])
+    return RoundProgress(
+        round=round.number,
+        batch=batch,
+        events=events_of(round.plan, counts.tuples),
+        late_partly=sum(late_counts["partly"] for late_counts in late.values()),
+        late_dropped=sum(late_counts["dropped"] for late_counts in late.values()),
+        untimed=sum(outcome.untimed.values()),
+        partials=sum(counts.partials.values()),
+        results=rows,
+        watermark=frontiers[behind],
+        lag=lags[behind],
+        seconds=seconds,
+        state_bytes=outcome.state_bytes,
+        queries=len(round.record.queries),
+        trees=sum(1 for _ in round.plan.trees),
+        plan_version=round.record.version,
+        late=late,
+        late_queries={name: _late_counts(late) for name, late in sorted(counts.late.queries.items())},
+        frontiers=frontiers,
+        lags=lags,
+        tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
+        cells=_cells(round.plan, outcome.observed),
+        postponed=answering.postponed,
+        late_answers=answering.late,
+        answered_windows=answering.windows,
+        late_windows=answering.late_windows,
+        relations=_versions(round, state),
+        lost=list(outcome.lost),
+    )
+
+
+def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
+    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
+    found = {}
+    for planned_relation in round.plan.relations:
+        version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
+        if version is not None:
+            changed = before is None or before.number != version.number
+            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            found[planned_relation.name] = {**told, "changed": changed}
+    return found
+
+
+def _late_counts(late: Late) -> dict[str, int]:
+    return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
+    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
+    for partial_set in plan.sets:
+        if partial_set.identity in observed.sets:
+            held[partial_set.base] += observed.sets[partial_set.identity].held
+    return held
+
+
+def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
+    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
+    now = time.time()
+    return {
+        name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()
+    }

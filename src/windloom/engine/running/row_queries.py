@@ -6,10 +6,10 @@ are not, because rows that meet in a join belong to no group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
@@ -26,8 +26,6 @@ from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.kept_files import TupleKeeper
 
-_T = TypeVar("_T")
-
 
 class RowJobs(Protocol):
     """The jobs that make rows from tuples: by Spark, or in tests by plain Python."""
@@ -41,6 +39,14 @@ class RowJobs(Protocol):
     ) -> Iterable[Block]: ...
 
 
+@dataclass(slots=True)
+class TupleKeeping:
+    """The keeper of a round's tuples, if any are kept, and afterwards the files that it has written, by stream."""
+
+    keeper: TupleKeeper | None = None
+    brought: Mapping[str, BroughtTuples] = field(default_factory=dict)
+
+
 class RowQueries:
     """`folder` is where a stream keeps tuples; None for a batch run, which keeps none."""
 
@@ -49,16 +55,18 @@ class RowQueries:
 
     # ---- before the round is logged -----------------------------------------------------------------------------
 
-    def taken(self, round: Round, take: Callable[[TupleKeeper | None], _T]) -> tuple[_T, dict[str, BroughtTuples]]:
-        """What `take` returns, and the files of tuples that the round keeps, which are complete when this returns."""
+    @contextmanager
+    def keeping(self, round: Round) -> Iterator[TupleKeeping]:
+        """Take the tuples that a round keeps; their files are complete at the end of the `with`."""
+        keeping = TupleKeeping()
         if self._folder is None or not round.plan.stores:
-            return take(None), {}
+            yield keeping
+            return
         self._folder.look_for_lost(round.state.kept)
-        writer = self._folder.writer(round.number, round.plan)
+        writer = keeping.keeper = self._folder.writer(round.number, round.plan)
         try:
-            found = take(writer)
-            written = writer.finish()
-            return found, self._folder.brought(written, round.state.kept, round.plan, round.number)
+            yield keeping
+            keeping.brought = self._folder.brought(writer.finish(), round.state.kept, round.plan, round.number)
         except BaseException:
             writer.discard()
             raise

@@ -6,8 +6,11 @@ answers the same. Taking in, logging and merging are never postponed; the time t
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,7 +89,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerFigures:
     """Figures of a round: windows left to later rounds, by query; late windows, by query; the number of windows."""
 
     postponed: Mapping[str, int]
@@ -95,7 +98,7 @@ class Told:
     late_windows: int
 
 
-class Learned:
+class AnswerTimes:
     """Decayed means over the last rounds: how much longer units take than predicted, and what else a round takes."""
 
     def __init__(self) -> None:
@@ -144,7 +147,7 @@ class Scheduling:
     ) -> None:
         """`round_seconds` is how far event time advances in a round, in seconds."""
         self.budget, self.schedule = budget, find_schedule(schedule)
-        self.learned = Learned()
+        self.learned = AnswerTimes()
         self._predict, self.round_seconds = costs, round_seconds
         self._costs: tuple[Plan, int, list[Unit], Sequence[AnswerCost]] | None = None
         self._passed: dict[str, int] = {}
@@ -179,7 +182,7 @@ class Scheduling:
             postponed, _predicted(units, predicted, due, postponed), chosen.seconds + spent, chosen.wanted + spent
         )
 
-    def told(self, plan: Plan, before: State, after: State, elapsed: float) -> Told:
+    def told(self, plan: Plan, before: State, after: State, elapsed: float) -> AnswerFigures:
         """The figures of a round that took `elapsed` seconds.
 
         With a budget, the deadlines of all queries count; without one, only deadlines that queries name.
@@ -204,7 +207,7 @@ class Scheduling:
             if count:
                 late[query.name] = {"windows": count, "seconds": round(worst, 3)}
                 late_windows += count
-        return Told(postponed, late, windows, late_windows)
+        return AnswerFigures(postponed, late, windows, late_windows)
 
     def _until_next(self, elapsed: float) -> float:
         """Seconds until the next round is done, if it is like the last ones."""
@@ -227,7 +230,7 @@ class Scheduling:
             self.counting_from.setdefault(due_query.planned.name, due_query.closed)
 
 
-class Deciding:
+class BudgetDecision:
     """The decision of one round, made when it is known what the round brings, and what its answers really took."""
 
     def __init__(self, scheduling: Scheduling, round: Round, intake: Intake, watch: Stopwatch) -> None:
@@ -289,3 +292,41 @@ def _mean(values: Sequence[float]) -> float:
 def _ratio(predicted: float, measured: float, usual: float) -> float:
     """Measured over predicted seconds, within bounds; `usual` for a unit that takes only microseconds."""
     return min(1e3, max(1e-2, measured / predicted)) if predicted > 1e-6 and measured > 0 else usual
+
+
+class Questioners:
+    """Counts the questions that are being answered: rounds wait for them, because questions come first.
+
+    `patience` is how many seconds in all a round waits for questions; without a budget, it does not wait.
+    """
+
+    def __init__(self, patience: float = 0.0) -> None:
+        self._patience = patience
+        self._active = 0
+        self._changed = threading.Condition()
+        self._left = patience
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        with self._changed:
+            self._active += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._active -= 1
+                self._changed.notify_all()
+
+    def round_begins(self) -> None:
+        """Called when a round begins: patience starts anew."""
+        with self._changed:
+            self._left = self._patience
+
+    def give_way(self) -> None:
+        """Returns when no question is being answered, or patience is over."""
+        if not self._patience:
+            return
+        with self._changed:
+            begun = time.monotonic()
+            self._changed.wait_for(lambda: self._active == 0, timeout=max(0.0, self._left))
+            self._left -= time.monotonic() - begun

@@ -26,7 +26,7 @@ from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
-from windloom.engine.running.placement import Placement, refuse_unsharded
+from windloom.engine.running.placement import Intake, Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.row_queries import RowQueries
@@ -149,7 +149,7 @@ def start_stream(
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
         if before and loop.next_round == 0:
-            loop.run_history(before)
+            loop.run(Intake(before))  # what came before the stream
         elif loop.next_round > 0 and (begun := opened.begun(loop.next_round)) is not None and begun.batch is None:
             loop.finish()  # the stream was interrupted while it was being finished
         ingest = ingest_of(frames)

@@ -15,7 +15,7 @@ from windloom.aggregates.listed import Listed
 from windloom.kernels.families.algebra import AddInt
 from windloom.plan.physical import Plan
 from windloom.rounds.block import Block
-from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.cells import Cells, CellsBuilder, merge_all
 from windloom.rounds.joins.lowering import Lowering
 from windloom.rounds.joins.rows import FoldedRows
 from windloom.rounds.windows.life import Landmark
@@ -23,8 +23,7 @@ from windloom.rounds.windows.life import Landmark
 
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
     """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
-    lifted = tuple(_lifted(combined) for combined in folded.combined)
-    return Cells(list(folded.groups), folded.bounds, ends, lifted)
+    return CellsBuilder(list(folded.groups), folded.bounds, ends).build(map(_lifted, folded.combined))
 
 
 def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:

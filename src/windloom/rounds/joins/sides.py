@@ -16,7 +16,7 @@ from windloom.aggregates.lifted import Combined
 from windloom.model.aggregate import Component
 from windloom.model.join import Side
 from windloom.plan.physical import Member, PartialSet, Plan, SidePlace
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, CellsBuilder
 from windloom.rounds.cohorts import make_windows
 from windloom.rounds.joins.rows import ListedRows, SideRows
 from windloom.rounds.tree_cells import TreeCells
@@ -66,12 +66,9 @@ class HeldTrees:
 
 def no_cells(partial_set: PartialSet) -> Cells:
     """The cells of a set that no tuple is part of."""
-    return Cells(
-        [pa.array([], arrow_type(kind)) for kind in partial_set.group_types],
-        np.zeros(1, np.int64),
-        np.empty(0, np.int64),
-        tuple(neutral(component, 0) for component in partial_set.components),
-    )
+    keys = [pa.array([], arrow_type(kind)) for kind in partial_set.group_types]
+    built = CellsBuilder(keys, np.zeros(1, np.int64), np.empty(0, np.int64))
+    return built.build(neutral(component, 0) for component in partial_set.components)
 
 
 def side_rows(held: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]) -> SideRows:

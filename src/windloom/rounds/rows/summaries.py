@@ -20,7 +20,7 @@ from windloom.model.time import TICK_MAX
 from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block, group_column
-from windloom.rounds.cells import Cells, arrange, group_of_cells, keep_groups
+from windloom.rounds.cells import Cells, CellsBuilder, group_of_cells, keep_groups
 from windloom.rounds.groups import describe_group, number_groups
 from windloom.rounds.rows.spans import RowSpan
 
@@ -33,15 +33,11 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
     kinds = [kind for _, kind in plan.shapes[planned.shape].groups]
     columns = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns[2:], kinds, strict=False)]
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
-    starts = as_integers(table.column(0))
-    numbers, distinct = number_groups(keys, len(starts))
-    arranged = arrange(numbers, len(distinct[0]), starts)
     fields = iter(table.columns[2 + len(kinds) :])
-    lifted = tuple(
-        arranged.merge(lift(planned_component, [next(fields) for _ in planned_component.fields]))
+    return CellsBuilder.of_rows(keys, as_integers(table.column(0))).build(
+        lift(planned_component, [next(fields) for _ in planned_component.fields])
         for planned_component in planned.components
     )
-    return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
 def lasts_of(cells: Cells) -> Ints:
@@ -68,10 +64,7 @@ def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
     ends = begin[places] + (np.arange(len(places), dtype=np.int64) - first_of[places]) * slide
     number_of, distinct = number_groups(cells.keys[1:], cells.groups)
     numbers = number_of[group_of_cells(cells)][places]
-    arranged = arrange(numbers, len(distinct[0]) if distinct else 1, ends, places)
-    return Cells(
-        distinct, arranged.group_bounds, arranged.starts, tuple(arranged.merge(component) for component in cells.lifted)
-    )
+    return CellsBuilder.of_groups(numbers, distinct, ends, places).build(cells.lifted)
 
 
 def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from windloom.rounds.cells import Cells, keep_from, move_cells
+from windloom.rounds.cells import Cells, CellsBuilder, keep_from
 
 
 def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
@@ -19,5 +19,5 @@ def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
     folded = cells.starts < tick
     place = np.searchsorted(edges, cells.starts, side="right") - 1
     moved = np.where(folded & (place >= 0), edges[place], cells.starts)
-    kept = cells if (moved == cells.starts).all() else move_cells(cells, moved)
+    kept = cells if (moved == cells.starts).all() else CellsBuilder.of_cells(cells, moved).build(cells.lifted)
     return keep_from(kept, min(int(edges[0]), tick))

@@ -19,7 +19,9 @@ from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind
-from windloom.rounds.cells import Cells, keep_cells, move_cells
+from windloom.rounds.cells import Cells, keep_cells
+
+from windloom.rounds.cells import Cells, CellsBuilder, keep_cells
 from windloom.rounds.cohorts import Cohort
 from windloom.rounds.exact import kept_from
 from windloom.rounds.positions import Positions
@@ -45,7 +47,7 @@ class SessionLife(Life):
     def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
         starts = np.empty_like(cells.starts)
         session_starts(cells.starts, _lasts(cells), cells.group_bounds, partial_set.window.range_ticks, closed, starts)
-        return cells if (starts == cells.starts).all() else move_cells(cells, starts)
+        return cells if (starts == cells.starts).all() else CellsBuilder.of_cells(cells, starts).build(cells.lifted)
 
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         kept = self.needed(partial_set, cells, turn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +21,9 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import timed_streams
 from windloom.spark.answers.finish import has_usual_meaning
-from windloom.spark.intake.kept_files import LocalKeeping, RoundFiles, TupleKeeper
+from windloom.spark.intake.kept_files import LocalKeeping, RoundFiles
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
+from windloom.spark.intake.take import RoundReading, ScanJobs, TooLargeError
 from windloom.spark.placement import driver_bytes
 from windloom.spark.rows.batch import batch_views
 from windloom.spark.rows.job import TupleViews, row_blocks, row_summaries
@@ -32,7 +32,7 @@ from windloom.spark.sources.local_files import LocalFiles, micro_batch_paths
 
 
 @dataclass(frozen=True, slots=True)
-class SparkDriverJobs:
+class SparkDriverJobs(ScanJobs):
     """The Spark jobs of a stream's rounds on the driver."""
 
     spark: SparkSession
@@ -41,35 +41,24 @@ class SparkDriverJobs:
     keeping: LocalKeeping = field(default_factory=LocalKeeping)
     depths: dict[str, int | None] = field(default_factory=dict)  # see `micro_batch_paths`
 
-    def take_in(
-        self,
-        plan: Plan,
-        frames: Mapping[str, DataFrame],
-        batch: DataFrame | None,
-        state: State,
-        keeper: TupleKeeper | None = None,
-    ) -> TakenIn:
-        """Takes in a round; `batch` is the micro-batch that all frames are parts of, if there is one.
-
-        Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
-        """
+    @contextmanager
+    def reading(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
+    ) -> Iterator[RoundReading]:
+        """Streams that no query reads have a clock too, because a later query must know which tuples it has missed."""
         streams = [self.streams[name] for name in frames]
-        before = before_round(plan, state)
         with ExitStack() as scope:
             if batch is not None and _jobs(plan, streams) > 1:
                 # Every job reads the micro-batch; without this, each would fetch it from the source again.
                 batch.persist()
                 scope.callback(batch.unpersist)
             try:
-                return take_in(
-                    plan,
-                    frames,
-                    before,
-                    timed=streams,
-                    skip_untimed=self.skip_untimed,
-                    limit=driver_bytes(),
-                    keeper=keeper,
-                    kept_files=None if keeper is None or batch is None else self._files(streams),
+                yield RoundReading(
+                    before_round(plan, state),
+                    streams,
+                    self.skip_untimed,
+                    driver_bytes(),
+                    kept_files=self._files(streams) if keeps and batch is not None else None,
                 )
             except TooLargeError as error:
                 raise WindloomError(
@@ -118,7 +107,7 @@ class SparkRowJobs:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkBatchJobs:
+class SparkBatchJobs(ScanJobs):
     """The Spark jobs of a batch run: all tuples are there, none is late. Cells beyond `limit` bytes are too large.
 
     `files` are, by name of the stream, the files that the driver may read without Spark.
@@ -127,15 +116,11 @@ class SparkBatchJobs:
     limit: int | None
     files: Mapping[str, LocalFiles] = field(default_factory=dict)
 
-    def take_in(
-        self,
-        plan: Plan,
-        frames: Mapping[str, DataFrame],
-        batch: DataFrame | None,
-        state: State,
-        keeper: TupleKeeper | None = None,
-    ) -> TakenIn:
-        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit, files=self._paths, is_whole=True)
+    def reading(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
+    ) -> AbstractContextManager[RoundReading]:
+        timed = list(timed_streams(plan))
+        return nullcontext(RoundReading(timed=timed, limit=self.limit, files=self._paths, is_whole=True))
 
     def _paths(self, stream: str) -> list[str] | None:
         found = self.files.get(stream)

@@ -21,10 +21,10 @@ from windloom.optimizer.intake.woven import keeping_of, woven_scan
 from windloom.plan.physical import Plan
 from windloom.plan.scans import Scan, WovenScan
 from windloom.rounds.evaluate import DeclinedError
+from windloom.rounds.scanned import timed_tuples
 from windloom.spark.intake.collect import PORTION_BYTES, collected
 from windloom.spark.intake.files import Unit, units_of, whole_tuples
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.ticks import timed_tuples
 
 
 class TupleKeeper(Protocol):

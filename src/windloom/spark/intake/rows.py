@@ -25,6 +25,7 @@ from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.groups import number_groups
 from windloom.rounds.positions import Counting, Counts, Positions, counted_scans, counting_of
+from windloom.rounds.scanned import timed_tuples
 from windloom.rounds.state import State
 from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.spark.frames import arrow_frame, ddl_of_columns
@@ -32,7 +33,7 @@ from windloom.spark.intake.collect import collected
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.positions import POSITION, with_positions
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.ticks import timed_tuples, without_time
+from windloom.spark.intake.ticks import without_time
 
 #: The column that says whether a tuple came in this round, and did not wait.
 _FRESH = "__fresh"

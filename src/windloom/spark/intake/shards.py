@@ -23,14 +23,14 @@ from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds.behind import ON_TIME, Before, Behind, join_behind
-from windloom.rounds.scanned import Scanned
+from windloom.rounds.scanned import Scanned, Ticks, timed_tuples
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.kept_files import TupleKeeper, keep_by_spark, keeping_scan
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
 from windloom.spark.intake.take import bases_unread, counted_events
-from windloom.spark.intake.ticks import Ticks, clock, timed_partials, timed_tuples, without_time
+from windloom.spark.intake.ticks import clock, timed_partials, without_time
 from windloom.spark.unions import union_all
 
 #: In place of a shard's number: the row reports what a task saw.

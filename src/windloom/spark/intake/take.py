@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,24 +19,25 @@ from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.keyed import KeyedChoice, NotKeyedError
-from windloom.rounds.scanned import Scanned
+from windloom.rounds.scanned import Scanned, Ticks, timed_tuples
+from windloom.rounds.state import State
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples, with_keyed_merged
 from windloom.spark.intake.collect import Fetched, collected
-from windloom.spark.intake.files import Unit, file_portions, file_tuples, whole_tuples
+from windloom.spark.intake.files import file_portions, file_tuples, whole_tuples
 from windloom.spark.intake.kept_files import RoundFiles, TupleKeeper, kept_beside
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.ticks import Clock, Ticks, clock, timed_partials, timed_tuples, without_time
+from windloom.spark.intake.ticks import Clock, clock, timed_partials, without_time
 from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are logged only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
-#: The size of portions of files that are woven one after the other: about a million tuples. The other memory that
-#: weaving needs is then small enough to be reused, which saves more time than merging the cells of portions costs.
+#: The size of chunks of files that are woven one after the other: about a million tuples. The other memory that
+#: weaving needs is then small enough to be reused, which saves more time than merging the cells of chunks costs.
 LARGE_PORTION_BYTES = 80 << 20
-#: The size of portions if several are woven at the same time.
+#: The size of chunks if several are woven at the same time.
 SMALL_PORTION_BYTES = 16 << 20
-#: The same if many sets are rolled up from signatures: each portion has cells of all of them.
+#: And if many sets are rolled up from signatures: each chunk has cells of all of them.
 SIGNED_PORTION_BYTES = 32 << 20
 
 
@@ -50,7 +53,7 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What a round took in. Ticks are of the streams that had tuples; `untimed` counts tuples without a time.
+    """The cells that a round brings. Ticks are of the streams that had tuples; `untimed` counts tuples without a time.
 
     `events` counts the tuples of each stream, if every tuple was seen.
 
@@ -65,148 +68,236 @@ class TakenIn:
     events: Mapping[str, int] = field(default_factory=dict)
 
 
-def take_in(
-    plan: Plan,
-    frames: Mapping[str, DataFrame],
-    before: Mapping[str, Before],
-    *,
-    timed: Iterable[Stream] = (),
-    skip_untimed: bool = False,
-    limit: int | None = None,
-    keeper: TupleKeeper | None = None,
-    files: Callable[[str], Sequence[str] | None] = lambda stream: None,
-    kept_files: RoundFiles | None = None,
-    is_whole: bool = False,
-) -> TakenIn:
-    """Runs the jobs of all scans whose slices are of time.
+@dataclass(frozen=True, slots=True)
+class RoundReading:
+    """How the scans of a round are read.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, with tuples that no
     query wants included: if no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a usable
-    time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the tuples
-    of scans that keep them. `files` returns the files of a stream if they may be read without Spark; `kept_files` are
-    the files of the round, from which tuples to keep may be read while Spark makes partials of them. With `is_whole`,
-    no round follows, and folds may read tuples of files in order of a join key instead of cells.
+    time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `files` returns the files
+    of a stream if they may be read without Spark; `kept_files` are the files of the round, from which tuples to keep
+    may be read while Spark makes partials of them. With `is_whole`, no round follows, and folds may read tuples of
+    files in order of a join key instead of cells.
     """
-    timed = list(timed)
-    known = {stream.name: stream for stream in (*plan.streams, *timed)}
-    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
-    unseen = {stream.name for stream in timed} - seeing | bases_unread(plan)
-    parts: list[Taken] = []
-    size = 0
-    ticks: dict[str, Ticks] = {}
-    tuples: dict[int, pa.Table] = {}
-    for scan in plan.scans:
-        stream, base = plan.stream(scan.stream), plan.base_of(scan.stream)
-        if _is_counted(scan):
-            continue
-        is_base, tells = base == scan.stream, _tells(scan)
-        found = _Found(timed=stream in timed and tells)
-        if base in unseen and tells:
-            found.clock = Clock(stream)
-        frame = _watched(frames, scan.stream, found.clock)
-        own = before.get(scan.stream, ON_TIME)
-        paths = files(scan.stream) if _may_be_local(scan, found) else None
-        made = None
-        if paths is not None:
-            read = partial(_from_files, plan, scan, stream, paths, own, found, size, limit)
-            try:
-                made = read(is_keyed=is_whole)
-            except NotKeyedError:
-                found.start_again()
-                made = read(is_keyed=False)
-        if made is None:
-            with kept_beside(plan, scan, frames, keeper, kept_files) as (left, taker):
-                made = _within(stream, _scanned(plan, left, stream, frame, own, found, taker), size, limit)
-        parts += made
-        size += 0 if limit is None else sum(map(_size, made))
-        del made  # so that the memory of cells is freed while they are merged
-        if is_base and tells:
-            ticks[base] = found.ticks + ticks.get(base, Ticks())
-            _refuse_untimed(stream, ticks[base], skip_untimed)
-        watched = None if found.clock is None or not found.fetched.at_once else found.clock.observed()
-        if watched is not None:
-            # A scan of the stream itself counts tuples without a time; a scan of an enriched stream does not see all.
-            ticks[base] = ticks.get(base, Ticks()) + replace(watched, untimed=0 if is_base else watched.untimed)
-            unseen.remove(base)
-        if found.table is not None and not any(scan.number == number for part in parts for number, _ in part.keyed):
-            tuples[scan.number] = found.table
-    for name in unseen:
-        told = clock(known[name], frames[name])
-        ticks[name] = ticks.get(name, Ticks()) + replace(told, untimed=0 if name in ticks else told.untimed)
-    for name, tick in ticks.items():
-        _refuse_untimed(known[name], tick, skip_untimed)
-    taken = take_together(parts) if parts else Taken()
-    return TakenIn(
-        taken,
-        {name: tick.last for name, tick in ticks.items() if tick.last is not None},
-        {name: tick.first for name, tick in ticks.items() if tick.first is not None},
-        {name: tick.untimed for name, tick in ticks.items() if tick.untimed},
-        tuples,
-        counted_events(plan, taken.scanned, ticks),
-    )
+
+    before: Mapping[str, Before] = field(default_factory=dict)
+    timed: Sequence[Stream] = ()
+    skip_untimed: bool = False
+    limit: int | None = None
+    files: Callable[[str], Sequence[str] | None] = lambda stream: None
+    kept_files: RoundFiles | None = None
+    is_whole: bool = False
 
 
-def _within(stream: Stream, parts: Iterable[Taken], size: int, limit: int | None) -> list[Taken]:
-    """The parts; raises TooLargeError if their cells, with the `size` bytes that there are already, exceed `limit`."""
-    made = []
-    for part in parts:
-        made.append(part)
-        if limit is not None:
-            size += _size(part)
-            if size > limit:
-                raise TooLargeError(stream.name, size, limit)
-    return made
+class ScanJobs:
+    """Makes the cells of a round on the driver; subclasses say how its scans are read."""
+
+    __slots__ = ()
+
+    def reading(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
+    ) -> AbstractContextManager[RoundReading]:
+        """Return how a round is read, within which it is read; it `keeps` tuples or not."""
+        return nullcontext(RoundReading())
+
+    def take_in(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
+    ) -> TakenIn:
+        """Return the cells that all scans whose slices are of time make in a round.
+
+        `batch` is the micro-batch that all frames are parts of, if there is one. `keeper` takes the tuples of scans
+        that keep them. A scan is read from files by the driver, in order of a join key if that pays; without that order
+        if some tuples cannot be put in it; by Spark if there are no files, or files that only Spark reads.
+        """
+        with self.reading(plan, frames, batch, state, keeps=keeper is not None) as reading:
+            ticks, parts, size = _StreamTicks(plan, frames, reading), list[Taken](), 0
+            tuples: dict[int, pa.Table] = {}
+            for scan in plan.scans:
+                if _is_counted(scan):
+                    continue
+                stream, clock = plan.stream(scan.stream), ticks.clock_of(scan)
+                paths = reading.files(scan.stream) if _may_be_local(scan) and clock is None else None
+                is_keyed = paths is not None and reading.is_whole and isinstance(scan, WovenScan) and bool(scan.keyed)
+                while True:
+                    made, taken, held = list[Taken](), Taken(), size
+                    if paths is not None:
+                        source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
+                    else:
+                        is_timed = stream in reading.timed and _tells(scan)
+                        watched = _watched(frames, scan.stream, clock)
+                        beside = kept_beside(plan, scan, frames, keeper, reading.kept_files)
+                        source = _spark_chunks(scan, stream, watched, beside, is_timed=is_timed)
+                    try:
+                        with source as chunks:
+                            before = reading.before.get(scan.stream, ON_TIME)
+                            for taken in chunks.each(chunks.task(plan, before), chunks.chunks):
+                                made.append(taken)
+                                held += 0 if reading.limit is None else taken.nbytes
+                                if reading.limit is not None and held > reading.limit:
+                                    raise TooLargeError(stream.name, held, reading.limit)
+                        made = with_keyed_merged(made)
+                        break
+                    except NotKeyedError:
+                        is_keyed = False
+                    except DeclinedError:
+                        if paths is None:
+                            raise
+                        paths = None
+                ticks.add(scan, made, clock if chunks.fetched.at_once else None)
+                if chunks.only:
+                    tuples[scan.number] = timed_tuples(chunks.only[0])[0]
+                parts += made
+                size += 0 if reading.limit is None else sum(part.nbytes for part in made)
+                del made, taken  # so that the memory of cells is freed while they are merged
+            found = ticks.found()
+            taken = take_together(parts) if parts else Taken()
+            return TakenIn(
+                taken,
+                {name: tick.last for name, tick in found.items() if tick.last is not None},
+                {name: tick.first for name, tick in found.items() if tick.first is not None},
+                {name: tick.untimed for name, tick in found.items() if tick.untimed},
+                tuples,
+                counted_events(plan, taken.scanned, found),
+            )
 
 
-def _size(part: Taken) -> int:
-    return sum(cells.nbytes for cells in part.cells.values()) + sum(keyed.nbytes for keyed in part.keyed.values())
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """The tuples (or partials) of a scan in chunks, each a table or a function that reads one.
+
+    `each` is `map`, or that of a pool: its threads read and weave a chunk each. A chunk is woven by `threads` threads;
+    None: one per core. `only` has the chunk from Spark, if it is the only one and not too large to be logged.
+    """
+
+    scan: Scan
+    chunks: Iterable[pa.Table | Callable[[], pa.Table]]
+    each: Callable[..., Iterable[Taken]] = map
+    threads: int | None = None
+    choice: KeyedChoice | None = None
+    fetched: Fetched = field(default_factory=Fetched)
+    only: list[pa.Table] = field(default_factory=list)
+
+    def task(self, plan: Plan, before: Before) -> Callable[[Any], Taken]:
+        """Return the function that makes the cells of a chunk."""
+        if isinstance(self.scan, NativeScan):
+            return partial(_take_partials, plan, self.scan, before)
+        return partial(take_tuples, plan, self.scan, before=before, threads=self.threads, choice=self.choice)
 
 
-def _may_be_local(scan: Scan, found: _Found) -> bool:
-    """Whether the driver may read the files itself; a clock, which sees tuples that no query wants, needs Spark."""
-    return isinstance(scan, WovenScan) and scan.local is not None and found.clock is None
+def _take_partials(plan: Plan, scan: NativeScan, before: Before, table: pa.Table) -> Taken:
+    table, ticks = timed_partials(scan, table)
+    return take_partials(plan, scan, table, before, ticks)
 
 
-def _from_files(
-    plan: Plan,
+@contextmanager
+def _file_chunks(scan: Scan, stream: Stream, paths: Sequence[str], *, is_keyed: bool) -> Iterator[_Chunks]:
+    """The tuples of files, read without Spark; with `is_keyed`, they may be put in order for folds."""
+    assert isinstance(scan, WovenScan)
+    choice = KeyedChoice(scan) if is_keyed else None
+    threads = os.cpu_count() or 1
+    # Threads divide the sets of a chunk among them, while the next chunk is read. If there are fewer sets than threads,
+    # or if tuples are aggregated once for all sets, they divide the chunks instead, which are smaller then.
+    if scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds):
+        portion = SIGNED_PORTION_BYTES
+    elif len(scan.feeds) < threads:
+        portion = SMALL_PORTION_BYTES
+    else:
+        with closing(file_tuples(scan, stream, paths, LARGE_PORTION_BYTES)) as tables:
+            yield _Chunks(scan, tables, choice=choice)
+        return
+    portions = file_portions(scan, stream, paths, portion, threads)
+    chunks = [partial(whole_tuples, scan, stream, units) for units in portions]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            yield _Chunks(scan, chunks, pool.map, -(-threads // len(portions)), choice)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _spark_chunks(
     scan: Scan,
     stream: Stream,
-    paths: Sequence[str],
-    before: Before,
-    found: _Found,
-    size: int,
-    limit: int | None,
+    frame: DataFrame,
+    beside: AbstractContextManager[tuple[Scan, TupleKeeper | None]],
     *,
-    is_keyed: bool,
-) -> list[Taken] | None:
-    """What a scan takes in from files without Spark; None if only Spark can read them.
+    is_timed: bool,
+) -> Iterator[_Chunks]:
+    """The tuples of a frame, or its partials; tuples that are kept are read `beside`, or handed over on their way.
 
-    With `is_keyed`, tuples may be put in order for folds; raises NotKeyedError if that must be undone.
+    If the stream is not `is_timed`, a native scan does not look for ticks, because aggregating them takes time.
     """
-    assert isinstance(scan, WovenScan)
-    choice = KeyedChoice(scan) if is_keyed and scan.keyed else None
-    # Threads divide the sets of a portion among them. If there are fewer sets than threads, or if tuples are aggregated
-    # once for all sets, they divide the portions instead, which are smaller then.
-    portion, at_once = LARGE_PORTION_BYTES, False
-    if scan.rolled_up is not None and scan.rolled_up.sets == len(scan.feeds):
-        portion, at_once = SIGNED_PORTION_BYTES, True
-    elif len(scan.feeds) < (os.cpu_count() or 1):
-        portion, at_once = SMALL_PORTION_BYTES, True
-    if at_once:
-        parts = _woven_at_once(plan, scan, stream, paths, portion, before, found, choice)
-    else:
-        parts = _woven(plan, scan, file_tuples(scan, stream, paths, portion), before, found, choice=choice)
-    try:
-        made = _within(stream, parts, size, limit)
-    except DeclinedError:
-        found.start_again()
-        return None
-    return with_keyed_merged(made)
+    what, fetched, only = f"what is taken in of stream '{stream.name}'", Fetched(), list[pa.Table]()
+    if isinstance(scan, NativeScan):
+        partials = collected(partials_frame(scan, stream, frame, timed=is_timed), what, fetched)
+        yield _Chunks(scan, partials, fetched=fetched)
+        return
+    with beside as (left, keeper):
+        assert isinstance(left, WovenScan)
+        tables = _handed_over(collected(projected(left, stream, frame), what, fetched), left, keeper, only)
+        yield _Chunks(left, tables, fetched=fetched, only=only)
 
 
-def _refuse_untimed(stream: Stream, ticks: Ticks, skip_untimed: bool) -> None:
-    if ticks.untimed and not skip_untimed:
-        raise without_time(stream, ticks.untimed)
+def _handed_over(
+    tables: Iterable[pa.Table], scan: WovenScan, keeper: TupleKeeper | None, only: list[pa.Table]
+) -> Iterator[pa.Table]:
+    for number, table in enumerate(tables):
+        only[:] = [table] if number == 0 and table.nbytes <= KEPT_BYTES else []
+        if keeper is not None:
+            keeper.take(scan, timed_tuples(table)[0])
+        yield table
+
+
+class _StreamTicks:
+    """The ticks that the tuples of each stream span: from scans that see all of them, observed by Spark, or by jobs."""
+
+    def __init__(self, plan: Plan, frames: Mapping[str, DataFrame], reading: RoundReading) -> None:
+        self._plan, self._frames, self._reading = plan, frames, reading
+        self._streams = {stream.name: stream for stream in (*plan.streams, *reading.timed)}
+        seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
+        self._unseen = {stream.name for stream in reading.timed} - seeing | bases_unread(plan)
+        self._ticks: dict[str, Ticks] = {}
+
+    def clock_of(self, scan: Scan) -> Clock | None:
+        """Return a clock if this scan may observe a stream of which no scan sees all tuples."""
+        is_needed = self._plan.base_of(scan.stream) in self._unseen and _tells(scan)
+        return Clock(self._plan.stream(scan.stream)) if is_needed else None
+
+    def add(self, scan: Scan, parts: Sequence[Taken], clock: Clock | None) -> None:
+        """Add what a scan has seen, and what its clock has observed."""
+        base = self._plan.base_of(scan.stream)
+        is_base = base == scan.stream
+        if is_base and _tells(scan):
+            for part in parts:
+                self._add(base, part.ticks.get(scan.number, Ticks()))
+            self._ticks.setdefault(base, Ticks())
+            self._refuse_untimed(base)
+        observed = None if clock is None else clock.observed()
+        if observed is not None:
+            # A scan of the stream itself counts tuples without a time; a scan of an enriched stream does not see all.
+            self._add(base, replace(observed, untimed=0 if is_base else observed.untimed))
+            self._unseen.remove(base)
+
+    def found(self) -> dict[str, Ticks]:
+        """Return the ticks of all streams, after looking for those that nothing has seen yet."""
+        for name in self._unseen:
+            observed = clock(self._streams[name], self._frames[name])
+            self._add(name, replace(observed, untimed=0 if name in self._ticks else observed.untimed))
+        for name in self._ticks:
+            self._refuse_untimed(name)
+        return self._ticks
+
+    def _add(self, name: str, ticks: Ticks) -> None:
+        self._ticks[name] = self._ticks.get(name, Ticks()) + ticks
+
+    def _refuse_untimed(self, name: str) -> None:
+        if self._ticks[name].untimed and not self._reading.skip_untimed:
+            raise without_time(self._streams[name], self._ticks[name].untimed)
 
 
 def bases_unread(plan: Plan) -> set[str]:
@@ -231,23 +322,9 @@ def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[st
     return found
 
 
-@dataclass(slots=True)
-class _Found:
-    """What is found besides cells: ticks, and the tuples if all are in one portion.
-
-    If the stream is not `timed`, a native scan does not look for ticks, because aggregating them takes time.
-    """
-
-    timed: bool
-    ticks: Ticks = field(default_factory=Ticks)
-    clock: Clock | None = None
-    fetched: Fetched = field(default_factory=Fetched)
-    portions: int = 0
-    table: pa.Table | None = None
-
-    def start_again(self) -> None:
-        """Forgets what was found in files, which are then taken in again."""
-        self.ticks, self.portions, self.table = Ticks(), 0, None
+def _may_be_local(scan: Scan) -> bool:
+    """Whether the driver may read files itself."""
+    return isinstance(scan, WovenScan) and scan.local is not None
 
 
 def _tells(scan: Scan) -> bool:
@@ -257,70 +334,3 @@ def _tells(scan: Scan) -> bool:
 
 def _is_counted(scan: Scan) -> bool:
     return isinstance(scan, WovenScan) and scan.counted_by is not None
-
-
-def _scanned(
-    plan: Plan,
-    scan: Scan,
-    stream: Stream,
-    frame: DataFrame,
-    before: Before,
-    found: _Found,
-    keeper: TupleKeeper | None,
-) -> Iterator[Taken]:
-    what = f"what is taken in of stream '{stream.name}'"
-    if isinstance(scan, NativeScan):
-        for table in collected(partials_frame(scan, stream, frame, timed=found.timed), what, found.fetched):
-            table, ticks = timed_partials(scan, table)
-            found.ticks += ticks
-            yield take_partials(plan, scan, table, before)
-        return
-    tables = collected(projected(scan, stream, frame), what, found.fetched)
-    yield from _woven(plan, scan, tables, before, found, keeper)
-
-
-def _woven(
-    plan: Plan,
-    scan: WovenScan,
-    tables: Iterable[pa.Table],
-    before: Before,
-    found: _Found,
-    keeper: TupleKeeper | None = None,
-    choice: KeyedChoice | None = None,
-) -> Iterator[Taken]:
-    for table in tables:
-        table, ticks = timed_tuples(table)
-        found.ticks += ticks
-        found.portions += 1
-        found.table = table if found.portions == 1 and table.nbytes <= KEPT_BYTES else None
-        if keeper is not None:
-            keeper.take(scan, table)
-        yield take_tuples(plan, scan, table, before, choice=choice)
-
-
-def _woven_at_once(
-    plan: Plan,
-    scan: WovenScan,
-    stream: Stream,
-    paths: Sequence[str],
-    portion: int,
-    before: Before,
-    found: _Found,
-    choice: KeyedChoice | None,
-) -> Iterator[Taken]:
-    """Weaves files, several portions at a time: one thread reads and weaves each, without waiting for the others."""
-    threads = os.cpu_count() or 1
-    portions = file_portions(scan, stream, paths, portion, threads)
-    helpers = -(-threads // len(portions))
-
-    def take(units: Sequence[Unit]) -> tuple[Taken, Ticks]:
-        table, ticks = timed_tuples(whole_tuples(scan, stream, units))
-        return take_tuples(plan, scan, table, before, helpers, choice), ticks
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for taken, ticks in pool.map(take, portions):
-                found.ticks += ticks
-                yield taken
-        finally:
-            pool.shutdown(cancel_futures=True)

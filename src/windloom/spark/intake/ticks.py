@@ -1,8 +1,6 @@
-"""The ticks that tuples span: found in tuples on the driver, or by Spark if no scan sees all tuples."""
+"""The ticks that partials span, and those that Spark finds in tuples if no scan sees all of them."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,35 +11,8 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.scans import NativeScan
+from windloom.rounds.scanned import Ticks
 from windloom.spark.intake.native import has_time_sql, slice_starts, tick_sql
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """The smallest and the largest event tick of some tuples, and how many have none.
-
-    `tuples` counts the tuples with a tick, if that was asked for.
-    """
-
-    first: int | None = None
-    last: int | None = None
-    untimed: int = 0
-    tuples: int | None = None
-
-    def __add__(self, other: Ticks) -> Ticks:
-        firsts = [tick for tick in (self.first, other.first) if tick is not None]
-        lasts = [tick for tick in (self.last, other.last) if tick is not None]
-        counted = [count for count in (self.tuples, other.tuples) if count is not None]
-        untimed = self.untimed + other.untimed
-        return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
-
-
-def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The tuples that have a tick, and the ticks that all tuples span."""
-    untimed = table.column(0).null_count
-    if untimed:
-        table = table.filter(pc.is_valid(table.column(0)))
-    return table, _spanned(table.column(0), table.column(0), untimed)
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
@@ -54,12 +25,8 @@ def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
         table = table.filter(known)
     if "seen" not in table.column_names:
         return table, Ticks(untimed=untimed)
-    told = _spanned(table.column("first"), table.column("seen"), untimed)
+    told = Ticks.between(table.column("first"), table.column("seen"), untimed)
     return table.drop_columns(["first", "seen"]), told
-
-
-def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Ticks:
-    return Ticks(pc.min(first).as_py(), pc.max(last).as_py(), untimed)
 
 
 class Clock:
@@ -84,7 +51,7 @@ class Clock:
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
-    """The same, found by a separate job."""
+    """Return the ticks that a stream's tuples span, found by a separate job."""
     row = frame.selectExpr(*_span_sql(stream)).collect()[0]
     return Ticks(row["first"], row["last"], row["untimed"], row["tuples"])
 

@@ -23,8 +23,9 @@ from windloom.rounds.rows.kept import Kept, TupleFile
 from windloom.rounds.rows.questions import columns_of
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.summaries import summary_blocks
+from windloom.rounds.state import State
 from windloom.rounds.taken import take_tuples
-from windloom.spark.intake.take import take_in
+from windloom.spark.intake.take import ScanJobs
 from windloom.spark.rows.job import row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
 
@@ -58,7 +59,7 @@ class SparkHistory:
         columns = [name for name in columns if name in stream.columns]
         frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
         timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
-        return take_in(replace(plan, streams=(timed,)), {stream.name: frame}, {}).taken.cells
+        return ScanJobs().take_in(replace(plan, streams=(timed,)), {stream.name: frame}, None, State()).taken.cells
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
         """Projected tuples, read on the driver, for scans that project columns and nothing else."""
