@@ -77,14 +77,14 @@ def _from_tuples(partial_set: PartialSet) -> float:
 
 @lru_cache(maxsize=256)
 def _edge_rate(edges: frozenset[EdgeSet]) -> float:
-    """Edges per second of several slicings together; charts ask for the same ones over and over."""
+    """Edges per second of several slicings together, cached because charts ask repeatedly."""
     if len(edges) == 1:
         return next(iter(edges)).edges_per_second
     return EdgeSet.of(each for own in edges for each in own.classes).edges_per_second
 
 
 def _from_cells(alike: Sequence[PartialSet], signatures: float, kept: float) -> float:
-    """The folds into columns: of tuples into cells by signature, once, and of these cells into those of each set."""
+    """Folds into columns: of tuples into cells by signature, once, and of these cells into the cells of each set."""
     finest = max((partial_set.statistics for partial_set in alike), key=lambda statistics: statistics.groups)
     divided = replace(finest, events_per_second=kept, groups=finest.groups * signatures, regularity=0.0)
     cells = float(divided.taken_per_second(np.array([_edge_rate(frozenset(own.edges for own in alike))]))[0])

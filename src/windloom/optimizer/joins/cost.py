@@ -38,9 +38,9 @@ class FoldedJoin:
 
     @classmethod
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
-        own = tuple(sets[place.set] for place in join.sides)
-        sizes = side_sizes(join.join, [partial_set.statistics for partial_set in own], join.observed)
-        return cls(join.join, own, sizes, elimination_of(join.join, sizes, join.order).matches)
+        side_sets = tuple(sets[place.set] for place in join.sides)
+        sizes = side_sizes(join.join, [partial_set.statistics for partial_set in side_sets], join.observed)
+        return cls(join.join, side_sets, sizes, elimination_of(join.join, sizes, join.order).matches)
 
     @property
     def ends_per_second(self) -> float:
@@ -61,7 +61,7 @@ def row_amounts(folded_join: FoldedJoin) -> Amounts:
 
 
 def row_values(join: Join) -> int:
-    """How many values are folded for every match."""
+    """The number of values folded for every match."""
     return sum(map(_values, join.folded))
 
 
@@ -122,17 +122,17 @@ def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edg
 
 
 def _values(folded: Folded) -> int:
-    """How many values are computed for every match: those of a component, and whether there is one."""
+    """The number of values computed for every match: those of a component, and whether there is one."""
     if isinstance(folded, Summed):
         return len(folded.products) + (folded.counted is not None)
     return 2 if isinstance(folded, Carried) else 4
 
 
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
-    """The values that a matrix holds for a join, equal if joins share them, and whether each is a sum of integers."""
+    """The values that a matrix holds for a join, equal where joins share them, each with whether it sums integers."""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
-    found: list[tuple[bool, object]] = []
+    values: list[tuple[bool, object]] = []
     for folded in folded_join.join.folded:
         used: list[tuple[int, ...]] = []
         if isinstance(folded, Carried):
@@ -142,5 +142,5 @@ def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
         for factors in used:
             parts = tuple(names[side][place] for side, place in enumerate(factors))
             is_whole = all(planned[side][component].family is ADD_INT for side, component in enumerate(parts))
-            found.append((is_whole, parts))
-    return found
+            values.append((is_whole, parts))
+    return values

@@ -83,11 +83,11 @@ def probe_cost(windows: Sequence[JoinedWindow], order: Order) -> float:
     """
     total = 0.0
     for number in order:
-        found = Size(1.0, windows[number].values)
+        rows_so_far = Size(1.0, windows[number].values)
         for other in order:
             if other != number:
-                total += windows[number].rate * found.rows * windows[other].size.rows
-                found = found.joined(windows[other].size)
+                total += windows[number].rate * rows_so_far.rows * windows[other].size.rows
+                rows_so_far = rows_so_far.joined(windows[other].size)
     return total
 
 
@@ -107,11 +107,11 @@ def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
         return tuple(range(len(sizes)))
     pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
     first, second = min(pairs, key=lambda pair: sizes[pair[0]].joined(sizes[pair[1]]).rows)
-    order, found = [first, second], sizes[first].joined(sizes[second])
+    order, joined = [first, second], sizes[first].joined(sizes[second])
     while len(order) < len(sizes):
         left = [window for window in range(len(sizes)) if window not in order]
-        following = min(left, key=lambda window: found.joined(sizes[window]).rows)
-        order, found = [*order, following], found.joined(sizes[following])
+        following = min(left, key=lambda window: joined.joined(sizes[window]).rows)
+        order, joined = [*order, following], joined.joined(sizes[following])
     return tuple(order)
 
 
@@ -151,8 +151,8 @@ def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
 
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
-    found = _below(join, sizes, 0)
-    return Elimination(found.order, found.touched, found.matches)
+    folded = _below(join, sizes, 0)
+    return Elimination(folded.order, folded.touched, folded.matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +179,10 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
     children = [_below(join, sizes, join.links[number].child) for number in numbers]
 
     def fold(order: Order) -> _Folded:
-        found = _Folded(sizes[side])
-        for place in order:
-            found = _fold(join, numbers[place], found, children[place])
-        return found
+        folded = _Folded(sizes[side])
+        for child in order:
+            folded = _fold(join, numbers[child], folded, children[child])
+        return folded
 
     if not children:
         return _Folded(sizes[side])
@@ -194,7 +194,7 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
 
 
 def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
-    """The child is read, every row of the parent looks up its key, and every resulting row is written."""
+    """The parent after a fold: the child is read, every parent row looks up its key, and every result is written."""
     link, own, other = join.links[number], parent.size, child.size
     keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
@@ -225,7 +225,7 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
 
 
 def _per_key(join: Join, number: int, child: SideSize) -> float:
-    """The rows of a child for one key, after it has been added up: one for each of the groups that are reported.
+    """The rows per key of a child after it has been added up: one for each group that is reported.
 
     A residual is tested on every row of the child, so with a residual no rows are added up.
     """

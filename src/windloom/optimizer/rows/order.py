@@ -33,7 +33,8 @@ def write_orders(orders: Sequence[Order]) -> str:
 
 
 def read_orders(text: str) -> list[Order]:
-    """
+    """The orders that `write_orders` wrote.
+
     >>> read_orders("0 2 1 / 0")
     [(0, 2, 1), (0,)]
     """
@@ -49,11 +50,11 @@ def possible_orders(selection: Selection) -> Iterator[Order]:
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
     """The tuples in a window of each joined strand, and the values of its keys among them."""
-    found = []
+    sizes = []
     for strand, rate in zip(selection.strands[: selection.joined], rates, strict=False):
         rows = rate.rate * strand.window.range_ticks / TICKS_PER_SECOND
-        found.append(Size(rows, max(1.0, min(rate.values, rows))))
-    return found
+        sizes.append(Size(rows, max(1.0, min(rate.values, rows))))
+    return sizes
 
 
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:

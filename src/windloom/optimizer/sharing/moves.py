@@ -1,6 +1,6 @@
 """Moves between trees: what every bundle would save by moving to another tree, or to one of its own.
 
-A move changes two trees; only these are counted anew, against all bundles at once.
+A move changes two trees; only these are recounted, against all bundles at once.
 """
 
 from __future__ import annotations
