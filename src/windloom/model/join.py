@@ -49,10 +49,13 @@ class Side:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression evaluated on the tuples of its stream."""
-        found = [*self.group_by, *(expression for component in self.components for expression in component.expressions)]
+        expressions = [
+            *self.group_by,
+            *(expression for component in self.components for expression in component.expressions),
+        ]
         if self.where is not None:
-            found.append(self.where)
-        return tuple(dict.fromkeys(found))
+            expressions.append(self.where)
+        return tuple(dict.fromkeys(expressions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ aggregation are strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from windloom.model.join import JoinKind
 from windloom.model.query import Query
-from windloom.model.rows import Body, Reports, Rows, Selection, SetKind, SetOperation
+from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
 from windloom.model.windows import Window
+
+_LAST_EQUAL = "a row goes with the last of the equal ones"
 
 
 class Pattern(StrEnum):
@@ -52,12 +53,8 @@ def pattern_of(query: Query) -> Derived:
     <Pattern.STRICT: 'strict'>
     """
     rows = query.rows
-    if rows is not None and rows.columns:
-        return _of_rows(rows)
-    return Derived(Pattern.STRICT, "a group's row is replaced when tuples to come change it")
-
-
-def _of_rows(rows: Rows) -> Derived:
+    if rows is None or not rows.columns:
+        return Derived(Pattern.STRICT, "a group's row is replaced when tuples to come change it")
     if rows.within:
         return Derived(Pattern.MONOTONIC, "pairs of an interval join are reported once, and never go")
     if rows.reports is not Reports.STANDING and not rows.tells_end:
@@ -69,30 +66,29 @@ def _of_rows(rows: Rows) -> Derived:
 def _of_body(body: Body) -> Derived:
     if isinstance(body, SetOperation):
         return _of_operation(body)
-    found = _most([_of_window(strand.window) for strand in body.strands])
+    derived = max([_of_window(strand.window) for strand in body.strands], key=_rank)
     if body.joined > 1:
-        found = _at_least(found, Pattern.WEAK, "a joined row goes with the first of its tuples")
+        derived = _at_least(derived, Pattern.WEAK, "a joined row goes with the first of its tuples")
     for attached in body.attached:
         if attached.kind is JoinKind.LEFT:
-            found = _at_least(found, Pattern.STRICT, "a match to come withdraws the row without one")
+            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws the row without one")
     for looked in body.looked:
         if looked.kind is JoinKind.ANTI:
-            found = _at_least(found, Pattern.STRICT, "a match to come withdraws a row")
+            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws a row")
         else:
-            found = _at_least(found, Pattern.WEAK, "a row goes with the last of its matches")
-    return _distinct(found) if body.is_distinct else found
+            derived = _at_least(derived, Pattern.WEAK, "a row goes with the last of its matches")
+    return _at_least(derived, Pattern.WEAK, _LAST_EQUAL) if body.is_distinct else derived
 
 
 def _of_operation(body: SetOperation) -> Derived:
-    sides = [_of_body(body.left), _of_body(body.right)]
-    found = _most(sides)
+    derived = max(_of_body(body.left), _of_body(body.right), key=_rank)
     if body.kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL):
-        return _at_least(found, Pattern.STRICT, "a row to come on the right withdraws one of the left")
+        return _at_least(derived, Pattern.STRICT, "a row to come on the right withdraws one of the left")
     if body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL):
-        return _at_least(found, Pattern.WEAK, "a row goes with the first of both sides")
-    if found.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
-        found = Derived(Pattern.WEAK, "rows of both sides stay for different times")
-    return _distinct(found) if body.kind is SetKind.UNION else found
+        return _at_least(derived, Pattern.WEAK, "a row goes with the first of both sides")
+    if derived.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
+        derived = Derived(Pattern.WEAK, "rows of both sides stay for different times")
+    return _at_least(derived, Pattern.WEAK, _LAST_EQUAL) if body.kind is SetKind.UNION else derived
 
 
 def _of_window(window: Window) -> Derived:
@@ -103,16 +99,12 @@ def _of_window(window: Window) -> Derived:
     return Derived(Pattern.WEAKEST, f"every tuple leaves {window} after the same time")
 
 
-def _distinct(found: Derived) -> Derived:
-    return _at_least(found, Pattern.WEAK, "a row goes with the last of the equal ones")
+def _at_least(derived: Derived, pattern: Pattern, reason: str) -> Derived:
+    return Derived(pattern, reason) if derived.pattern.rank < pattern.rank else derived
 
 
-def _at_least(found: Derived, pattern: Pattern, reason: str) -> Derived:
-    return Derived(pattern, reason) if found.pattern.rank < pattern.rank else found
-
-
-def _most(found: Iterable[Derived]) -> Derived:
-    return max(found, key=lambda derived: derived.pattern.rank)
+def _rank(derived: Derived) -> int:
+    return derived.pattern.rank
 
 
 def _windows(body: Body) -> list[Window]:

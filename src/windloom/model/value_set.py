@@ -39,7 +39,7 @@ class ValueSet:
 
     @property
     def present(self) -> ValueSet:
-        """The same set without NULL."""
+        """The set without NULL."""
         return ValueSet(False, self.below, self.cuts) if self.null else self
 
     @property
@@ -68,7 +68,7 @@ PRESENT = ValueSet(False, True)
 
 
 def union(sets: Iterable[ValueSet]) -> ValueSet:
-    """All values of any of the sets, in one pass over their cuts."""
+    """The values of any of the sets, in one pass over their cuts."""
     null, depth = False, 0
     steps: dict[Cut, int] = defaultdict(int)
     for each in sets:
@@ -115,11 +115,11 @@ def classes(sets: Sequence[ValueSet]) -> dict[int, ValueSet]:
         mask |= each.below << index
         for cut in each.cuts:
             steps[cut] ^= 1 << index
-    found = {null: NULL}
+    values_of_mask = {null: NULL}
     cuts = sorted(steps)
     for start, end in zip([None, *cuts], [*cuts, None], strict=True):
         if start is not None:
             mask ^= steps[start]
-        if mask not in found:
-            found[mask] = ValueSet(False, start is None, tuple(cut for cut in (start, end) if cut is not None))
-    return found
+        if mask not in values_of_mask:
+            values_of_mask[mask] = ValueSet(False, start is None, tuple(cut for cut in (start, end) if cut is not None))
+    return values_of_mask

@@ -164,14 +164,14 @@ class PlanGraph:
 
     def behind(self, node: Node) -> tuple[Node, ...]:
         """All nodes that the node feeds, directly or through others."""
-        found: dict[str, Node] = {}
+        reached: dict[str, Node] = {}
         waiting = list(self._consumers[node.id])
         while waiting:
             other = waiting.pop()
-            if other.id not in found:
-                found[other.id] = other
+            if other.id not in reached:
+                reached[other.id] = other
                 waiting += self._consumers[other.id]
-        return tuple(other for other in self.nodes if other.id in found)
+        return tuple(other for other in self.nodes if other.id in reached)
 
 
 def graph_of(plan: Plan) -> PlanGraph:

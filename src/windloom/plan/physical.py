@@ -55,13 +55,6 @@ class Shape:
     time: DataType = TIMESTAMP  # of window_start and window_end
     emits: Emits = Emits.FINAL
 
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the answer's columns after `window_start` and `window_end`."""
-        if self.select is not None:
-            return tuple(name for name, _ in self.select)
-        return tuple(name for name, _ in self.groups + self.columns)
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
@@ -78,7 +71,7 @@ class PlannedQuery:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
-        return _columns(self.query)
+        return self.query.aggregate_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +133,7 @@ class PlannedJoin:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
-        return _columns(self.query)
+        return self.query.aggregate_columns
 
     @property
     def pairing(self) -> object:
@@ -150,14 +143,8 @@ class PlannedJoin:
 
 #: A user's query, as planned.
 Planned = PlannedQuery | PlannedJoin | PlannedRows
-#: The same, and sides of joins.
+#: A user's query as planned, or a side of joins.
 Asking = Planned | PlannedSide
-
-
-def _columns(query: Query) -> tuple[int, ...]:
-    if query.is_plain:
-        return tuple(output.aggregate for output in query.outputs if output.aggregate is not None)
-    return tuple(range(len(query.aggregates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +220,7 @@ class PartialSet:
 
     @property
     def window(self) -> Window:
-        """One window of its queries. It determines how the set is cut and fed, which is the same for all of them."""
+        """One window of its queries. It determines how the set is cut and fed, which all of them have in common."""
         return next(self.queries).query.window
 
     @property
@@ -319,10 +306,10 @@ class Plan:
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        own = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
-        found = next(chain(own, (partial_set for partial_set in self.sets if partial_set.base == stream.name)), None)
-        if found is not None:
-            return found.statistics.stream_rate, found.statistics.origins.rate
+        direct = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
+        based = (partial_set for partial_set in self.sets if partial_set.base == stream.name)
+        if (partial_set := next(chain(direct, based), None)) is not None:
+            return partial_set.statistics.stream_rate, partial_set.statistics.origins.rate
         rated = (
             rate
             for planned_rows in self.rows
@@ -341,10 +328,10 @@ class Plan:
 
     def query(self, name: str) -> Planned:
         """The user's query with this name."""
-        found = next((planned for planned in self.queries if planned.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
+        for planned in self.queries:
+            if planned.name == name:
+                return planned
+        raise KeyError(name)
 
     def side(self, place: SidePlace) -> tuple[PartialSet, Tree, Member]:
         """Where a side of a join is answered."""

@@ -132,7 +132,7 @@ SIGNED_SHARE = 0.5
 class RolledUp:
     """The expected number of sets that are rolled up from cells by signature, and of their signatures.
 
-    Kernels decide anew for the tuples at hand.
+    Kernels decide again for the tuples at hand.
     """
 
     sets: int
@@ -190,7 +190,7 @@ class KeyedFeed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The tuples that a scan hands over to the store of the stream: those that have one of `bits`; all if it is None.
+    """The tuples that a scan gives to the store of the stream: those that have one of `bits`; all if it is None.
 
     `places` are the columns of the store among those of the scan; None for the time column, which the tick gives.
     `strands` are those that read the store, by name of their query and window, with the bits of their predicates: the

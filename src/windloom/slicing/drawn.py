@@ -19,9 +19,9 @@ Ints = NDArray[np.int64]
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles as for kernels, which this folder cannot import."""
-    made: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return made
+    """The function compiled like a kernel; this folder cannot import the kernels."""
+    fast: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return fast
 
 
 def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
@@ -70,7 +70,7 @@ def first_held(period: int, residue: int, begin: int, other: int, other_residue:
 @compiled
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
     """For each class, the number of edges of its run that no earlier class holds."""
-    found = np.zeros(len(periods), np.int64)
+    fresh = np.zeros(len(periods), np.int64)
     for own in range(len(periods)):
         length = lengths[own]
         held = np.zeros(length, np.bool_)
@@ -79,8 +79,8 @@ def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> I
             if first >= 0:
                 held[first:length:every] = True
         for i in range(length):
-            found[own] += not held[i]
-    return found
+            fresh[own] += not held[i]
+    return fresh
 
 
 @compiled

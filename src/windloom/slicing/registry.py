@@ -22,8 +22,6 @@ class Slicing(Protocol):
 
     def marks(self, window: Window) -> tuple[EdgeClass, ...]: ...
 
-    def partials_per_window(self, window: Window) -> int: ...
-
 
 SLICINGS: dict[str, Slicing] = {slicing.name: slicing for slicing in (Pairs(), Panes(), Cutty())}
 

@@ -27,6 +27,9 @@ class LandmarkWindow(Window):
     example = "[LANDMARK SLIDE 1 hour]"
     plural = "windows from a landmark on"
     keeps_slices = False  # behind the watermark they are folded into one
+    is_tumbling = False
+    windows_per_tuple = None
+    extent_ticks = None
 
     def __post_init__(self) -> None:
         self._check([("slide", self.slide_ticks)])
@@ -35,18 +38,6 @@ class LandmarkWindow(Window):
     @property
     def range_ticks(self) -> int:
         return self.slide_ticks
-
-    @property
-    def is_tumbling(self) -> bool:
-        return False
-
-    @property
-    def windows_per_tuple(self) -> float | None:
-        return None
-
-    @property
-    def extent_ticks(self) -> int | None:
-        return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         return "a group has a row at every slide from its first tuple on already" if kind is Emits.EMPTY else None

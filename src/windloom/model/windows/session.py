@@ -36,6 +36,10 @@ class SessionWindow(Window):
     keeps_slices = False
     is_sliced = False
     rolls_up = False  # a pause of one group need not be a pause of all groups together
+    native_obstacle = "has session windows, which are not cut at edges that Spark could group by"
+    wide_obstacle = "its sessions end at another tick in every group"
+    offset_ticks = 0
+    components = (LAST_TICK,)
 
     def __post_init__(self) -> None:
         self._check([("gap", self.gap_ticks)])
@@ -47,14 +51,6 @@ class SessionWindow(Window):
     @property
     def slide_ticks(self) -> int:
         return self.gap_ticks
-
-    @property
-    def offset_ticks(self) -> int:
-        return 0
-
-    @property
-    def components(self) -> tuple[Component, ...]:
-        return (LAST_TICK,)
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         if kind is Emits.EARLY:
@@ -71,14 +67,6 @@ class SessionWindow(Window):
     @property
     def set_text(self) -> str:
         return str(self)
-
-    @property
-    def native_obstacle(self) -> str | None:
-        return "has session windows, which are not cut at edges that Spark could group by"
-
-    @property
-    def wide_obstacle(self) -> str | None:
-        return "its sessions end at another tick in every group"
 
     def _written(self) -> str:
         return f"SESSION GAP {format_duration(self.gap_ticks)}"

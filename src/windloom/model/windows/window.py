@@ -49,6 +49,14 @@ class Window(ABC):
     join_obstacle: ClassVar[str | None] = None
     #: Why it cannot be a window over tuples that are joined with a relation.
     enriched_obstacle: ClassVar[str | None] = None
+    #: Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`.
+    native_obstacle: ClassVar[str | None] = None
+    #: Why the shards of a stream, each with its own groups, cannot answer it.
+    shard_obstacle: ClassVar[str | None] = None
+    #: Why no watermark determines the last complete window of every group.
+    wide_obstacle: ClassVar[str | None] = None
+    #: The point that the watermark must pass before a window is reported.
+    passed_text: ClassVar[str] = "its end"
     #: Whether the rows that its windows hold can be reported.
     reports_rows: ClassVar[bool] = True
     #: Whether the cells of a coarse grouping can be made from those of a finer one.
@@ -102,7 +110,7 @@ class Window(ABC):
 
     @property
     def restart_ticks(self) -> int | None:
-        """How often its windows begin anew, if all that end in the meantime begin together; None if they slide."""
+        """How often its windows restart, if all that end in the meantime begin together; None if they slide."""
         return None
 
     def last_start(self, tick: int) -> int:
@@ -145,21 +153,6 @@ class Window(ABC):
     def components(self) -> tuple[Component, ...]:
         """The components that its sets keep besides COUNT(*) and those that queries ask for."""
         return ()
-
-    @property
-    def native_obstacle(self) -> str | None:
-        """Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`."""
-        return None
-
-    @property
-    def shard_obstacle(self) -> str | None:
-        """Why the shards of a stream, each with its own groups, cannot answer it."""
-        return None
-
-    @property
-    def wide_obstacle(self) -> str | None:
-        """Why no watermark determines the last complete window of every group."""
-        return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         """Why a query over these windows cannot report its rows with this kind of emission."""
@@ -228,8 +221,3 @@ class Window(ABC):
     def cells_text(self) -> str:
         """A description of the cells of its sets, if they are not slices."""
         return ""
-
-    @property
-    def passed_text(self) -> str:
-        """The point that the watermark must pass before a window is reported."""
-        return "its end"

@@ -180,12 +180,8 @@ def _omega_of(technique: str, load: Load, edges_per_second: Floats) -> Floats:
             return np.asarray(2 * np.bitwise_count(load.distinct).sum(axis=1, dtype=np.float64))
         case "slick_deque_non_inv":
             partials = np.maximum(1.0, load.longest_seconds * edges_per_second)
-            return (
-                2
-                - 2 / partials
-                + load.queries
-                + np.asarray(_INVERSE_FACTORIALS[np.minimum(partials, 18).astype(np.int64) - 1])
-            )
+            inverses = _INVERSE_FACTORIALS[np.minimum(partials, 18).astype(np.int64) - 1]
+            return np.asarray(2 - 2 / partials + load.queries + inverses)
     raise KeyError(technique)
 
 
