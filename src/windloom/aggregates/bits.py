@@ -12,7 +12,7 @@ from windloom.aggregates.arrow import Column, as_integers, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import AddInt, Family, ship
+from windloom.kernels.families.algebra import Family, ship
 from windloom.model.aggregate import Aggregate, Function, Needs
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -77,9 +77,6 @@ class Bits(NativeCard):
         out = family.of(cut.zeros(np.int64))
         fold_values(*cut.where(read, read.argument), values, out)
         return Lifted((family.of(cut.taken(out.value)),), valid_in(cut, read))
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((self.family(planned).of(np.zeros(count, np.int64)),), AddInt(np.zeros(count, np.int64)))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type
-from windloom.aggregates.lifted import AnyLifted, Combined
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.listed import Listed, ListRule, no_lists
 from windloom.kernels.cells.locate import WindowArrays
-from windloom.kernels.families.algebra import Family
+from windloom.kernels.families.algebra import AddInt, Family
 from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
@@ -65,14 +65,16 @@ class Card(ABC):
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
+    #: How values are combined, for cards whose components all have one family.
+    combined_by: Family
 
     def keeps(self, planned: Planned) -> bool:
         """Whether this is the card of a component."""
         return planned.component.own is None and planned.component.kind in self.kinds
 
-    @abstractmethod
     def family(self, planned: Planned) -> Family:
-        """How its values are combined."""
+        """How the values of a component are combined."""
+        return self.combined_by
 
     def limbs(self, planned: Planned) -> int:
         """The number of columns of the family that are combined independently of each other."""
@@ -121,6 +123,12 @@ class NativeCard(ValueCard):
     """A card of components whose partials Spark's own aggregation can also make."""
 
     is_native = True
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        """Cells of zeros that count no values; cards whose cells differ override it."""
+        family = self.family(planned)
+        limbs = (family.of(*(np.zeros(count, kind) for kind in family.kinds)) for _ in range(self.limbs(planned)))
+        return Lifted(tuple(limbs), AddInt(np.zeros(count, np.int64)))
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
         """The SQL of the values that are read from a tuple; `tick` is the SQL of its event time."""

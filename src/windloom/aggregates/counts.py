@@ -10,7 +10,7 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column, as_integers
 from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
+from windloom.kernels.families.algebra import ADD_INT, AddInt
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -18,10 +18,8 @@ from windloom.weave.cut import Cut, Read
 
 class Counts(NativeCard):
     kinds = (COUNT_STAR.kind, "count")
+    combined_by = ADD_INT
     functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
-
-    def family(self, planned: Planned) -> Family:
-        return ADD_INT
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"count({inputs[0] if inputs else '1'})",)

@@ -13,7 +13,7 @@ from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, MaxInt
 from windloom.kernels.families.float_keys import float_values
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DataType, TypeKind
@@ -21,7 +21,8 @@ from windloom.weave.cut import Cut, Read
 from windloom.weave.updates import keep_largest, keep_smallest
 
 
-def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
+def ordered_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    """The type of the argument, whose values must have an order."""
     aggregate.check_order(aggregate.argument, argument)
     return argument
 
@@ -38,15 +39,13 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
 
 class Extrema(NativeCard):
     kinds = ("min", "max")
+    combined_by = MAX_INT
     functions = (
-        Function("min", ("min",), _ordered),
-        Function("max", ("max",), _ordered),
+        Function("min", ("min",), ordered_type),
+        Function("max", ("max",), ordered_type),
         Function("bool_and", ("min",), _boolean, {"every": ()}),
         Function("bool_or", ("max",), _boolean, {"some": (), "any": ()}),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"{planned.component.kind}({inputs[0]})",)
@@ -87,22 +86,22 @@ def no_keys(count: int) -> Lifted:
     return Lifted((MaxInt(np.full(count, LOWEST)),), AddInt(np.zeros(count, np.int64)))
 
 
-def lower_keys(found: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
+def lower_keys(combined: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
     """The values that keys stand for."""
-    keys = ~found.limbs[0].value if lowest else found.limbs[0].value
-    if found.dictionary is not None:
-        values = found.dictionary
+    keys = ~combined.limbs[0].value if lowest else combined.limbs[0].value
+    if combined.dictionary is not None:
+        values = combined.dictionary
         if pa.types.is_struct(values.type):
             values = values.field("value")
-        return values.take(with_nulls(keys, found.valid)).cast(arrow_type(kind))
-    if found.valid is not None and not found.valid.any():
+        return values.take(with_nulls(keys, combined.valid)).cast(arrow_type(kind))
+    if combined.valid is not None and not combined.valid.any():
         return pa.nulls(len(keys), arrow_type(kind))
     if kind.kind is TypeKind.FLOAT:
-        return with_nulls(float_values(keys), found.valid).cast(arrow_type(kind), safe=False)
-    if found.valid is not None:
-        keys = np.where(found.valid, keys, 0)
+        return with_nulls(float_values(keys), combined.valid).cast(arrow_type(kind), safe=False)
+    if combined.valid is not None:
+        keys = np.where(combined.valid, keys, 0)
     if kind.kind is TypeKind.DATE:
-        return with_nulls(keys.astype(np.int32), found.valid).cast(pa.date32())
+        return with_nulls(keys.astype(np.int32), combined.valid).cast(pa.date32())
     if kind.kind is TypeKind.BOOLEAN:
-        return with_nulls(keys.astype(np.bool_), found.valid)
-    return with_nulls(keys, found.valid).cast(arrow_type(kind))
+        return with_nulls(keys.astype(np.bool_), combined.valid)
+    return with_nulls(keys, combined.valid).cast(arrow_type(kind))

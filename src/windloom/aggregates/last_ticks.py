@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from windloom.aggregates.card import Planned, Refuse, ValueCard
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, Family, MaxInt
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
@@ -18,9 +18,7 @@ class LastTicks(ValueCard):
     """A component that windows need, not functions."""
 
     kinds = ("last_tick",)
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
+    combined_by = MAX_INT
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         largest = np.full(len(cut.grid), LOWEST)

@@ -10,11 +10,11 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import MOMENTS, Family, Moments
+from windloom.kernels.families.algebra import MOMENTS, Moments
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DOUBLE, DataType
 from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import add_floats, add_squares
+from windloom.weave.updates import add_squares, sum_values
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -25,15 +25,13 @@ def double(aggregate: Aggregate, argument: DataType) -> DataType:
 
 class SecondMoments(NativeCard):
     kinds = ("moments",)
+    combined_by = MOMENTS
     functions = (
         Function("var_pop", kinds, double),
         Function("var_samp", kinds, double, {"variance": ()}),
         Function("stddev_pop", kinds, double),
         Function("stddev_samp", kinds, double, {"stddev": (), "std": ()}),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return MOMENTS
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
         return ("count", "mean", "variance")
@@ -50,7 +48,7 @@ class SecondMoments(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         where, values = cut.where(read, read.argument), cut.argument(read).floats
         count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
-        add_floats(*where, values, mean)
+        sum_values(*where, values, mean)
         with np.errstate(invalid="ignore"):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)

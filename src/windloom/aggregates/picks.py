@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
 from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
-from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
+from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys, ordered_type
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.ranks import pick_keys, pick_pairs
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, MaxInt
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
@@ -23,25 +23,18 @@ from windloom.weave.updates import keep_largest, keep_smallest, pick_rows
 _LOWEST = ("min_by", "first")
 
 
-def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
-    aggregate.check_order(aggregate.argument, argument)
-    return argument
-
-
 class Picks(NativeCard):
     kinds = ("min_by", "max_by", "first", "last")
+    combined_by = MAX_INT
     functions = (
-        Function("min_by", ("min_by",), _ordered, arguments=2),
-        Function("max_by", ("max_by",), _ordered, arguments=2),
+        Function("min_by", ("min_by",), ordered_type, arguments=2),
+        Function("max_by", ("max_by",), ordered_type, arguments=2),
         # By event time.
-        Function("first", ("first",), _ordered, {"first_value": ()}, picks_nulls=True),
-        Function("last", ("last",), _ordered, {"last_value": ()}, picks_nulls=True),
+        Function("first", ("first",), ordered_type, {"first_value": ()}, picks_nulls=True),
+        Function("last", ("last",), ordered_type, {"last_value": ()}, picks_nulls=True),
     )
 
     by_tick = ("first", "last")
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
         return (*super().inputs(component, tick), tick if component.by is None else component.by.sql)
@@ -80,15 +73,15 @@ class Picks(NativeCard):
         update = keep_smallest if lowest else keep_largest
         update(*cut.where(read, read.by), pairs.ranks, largest)
         keys = cut.taken(largest)
-        held = keys != LOWEST
-        ranks = np.where(held, ~keys if lowest else keys, 0)
+        has_value = keys != LOWEST
+        ranks = np.where(has_value, ~keys if lowest else keys, 0)
         used = np.zeros(len(pairs.rows) + 1, np.bool_)  # one more, because there may be no pairs
-        used[ranks[held]] = True
-        places = (np.cumsum(used) - 1)[ranks]
+        used[ranks[has_value]] = True
+        new_ranks = (np.cumsum(used) - 1)[ranks]
         rows = pa.array(pairs.rows[used[:-1]])
         dictionary = pick_pairs(cut.tuples.column(read.by).column.take(rows), cut.argument(read).column.take(rows))
-        found = np.where(held, ~places if lowest else places, LOWEST)
-        return Lifted((MaxInt(found),), None if held.all() else AddInt(held.astype(np.int64)), dictionary)
+        kept_keys = np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST)
+        return Lifted((MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return no_keys(count)

@@ -1,6 +1,6 @@
 """User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
 
-Only the woven intake takes in the tuples, because Spark's own aggregation cannot run the functions. A window without
+Their tuples are always woven, because Spark's own aggregation cannot run the functions. A window without
 a value is NULL, whatever the function makes of the neutral value.
 """
 
@@ -51,11 +51,11 @@ class UserAggregates(ValueCard):
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
         assert aggregate.own is not None
-        found, columns = combined[0], combined[0].limbs[0]
-        wanted = np.ones(len(columns[0]), np.bool_) if found.valid is None else found.valid
+        valid, columns = combined[0].valid, combined[0].limbs[0]
+        wanted = np.ones(len(columns[0]), np.bool_) if valid is None else valid
         out = np.zeros(len(wanted), number_kind(aggregate.own.result))
         lower_rows(columns, wanted, out)
-        return with_nulls(out, found.valid)
+        return with_nulls(out, valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         """All arguments of a window, from which `fold` makes the answer."""

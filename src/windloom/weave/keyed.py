@@ -79,7 +79,7 @@ class Keyed:
         return len(self.outs[0]) if self.outs else 1
 
     def grouped(self, columns: tuple[int, ...]) -> Grouped:
-        """The tuples of each key by some of `outs`; made once for the same columns."""
+        """The tuples of each key by some of `outs`; computed once per choice of columns."""
         with self._lock:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
@@ -93,7 +93,9 @@ class Keyed:
         tuples = np.diff(self.bounds)
         groups = np.minimum(tuples, 1)
         one_in = max(1, len(self) // COUNTED)
-        keys = _sampled(len(tuples), one_in)
+        # The sample does not depend on patterns in the numbers of the keys.
+        mixed = np.arange(len(tuples), dtype=np.uint32) * np.uint32(2_654_435_769)
+        keys = np.flatnonzero(mixed <= np.uint32((2**32 - 1) // one_in))
         sampled, seen = np.empty(len(keys), np.int64), int(tuples[keys].sum())
         cells = int(_count_groups(self.bounds, self.records, keys, of_out, count, sampled))
         if one_in == 1:
@@ -103,12 +105,6 @@ class Keyed:
             groups = np.minimum(tuples, np.maximum(groups, np.rint(tuples * (sampled.sum() / max(1, seen)))))
             groups[keys] = sampled
         return groups.astype(np.int64), min(len(self), max(int(groups.sum()), round(cells * share)))
-
-
-def _sampled(keys: int, one_in: int) -> Ints:
-    """A sample of the keys that does not depend on patterns in their numbers."""
-    every = np.arange(keys, dtype=np.uint32)
-    return np.flatnonzero(every * np.uint32(2_654_435_769) <= np.uint32((2**32 - 1) // one_in))
 
 
 def key_tuples(
@@ -181,10 +177,10 @@ def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.A
 
 
 def _records(rows: int, columns: int) -> Codes:
-    """Room for records in Arrow's memory, which is kept from run to run: new pages take as long as filling them."""
+    """Uninitialised records in Arrow's memory, which outlives runs: new pages would take as long as filling them."""
     room = pa.allocate_buffer(max(4, 4 * rows * columns))
-    found: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
-    return found
+    records: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
+    return records
 
 
 def joined_records(

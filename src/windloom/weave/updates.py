@@ -23,8 +23,8 @@ def count_rows(cells, rows, every, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_integers(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    """Sums values with so few bits that no sum of a block can overflow."""
+def sum_values(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
+    """Sums doubles, or integers with so few bits that no sum of a block can overflow."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         total[np.uint32(cells[i])] += values[i]
@@ -83,13 +83,6 @@ def keep_smallest(cells, rows, every, keys, largest):  # type: ignore[no-untyped
         reverse = ~keys[i]
         if reverse > largest[cell]:
             largest[cell] = reverse
-
-
-@compiled
-def add_floats(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    for k in range(len(cells) if every else len(rows)):
-        i = k if every else np.int64(rows[k])
-        total[np.uint32(cells[i])] += values[i]
 
 
 @compiled
