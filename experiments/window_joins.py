@@ -8,9 +8,10 @@ from itertools import permutations
 from time import process_time
 
 from experiments.pages import Cell, Figure, Page, Table
+from experiments.probe_orders import JoinedWindow, by_selectivity, probe_cost, probe_order
 from experiments.restored_pairs import lost_of_windloom
 from experiments.window_probes import STREAMS, Feed, Probed, Way, WindowJoin, lost_pairs
-from windloom.optimizer.joins.order import JoinedWindow, Order, by_selectivity, probe_cost, probe_order
+from windloom.optimizer.joins.order import Order
 from windloom.report import Series, line_chart
 from windloom.spark.session.local import local_session
 

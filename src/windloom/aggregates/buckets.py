@@ -52,8 +52,8 @@ class Buckets(ListCard):
         """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
         argument = argument_sql(aggregate)
         # A window may hold no value, and place 0 is an error even then.
-        place = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
-        return f"CAST(try_element_at(array_sort(collect_list({argument})), {place}) AS DOUBLE)"
+        position = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
+        return f"CAST(try_element_at(array_sort(collect_list({argument})), {position}) AS DOUBLE)"
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         if truth is None or answer is None or not math.isfinite(truth):

@@ -112,6 +112,13 @@ class Card(ABC):
 class ValueCard(Card):
     """A card of components whose cells hold values in a few columns."""
 
+    #: Whether cells also count their values, because a window without a value is NULL.
+    counts_values = True
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        limbs = tuple(self.family(planned).neutral(count) for _ in range(self.limbs(planned)))
+        return Lifted(limbs, AddInt(np.zeros(count, np.int64)) if self.counts_values else None)
+
     @abstractmethod
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
@@ -123,12 +130,6 @@ class NativeCard(ValueCard):
     """A card of components whose partials Spark's own aggregation can also make."""
 
     is_native = True
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        """Cells of zeros that count no values; cards whose cells differ override it."""
-        family = self.family(planned)
-        limbs = (family.of(*(np.zeros(count, kind) for kind in family.kinds)) for _ in range(self.limbs(planned)))
-        return Lifted(tuple(limbs), AddInt(np.zeros(count, np.int64)))
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
         """The SQL of the values that are read from a tuple; `tick` is the SQL of its event time."""

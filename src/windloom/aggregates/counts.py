@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers
@@ -19,6 +18,7 @@ from windloom.weave.cut import Cut, Read
 class Counts(NativeCard):
     kinds = (COUNT_STAR.kind, "count")
     combined_by = ADD_INT
+    counts_values = False
     functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
@@ -34,9 +34,6 @@ class Counts(NativeCard):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         return Lifted((AddInt(cut.kept_counts(read, read.argument)),))
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((AddInt(np.zeros(count, np.int64)),))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -13,12 +13,15 @@ from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, MaxInt
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
 from windloom.kernels.families.float_keys import float_values
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 from windloom.weave.updates import keep_largest, keep_smallest
+
+#: The kinds that keep the lowest value, or the tuple with it.
+LOWEST_KINDS = ("min", "min_by", "first")
 
 
 def ordered_type(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -38,7 +41,7 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
 
 
 class Extrema(NativeCard):
-    kinds = ("min", "max")
+    kinds: tuple[str, ...] = ("min", "max")
     combined_by = MAX_INT
     functions = (
         Function("min", ("min",), ordered_type),
@@ -64,13 +67,12 @@ class Extrema(NativeCard):
             return Lifted((keys,), valid)
         return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return no_keys(count)
-
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
-        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind == "min")
+        return lower_keys(
+            combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind in LOWEST_KINDS
+        )
 
 
 def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> Lifted:
@@ -79,11 +81,6 @@ def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | Non
     if valid is not None:
         keys[valid.value == 0] = LOWEST
     return Lifted((MaxInt(keys),), valid, dictionary)
-
-
-def no_keys(count: int) -> Lifted:
-    """Cells that add nothing."""
-    return Lifted((MaxInt(np.full(count, LOWEST)),), AddInt(np.zeros(count, np.int64)))
 
 
 def lower_keys(combined: Combined, kind: DataType, *, lowest: bool) -> pa.Array:

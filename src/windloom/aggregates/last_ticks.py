@@ -19,14 +19,12 @@ class LastTicks(ValueCard):
 
     kinds = ("last_tick",)
     combined_by = MAX_INT
+    counts_values = False
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         largest = np.full(len(cut.grid), LOWEST)
         keep_largest(*cut.where(read, None), cut.tuples.tick.integers, largest)
         return Lifted((MaxInt(cut.taken(largest)),))
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((MaxInt(np.full(count, LOWEST)),))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

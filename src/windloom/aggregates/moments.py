@@ -26,6 +26,7 @@ def double(aggregate: Aggregate, argument: DataType) -> DataType:
 class SecondMoments(NativeCard):
     kinds = ("moments",)
     combined_by = MOMENTS
+    counts_values = False
     functions = (
         Function("var_pop", kinds, double),
         Function("var_samp", kinds, double, {"variance": ()}),
@@ -53,9 +54,6 @@ class SecondMoments(NativeCard):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)
         return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -8,24 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
-from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
-from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys, ordered_type
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.card import Planned, filter_sql
+from windloom.aggregates.extrema import LOWEST_KINDS, Extrema, lift_keys, ordered_type
+from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.aggregates.ranks import pick_keys, pick_pairs
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, MaxInt
+from windloom.kernels.families.algebra import LOWEST, AddInt, MaxInt
 from windloom.model.aggregate import Aggregate, Component, Function
-from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
 from windloom.weave.pairs import RankedPairs
 from windloom.weave.updates import keep_largest, keep_smallest, pick_rows
 
-#: The kinds that keep the lowest tuple.
-_LOWEST = ("min_by", "first")
 
-
-class Picks(NativeCard):
+class Picks(Extrema):
     kinds = ("min_by", "max_by", "first", "last")
-    combined_by = MAX_INT
     functions = (
         Function("min_by", ("min_by",), ordered_type, arguments=2),
         Function("max_by", ("max_by",), ordered_type, arguments=2),
@@ -43,12 +38,12 @@ class Picks(NativeCard):
         return ("by", "value")
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in _LOWEST)
+        picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in LOWEST_KINDS)
         return (f"{picked}.y", f"{picked}.x")
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         keys, dictionary = pick_keys(native[0], native[1])
-        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in _LOWEST)
+        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in LOWEST_KINDS)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         assert read.by is not None
@@ -59,7 +54,7 @@ class Picks(NativeCard):
             return self._weave_ranked(planned, cut, read, pairs)
         picked = np.full(len(cut.grid), -1, np.int64)
         known = np.empty(0, np.bool_) if value.valid is None else value.valid
-        lowest = planned.component.kind in _LOWEST
+        lowest = planned.component.kind in LOWEST_KINDS
         pick_rows(*cut.where(read, read.by), by.equal_keys, known, value.keys, lowest, picked)
         rows = cut.taken(picked)
         places = pa.array(rows, mask=rows < 0)
@@ -68,7 +63,7 @@ class Picks(NativeCard):
     def _weave_ranked(self, planned: Planned, cut: Cut, read: Read, pairs: RankedPairs) -> AnyLifted:
         """Weaves from the ranks of all pairs, without sorting."""
         assert read.by is not None
-        lowest = planned.component.kind in _LOWEST
+        lowest = planned.component.kind in LOWEST_KINDS
         largest = np.full(len(cut.grid), LOWEST)
         update = keep_smallest if lowest else keep_largest
         update(*cut.where(read, read.by), pairs.ranks, largest)
@@ -83,18 +78,10 @@ class Picks(NativeCard):
         kept_keys = np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST)
         return Lifted((MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary)
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return no_keys(count)
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
-        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.function in _LOWEST)
-
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         assert aggregate.argument is not None
         by = tick if aggregate.by is None else aggregate.by.sql
-        picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in _LOWEST)
+        picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in LOWEST_KINDS)
         return f"({picked}{filter_sql(aggregate)}).x"
 
 

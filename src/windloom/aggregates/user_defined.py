@@ -15,7 +15,7 @@ from windloom.aggregates.arrow import with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import AddInt, Columns, Family
+from windloom.kernels.families.algebra import Columns, Family
 from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind
@@ -34,18 +34,10 @@ class UserAggregates(ValueCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         column = cut.argument(read)
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
-        out = self._nothing(planned, len(cut.grid))
+        out = self.family(planned).neutral(len(cut.grid))
         update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
         valid = valid_in(cut, read)
         return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
-
-    def _nothing(self, planned: Planned, count: int) -> Columns:
-        own, family = own_of(planned), self.family(planned)
-        values = own.neutral if own.value_class is not None else (own.neutral,)
-        return family.of(*(np.full(count, value, kind) for value, kind in zip(values, family.kinds, strict=True)))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -51,9 +51,9 @@ class Alone:
 
     def join_seconds(self, join: PlannedJoin, job: float) -> float:
         """The cost of a join: its sides, which share what they have in common, and its fold."""
-        slicing, names = find_slicing(self.plan.slicing), {place.name for place in join.sides}
+        slicing, names = find_slicing(self.plan.slicing), {side.name for side in join.sides}
         sets = []
-        for number in sorted({place.set for place in join.sides}):
+        for number in sorted({side.set for side in join.sides}):
             partial_set = self.plan.sets[number]
             members = [planned for planned in partial_set.queries if planned.name in names]
             sets.append(_only(partial_set, members, slicing))
@@ -76,7 +76,7 @@ class Alone:
         )
         by_number = {partial_set.number: partial_set for partial_set in sets}
         fed = ((scan, [by_number[feed.number] for feed in scan.feeds]) for scan in scans)
-        return sum(scan_cost(scan, own, self.constants).total for scan, own in fed if own)
+        return sum(scan_cost(scan, fed_sets, self.constants).total for scan, fed_sets in fed if fed_sets)
 
 
 def edges_of(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:

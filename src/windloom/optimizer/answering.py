@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.query import Query
 from windloom.optimizer.cost.calibrated import CalibratedCost, columns_of, technique_cost
 from windloom.optimizer.cost.constants import Constants
@@ -15,8 +15,6 @@ from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.plan.physical import PartialSet
 from windloom.slicing.edges import EdgeSet
-
-Floats = NDArray[np.float64]
 
 
 def set_model(partial_set: PartialSet, constants: Constants) -> CalibratedCost:

@@ -31,8 +31,8 @@ def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
 
 def idle_sides(plan: Plan) -> frozenset[str]:
     """Sides of joins that are never answered, because matrices are made from their cells."""
-    by_matrix = {place.name for join in plan.joins if join.fold == SliceMatrix.name for place in join.sides}
-    by_rows = {place.name for join in plan.joins if join.fold != SliceMatrix.name for place in join.sides}
+    by_matrix = {side.name for join in plan.joins if join.fold == SliceMatrix.name for side in join.sides}
+    by_rows = {side.name for join in plan.joins if join.fold != SliceMatrix.name for side in join.sides}
     return frozenset(by_matrix - by_rows)
 
 

@@ -95,8 +95,8 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     if known.ongoing is None:
         return statistics
     extents = [query.window.extent_ticks or 0 for query in queries]
-    kept = max(max(extents) / TICKS_PER_SECOND, known.ongoing.history_seconds * statistics.pace)
-    return replace(statistics, kept_seconds=kept)
+    kept_seconds = max(max(extents) / TICKS_PER_SECOND, known.ongoing.history_seconds * statistics.pace)
+    return replace(statistics, kept_seconds=kept_seconds)
 
 
 def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:

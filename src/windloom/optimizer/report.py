@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import gcd
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
@@ -24,8 +24,6 @@ from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
-
-Floats = NDArray[np.float64]
 
 #: At most this many trees of a set are compared with one another, the largest ones.
 _COMPARED_TREES = 12
@@ -54,10 +52,10 @@ def report_sharing(
     # A job serves sides as it serves plain queries.
     count = sum(1 for partial_set in plan.sets for _ in partial_set.queries)
     for partial_set, costs in zip(plan.sets, seconds.sets, strict=True):
-        own = constants.scaled(partial_set.statistics.pace)
-        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, own, lone))
-        queries.update(_advised(partial_set, costs, queries, slicing, own))
-        mergers.update(_mergers(partial_set, costs, own))
+        scaled = constants.scaled(partial_set.statistics.pace)
+        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, scaled, lone))
+        queries.update(_advised(partial_set, costs, queries, slicing, scaled))
+        mergers.update(_mergers(partial_set, costs, scaled))
     common = {
         (partial_set.number, tree.number): weaveability_of(tree, slicing)
         for partial_set in plan.sets
@@ -130,7 +128,7 @@ def _weights(
 ) -> tuple[Floats, Floats]:
     """What each query contributes to the cost of scanning, and of fetching and sorting partials.
 
-    All are weighed alike, as if Spark aggregated each of them: by itself, each might be taken in differently.
+    All are weighed as if Spark aggregated each of them; alone, each might have another intake.
     """
     weights = []
     for query, cut in zip(queries, edges, strict=True):

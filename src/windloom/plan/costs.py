@@ -22,7 +22,7 @@ class TreeSeconds:
 @dataclass(frozen=True, slots=True)
 class SetSeconds:
     scan: float  # tuples read, sliced and aggregated, once for all trees
-    partials: float  # partials shuffled and brought over from the JVM
+    partials: float  # partials shuffled and fetched from the JVM
     merge: float  # partials put in order as cells
     trees: tuple[TreeSeconds, ...]
 

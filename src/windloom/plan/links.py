@@ -110,7 +110,7 @@ class LinkEstimate:
         )
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
-        """The same estimate, one round older, unless the round shows clearly another selectivity or number of keys."""
+        """This estimate, one round older; a new one if the round shows clearly other selectivity or key counts."""
         pairs = (
             (link_round.selectivity, self.selectivity),
             (link_round.parent.keys, self.parent_keys),

@@ -62,7 +62,7 @@ class Memory:
             before, beside = self._sets.get(identity, ()), seen.streams.get(identity.stream)
             if beside is not None and beside.tuples:
                 before = ((each, beside), *before)[: self.rounds]
-                if identity.stream in leaping or self._leaps([float(own.groups) for own, _ in before]):
+                if identity.stream in leaping or self._leaps([float(set_round.groups) for set_round, _ in before]):
                     before = before[:2]
             if before:
                 sets[identity] = before

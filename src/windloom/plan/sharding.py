@@ -94,9 +94,9 @@ def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
             return chosen
         for option in left[0]:
             if all(chosen.get(number, places) == places for number, places in option):
-                found = search(chosen | dict(option), left[1:])
-                if found is not None:
-                    return found
+                columns = search(chosen | dict(option), left[1:])
+                if columns is not None:
+                    return columns
         return None
 
     return search({}, options)

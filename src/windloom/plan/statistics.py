@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.time import TICKS_PER_SECOND
-
-Floats = NDArray[np.float64]
 
 #: If slices are of positions instead of time, a position is a tick, so this many positions are a second.
 POSITIONS_PER_SECOND = float(TICKS_PER_SECOND)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.slicing.drawn import Ints, compiled, first_held
+from windloom.model.arrays import Ints
+from windloom.slicing.drawn import compiled, first_held
 from windloom.slicing.edges import EdgeSet
 
 #: Up to this many edge sets have a table, of 4,096 unions.

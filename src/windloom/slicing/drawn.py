@@ -13,9 +13,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from windloom.model.arrays import Ints
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, keys_of_bits
+from windloom.model.arrays import Codes, Ints, Mask
 from windloom.weave.moved import moved
 from windloom.weave.once import once
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 #: Integers that span at most this many values, or twice the number of tuples, become codes by subtraction.

@@ -8,10 +8,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.arrays import Codes, Ints
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Kept, take_values
 from windloom.weave.signatures import Bits
-from windloom.weave.tuples import Codes, Ints, Tuples
+from windloom.weave.tuples import Tuples
 
 Number = TypeVar("Number", bound=np.generic)
 

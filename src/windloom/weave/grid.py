@@ -12,15 +12,12 @@ from threading import RLock
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints
 from windloom.weave.columns import Coded
 from windloom.weave.once import once
 from windloom.weave.slices import Slices, Slicing
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 #: Up to this many combinations of grouping values in all, or this many per tuple, are numbered as a product; beyond
 #: that, only those that occur are numbered.

@@ -8,17 +8,13 @@ from threading import RLock
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.folds.tuple_products import SLICE_BITS
+from windloom.model.arrays import Codes, Ints
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.signatures import Bits
 from windloom.weave.tuples import Tuples
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 
 #: A place is the number of a slice, in `SLICE_BITS`, and above these bits the number of the tuple's other groupings.
 MOST_SLICES, MOST_OUTS = 1 << SLICE_BITS, 1 << 15
@@ -133,10 +129,18 @@ def key_tuples(
     bounds = np.zeros(len(coded.dictionary) + 1, np.int64)
     _count_keys(coded.codes, mask, bounds)
     records = _records(int(bounds[-1]), 1 + len(columns))
-    given = [column.integers for column in columns]
-    given += [np.empty(0, np.int64)] * (MOST_VALUES - len(columns))
+    value_columns = [column.integers for column in columns]
+    value_columns += [np.empty(0, np.int64)] * (MOST_VALUES - len(columns))
     _place(
-        tuples.slices.rows, coded.codes, mask, tuples.slices.of_tuple, slicing.of_fine, codes, *given, bounds, records
+        tuples.slices.rows,
+        coded.codes,
+        mask,
+        tuples.slices.of_tuple,
+        slicing.of_fine,
+        codes,
+        *value_columns,
+        bounds,
+        records,
     )
     return Keyed(coded.dictionary, bounds, records, slicing.starts, of_outs, sizes)
 
@@ -191,8 +195,8 @@ def joined_records(
     `keys`, `outs` and `slices` hold, for each portion, the new numbers of its own ones.
     """
     bounds = np.zeros(count + 1, np.int64)
-    for part, own in zip(parts, keys, strict=True):
-        np.add.at(bounds, own + 1, np.diff(part.bounds))
+    for part, numbers_of_keys in zip(parts, keys, strict=True):
+        np.add.at(bounds, numbers_of_keys + 1, np.diff(part.bounds))
     np.cumsum(bounds, out=bounds)
     records = _records(int(bounds[-1]), parts[0].records.shape[1])
     following, latest = bounds[:-1].copy(), np.full(count, -1, np.int64)
@@ -200,7 +204,7 @@ def joined_records(
     for part, *numbers in zip(parts, keys, outs, slices, strict=True):
         in_order &= bool(_append(part.bounds, part.records, *numbers, following, latest, records))
     if not in_order:  # a portion has tuples that are earlier than those of the portion before it, which files may have
-        _sort_by_slice(bounds, records, 1 + max(int(own.max(initial=0)) for own in slices))
+        _sort_by_slice(bounds, records, 1 + max(int(numbers_of_keys.max(initial=0)) for numbers_of_keys in slices))
     return bounds, records
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes
 
-Codes = NDArray[np.int32]
 Number = TypeVar("Number", bound=np.generic)
 
 

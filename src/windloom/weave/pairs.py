@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints
 from windloom.weave.columns import Column
 from windloom.weave.moved import count_sort
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

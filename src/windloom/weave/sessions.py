@@ -5,12 +5,10 @@ from __future__ import annotations
 from threading import RLock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.weave.grid import Codes, Grid, Grouping
-
-Ints = NDArray[np.int64]
+from windloom.model.arrays import Codes, Ints
+from windloom.weave.grid import Grid, Grouping
 
 
 class SessionGrid(Grid):

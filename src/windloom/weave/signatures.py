@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
+from windloom.model.arrays import Codes, Ints, Mask
 
 #: The signature bits that a tuple must have, in ascending order.
 Bits = tuple[int, ...]

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.moved import count_sort, moved
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 #: If more than one tuple in this many is earlier than its predecessor, ticks are sorted before they are sliced.
 ORDERED_SHARE = 16

@@ -10,9 +10,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Codes, Ints, Mask
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column, MovedColumn
 from windloom.weave.grid import Grid, Grouping, group_tuples, is_small, multiplied
@@ -31,9 +31,6 @@ from windloom.weave.signatures import (
 from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
@@ -194,14 +191,14 @@ class Tuples:
 
         Otherwise it takes less time to sort what each cell has picked.
         """
-        own, other = self.column(by), self.column(value)
+        by_column, other = self.column(by), self.column(value)
         if cells * CELLS_PER_PAIR < len(self):
             return None
-        ascending = self._once(("ascending", by), lambda: ascending_pairs(own))
+        ascending = self._once(("ascending", by), lambda: ascending_pairs(by_column))
         if ascending is not None or not can_rank(other):
             return ascending
         chosen = self.chosen((), by)
-        return self._once(("pairs", by, value), lambda: rank_pairs(own, other, chosen.rows, chosen.every))
+        return self._once(("pairs", by, value), lambda: rank_pairs(by_column, other, chosen.rows, chosen.every))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
         """The number of chosen tuples in each cell of a grid."""

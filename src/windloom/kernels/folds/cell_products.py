@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.lanes import LANES, add_products
-from windloom.kernels.folds.matching import Ints, Positions
 from windloom.kernels.folds.pairs import in_order
 from windloom.kernels.folds.slice_matrix import CellSide
+from windloom.model.arrays import Ints, Positions
 
 #: A group with cells in at least one slice out of this many is spread out; others are walked cell by cell.
 _SPREAD = 8
@@ -46,7 +46,7 @@ Lanes = tuple[tuple[Ints, ...], tuple[Ints, ...]]
 
 
 def by_moving_group(pairs: tuple[Positions, Positions], groups: int) -> tuple[Positions, Positions]:
-    """The same pairs of groups, side by side if they have the same moving group."""
+    """The pairs of groups, side by side if they have the same moving group."""
     order, _ = in_order(pairs[1], groups)
     return pairs[0][order], pairs[1][order]
 

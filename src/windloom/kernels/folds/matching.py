@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Positions = NDArray[np.int32]
+from windloom.model.arrays import Ints, Positions
+
 Flags = NDArray[np.bool_]
 
 

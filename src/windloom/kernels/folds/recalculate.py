@@ -15,8 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Allowed, Alone, Ints, Linked, Matched, Stretches
+from windloom.kernels.folds.matching import Allowed, Alone, Linked, Matched, Stretches
 from windloom.kernels.folds.pairs import groups_of_rows
+from windloom.model.arrays import Ints
 
 #: Matches that are handed out at a time.
 BLOCK_MATCHES = 1 << 16

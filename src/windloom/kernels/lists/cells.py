@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.cells.locate import WindowArrays
 from windloom.kernels.compiling.compiled import compiled
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+from windloom.model.arrays import Codes, Ints
 
 
 class Lists(NamedTuple):

@@ -26,6 +26,8 @@ class LandmarkWindow(Window):
     kind = "landmark"
     example = "[LANDMARK SLIDE 1 hour]"
     plural = "windows from a landmark on"
+    tuple_phrase = "lies in every window that ends after it"
+    slices_phrase = "grows at every slide by {}"
     keeps_slices = False  # behind the watermark they are folded into one
     is_tumbling = False
     windows_per_tuple = None
@@ -54,9 +56,3 @@ class LandmarkWindow(Window):
     def intervals_text(self) -> str:
         ends = f"t = {self._multiples()}"
         return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
-
-    def tuple_text(self) -> str:
-        return "lies in every window that ends after it"
-
-    def slices_text(self, slices: str) -> str:
-        return f"grows at every slide by {slices}"

@@ -8,7 +8,6 @@ from windloom.model.emission import Emits
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType
-from windloom.model.windows.time import sliding_tuple_text
 from windloom.model.windows.window import Window
 
 
@@ -93,6 +92,3 @@ class RowsWindow(Window):
     def intervals_text(self) -> str:
         of = f" of each {', '.join(map(str, self.partition_by))}" if self.partition_by else ""
         return f"positions [p, p + {self.range_ticks}){of} for every p = {self._multiples()}"
-
-    def tuple_text(self) -> str:
-        return sliding_tuple_text(self)

@@ -30,6 +30,8 @@ class SessionWindow(Window):
     kind = "session"
     example = "[SESSION GAP 5 minutes]"
     plural = "session windows"
+    tuple_phrase = "lies in exactly one window"
+    slices_phrase = "is one cell, which grows with every tuple"
     function = "session_window"
     join_obstacle = "those of two streams do not end together"
     reports_rows = False
@@ -77,12 +79,6 @@ class SessionWindow(Window):
     def intervals_text(self) -> str:
         gap = short_duration(self.gap_ticks)
         return f"[first, last + {gap}) of tuples of a group that come at most {gap} after each other"
-
-    def tuple_text(self) -> str:
-        return "lies in exactly one window"
-
-    def slices_text(self, slices: str) -> str:
-        return "is one cell, which grows with every tuple"
 
     @property
     def cells_text(self) -> str:

@@ -21,6 +21,8 @@ class VersionWindow(Window):
     kind = "version"
     example = "a relation without a bracket"
     plural = "versions of a relation"
+    tuple_phrase = "counts at every end of a window of the join"
+    slices_phrase = "is one slice"
     is_version = True
     is_sliced = False
     range_ticks = slide_ticks = MAX_TICKS
@@ -41,9 +43,3 @@ class VersionWindow(Window):
 
     def intervals_text(self) -> str:
         return "all rows of the version that a round has"
-
-    def tuple_text(self) -> str:
-        return "counts at every end of a window of the join"
-
-    def slices_text(self, slices: str) -> str:
-        return "is one slice"

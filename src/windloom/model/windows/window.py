@@ -10,7 +10,7 @@ from windloom.errors import WindloomError
 from windloom.model.aggregate import Component
 from windloom.model.emission import Emits
 from windloom.model.expression import Expression
-from windloom.model.figures import short_duration
+from windloom.model.figures import amount, share, short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType
@@ -55,6 +55,10 @@ class Window(ABC):
     shard_obstacle: ClassVar[str | None] = None
     #: Why no watermark determines the last complete window of every group.
     wide_obstacle: ClassVar[str | None] = None
+    #: How many slices a window has, as a phrase without its subject; `{}` stands for the number of them.
+    slices_phrase: ClassVar[str] = "spans {}"
+    #: The windows that a tuple lies in, as a phrase without its subject; by default, those that slide over it.
+    tuple_phrase: ClassVar[str] = ""
     #: The point that the watermark must pass before a window is reported.
     passed_text: ClassVar[str] = "its end"
     #: Whether the rows that its windows hold can be reported.
@@ -209,13 +213,19 @@ class Window(ABC):
     def intervals_text(self) -> str:
         """The intervals that the windows are, as a phrase."""
 
-    @abstractmethod
     def tuple_text(self) -> str:
         """The windows that a tuple lies in, as a phrase without its subject."""
+        if self.tuple_phrase:
+            return self.tuple_phrase
+        if self.is_tumbling:
+            return "lies in exactly one window"
+        if self.slide_ticks > self.range_ticks:
+            return f"lies in one window, or in a gap between windows: {share(1 - self.overlap)} of all tuples do"
+        return f"lies in {amount(self.overlap, 'window')}" + ("" if self.overlap.is_integer() else ", on average")
 
     def slices_text(self, slices: str) -> str:
         """The number of slices of a window, as a phrase without its subject."""
-        return f"spans {slices}"
+        return self.slices_phrase.format(slices)
 
     @property
     def cells_text(self) -> str:

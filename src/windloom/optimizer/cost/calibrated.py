@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import Family
+from windloom.model.arrays import Floats
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work
@@ -20,8 +20,6 @@ from windloom.plan.physical import PartialSet, PlannedComponent
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, SliceId, choose_slice_id
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Scanning:
     """Seconds per second that a set costs before any tree; the same for every way to share."""
 
     scan: float  # tuples read, sliced and aggregated
-    partials: float  # partials shuffled and brought over from the JVM
+    partials: float  # partials shuffled and fetched from the JVM
     merge: float  # partials put in order as cells
 
     @property

@@ -30,10 +30,10 @@ RUNTIME = (
     "tuple_field",  # for each column of partials computed
     "tuple_key",  # for each grouping column
     "tuple_class",  # for each edge class that the slice id compares
-    "partial",  # shuffled and brought over from the JVM
+    "partial",  # shuffled and fetched from the JVM
     "partial_field",
     "woven_tuple",  # scanned and projected
-    "woven_column",  # for each column of it, brought over from the JVM and read
+    "woven_column",  # for each column of it, fetched from the JVM and read
     "woven_update",  # for each column of cells that it is folded into
     "woven_list",  # for each list that it is counted in
     "woven_cell",  # for each column of a cell that is made this way

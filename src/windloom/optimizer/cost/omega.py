@@ -30,10 +30,9 @@ from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import Family
 from windloom.model.aggregate import Needs
+from windloom.model.arrays import Floats
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
-
-Floats = NDArray[np.float64]
 
 #: Up to this many (tree, distinct range) pairs Eq. 4 is summed exactly; beyond, by the paper's quick log2(P − 1) + 1.
 EXACT_PAIRS = 1 << 16

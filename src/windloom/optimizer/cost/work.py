@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import Load
@@ -41,7 +41,6 @@ BLOCK_ROWS = 1 << 20
 #: Neighbouring slices that must all hold a tuple for a window to move evenly.
 EVEN_CELLS = 8
 
-Floats = NDArray[np.float64]
 Terms = dict[str, Floats]
 
 

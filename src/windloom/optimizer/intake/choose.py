@@ -117,7 +117,7 @@ def intakes_of(plan: Plan) -> dict[str, str]:
 
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
-    """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    """Why the intake of a stream cannot be native; None if it can."""
     if plan.store(stream) is not None:
         return "its tuples are kept"
     of_stream = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]

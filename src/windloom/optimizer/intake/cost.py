@@ -44,11 +44,11 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
     constants = constants.scaled(sets[0].statistics.pace)
     alone = [set_scanning(constants, partial_set) for partial_set in sets]
     feeds: Sequence[Fed | WovenSet] = scan.feeds
-    for fed, own in zip(feeds, alone, strict=True):
+    for fed, alone_cost in zip(feeds, alone, strict=True):
         parts = []
         for name in _PARTS:
             cost, total = getattr(whole, name), sum(getattr(scanning, name) for scanning in alone)
-            parts.append(cost * getattr(own, name) / total if total > 0 else cost / len(alone))
+            parts.append(cost * getattr(alone_cost, name) / total if total > 0 else cost / len(alone))
         yield fed, Scanning(*parts)
 
 

@@ -80,7 +80,7 @@ def _edge_rate(edges: frozenset[EdgeSet]) -> float:
     """Edges per second of several slicings together, cached because charts ask repeatedly."""
     if len(edges) == 1:
         return next(iter(edges)).edges_per_second
-    return EdgeSet.of(each for own in edges for each in own.classes).edges_per_second
+    return EdgeSet.of(each for edge_set in edges for each in edge_set.classes).edges_per_second
 
 
 def _from_cells(alike: Sequence[PartialSet], signatures: float, kept: float) -> float:

@@ -36,7 +36,7 @@ class Keeping:
 
     @property
     def predicates(self) -> tuple[Predicate | None, ...]:
-        """All predicates for which tuples are kept, or by which they are told apart."""
+        """The predicates for which tuples are stored, and those by which strands select them."""
         stored = (None,) if self.store.predicates is None else self.store.predicates
         return (*stored, *(predicate for _, _, predicate in self.strands))
 
@@ -75,7 +75,7 @@ def woven_scan(
         groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
         reads = tuple(_read(planned, bit, filters, columns) for planned in partial_set.components)
         feeds.append(WovenSet(partial_set.number, bit, groups, reads))
-    kept = None if keeping is None else _kept(keeping, signed, columns)
+    stored = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
         keeping.store.stream if keeping is not None else (*sets, *watched)[0].stream,
@@ -85,7 +85,7 @@ def woven_scan(
         counted_by,
         tuple((partial_set.number, signed.bit(partial_set)) for partial_set in watched),
         why,
-        kept=kept,
+        kept=stored,
     )
 
 

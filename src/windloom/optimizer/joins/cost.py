@@ -38,7 +38,7 @@ class FoldedJoin:
 
     @classmethod
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
-        side_sets = tuple(sets[place.set] for place in join.sides)
+        side_sets = tuple(sets[side.set] for side in join.sides)
         sizes = side_sizes(join.join, [partial_set.statistics for partial_set in side_sets], join.observed)
         return cls(join.join, side_sets, sizes, elimination_of(join.join, sizes, join.order).matches)
 
@@ -71,7 +71,10 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
     statistics = [each.statistics for each in folded_join.sets]
     edges = [each.edges.edges_per_second for each in folded_join.sets]
-    cells = [float(own.cells_per_second(np.array([rate]))[0]) for own, rate in zip(statistics, edges, strict=True)]
+    cells = [
+        float(each_side.cells_per_second(np.array([rate]))[0])
+        for each_side, rate in zip(statistics, edges, strict=True)
+    ]
     slices = [max(1.0, length * rate) for length, rate in zip(lengths, edges, strict=True)]
     groups = max(1.0, folded_join.sizes[0].groups * folded_join.sizes[1].groups)
     if groups * slices[0] * slices[1] > MOST_ENTRIES:
@@ -85,7 +88,7 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     ends = max(each.ends_per_second for each in joins)
     values = matrix_values(joins, ends, (slices[0], slices[1]))
     return {
-        "matrix_cell": sum(count * own.readings for count, own in zip(cells, statistics, strict=True)),
+        "matrix_cell": sum(count * each_side.readings for count, each_side in zip(cells, statistics, strict=True)),
         "matrix_pair": pairs * values.walks,
         "matrix_value": pairs * values.others,
         "matrix_window": values.windows * groups,
@@ -136,11 +139,13 @@ def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
     for folded in folded_join.join.folded:
         used: list[tuple[int, ...]] = []
         if isinstance(folded, Carried):
-            used = [tuple(folded.component if side == folded.side else own for side, own in enumerate(folded.weights))]
+            used = [
+                tuple(folded.component if side == folded.side else weight for side, weight in enumerate(folded.weights))
+            ]
         elif isinstance(folded, Summed):
             used = [product.factors for product in folded.products]
         for factors in used:
-            parts = tuple(names[side][place] for side, place in enumerate(factors))
+            parts = tuple(names[side][component_index] for side, component_index in enumerate(factors))
             is_whole = all(planned[side][component].family is ADD_INT for side, component in enumerate(parts))
             values.append((is_whole, parts))
     return values

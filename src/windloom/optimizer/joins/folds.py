@@ -94,8 +94,8 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
     if amounts is None:
         return Pairwise.name
     by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
-    places = dict.fromkeys(place for join in joins for place in join.sides)
-    by_rows += sum(side_seconds(place, sets, constants) for place in places)
+    places = dict.fromkeys(side for join in joins for side in join.sides)
+    by_rows += sum(side_seconds(side, sets, constants) for side in places)
     return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
 
 

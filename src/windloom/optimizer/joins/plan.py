@@ -39,7 +39,8 @@ def plan_join(
         tree = next(tree for tree in partial_set.trees if any(planned.name == side.name for planned in tree.queries))
         places.append(SidePlace(partial_set.number, tree.number, side.name))
     statistics = [
-        next(partial_set.statistics for partial_set in sets if partial_set.number == place.set) for place in places
+        next(partial_set.statistics for partial_set in sets if partial_set.number == planned_side.set)
+        for planned_side in places
     ]
     named = None if given is None else given.option("order", query.name, "")
     order = tuple(map(int, named.split())) if named else None

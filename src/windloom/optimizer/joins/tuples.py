@@ -70,13 +70,13 @@ def with_tuples(
     if not families:
         return tuple(joins), tuple(scans)
     direct = {join.name for family in families for join in family.joins}
-    others = {place.name for join in joins if join.name not in direct for place in join.sides}
+    others = {side_place.name for join in joins if join.name not in direct for side_place in join.sides}
     feeds: dict[int, list[KeyedFeed]] = {}
     places: dict[_Order, FeedPlace] = {}
     for order in values:
-        own = feeds.setdefault(order[0], [])
-        places[order] = order[0], len(own)
-        own.append(_feed(order, families, sets, others))
+        scan_feeds = feeds.setdefault(order[0], [])
+        places[order] = order[0], len(scan_feeds)
+        scan_feeds.append(_feed(order, families, sets, others))
     of_join = {
         join.name: tuple(places[side.order] for side in family.sides) for family in families for join in family.joins
     }

@@ -15,12 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.marks import drawn_marks, whole_marks
 from windloom.slicing.algebra import TABLE_SETS, union_table
 from windloom.slicing.edges import EdgeSet
-
-Floats = NDArray[np.float64]
 
 
 class Forest(Protocol):

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Floats, Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.slicing.drawn import first_held, run_begins
 from windloom.slicing.edges import EdgeClass
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Edges sampled: from all classes together, and at least from each class.
 SAMPLED = 2_048
@@ -55,11 +53,11 @@ class EdgeSample:
         """
         rows = np.concatenate(trees)
         tree_of = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
-        held = np.zeros((len(trees), len(self.weights)), np.bool_)
-        _mark(self.periods, self.residues, self.begins, self.lengths, rows, tree_of, held)
+        has_edge = np.zeros((len(trees), len(self.weights)), np.bool_)
+        _mark(self.periods, self.residues, self.begins, self.lengths, rows, tree_of, has_edge)
         if also is not None:
-            held |= held[also]
-        return np.asarray(np.where(held, 0.0, self.weights).sum(axis=1))
+            has_edge |= has_edge[also]
+        return np.asarray(np.where(has_edge, 0.0, self.weights).sum(axis=1))
 
 
 @compiled

@@ -7,14 +7,12 @@ gain of every row is remembered as a bound, and computed again only when it is t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
 
 #: Savings smaller than this share of the cost are rounding, not savings.
 TOLERANCE = 1e-9
-
-Floats = NDArray[np.float64]
 
 
 def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:

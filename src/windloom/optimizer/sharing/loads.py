@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats, Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import EXACT_PAIRS, Load
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

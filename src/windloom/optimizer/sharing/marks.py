@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
+from windloom.model.arrays import Floats, Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.slicing.drawn import holders, run_begins
 from windloom.slicing.edges import EdgeSet
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
 
 #: Composite slides up to this many panes are marked completely, while all marks together stay below MOST_MARKS.
@@ -63,9 +62,9 @@ class Marks:
         has = np.zeros(self.bundles, np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
-        own = self.rest[has].sum()
-        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + own
-        return whole * self.scale + own, np.asarray(toggled)
+        rest = self.rest[has].sum()
+        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + rest
+        return whole * self.scale + rest, np.asarray(toggled)
 
 
 class MarkedForest:
@@ -104,14 +103,14 @@ class MarkedForest:
         united = _unite(self._list(left), self._list(right), self._bits)
         self._lengths[left] = self._lengths[right] = 0
         if self._used + len(united) > len(self._pool):
-            kept = np.zeros_like(self._pool)
+            compacted = np.zeros_like(self._pool)
             at = 0
             for tree in np.nonzero(self._lengths)[0]:
                 marks = self._list(int(tree))
-                kept[at : at + len(marks)] = marks
+                compacted[at : at + len(marks)] = marks
                 self._begins[tree] = at
                 at += len(marks)
-            self._pool, self._used = kept, at
+            self._pool, self._used = compacted, at
         self._begins[left], self._lengths[left] = self._used, len(united)
         self._pool[self._used : self._used + len(united)] = united
         self._used += len(united)

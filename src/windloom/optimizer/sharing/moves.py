@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.arrays import Floats
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.sharing.greedy import TOLERANCE
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +151,15 @@ def improvements(moving: Moving, length: int) -> Iterator[float]:
     """
     while True:
         free = np.ones(len(moving.home), np.bool_)
-        total, best, kept, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
+        total, best, best_state, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
         improved = False
         while since < length and (move := moving.best(free)) is not None:
             moving.apply(move)
             free[move.bundle] = False
             total, since = total + move.gain, since + 1
             if total > best:
-                best, kept, since, improved = total, moving.kept(), 0, True
-        moving.restore(kept)
+                best, best_state, since, improved = total, moving.kept(), 0, True
+        moving.restore(best_state)
         if not improved:
             return
         yield best
