@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import Family, ship
 from windloom.model.aggregate import Aggregate, Function, Needs
@@ -78,8 +78,6 @@ class Bits(NativeCard):
         fold_values(*cut.where(read, read.argument), values, out)
         return Lifted((family.of(cut.taken(out.value)),), valid_in(cut, read))
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         bits = combined[0].limbs[0].value
         return with_nulls(~bits if aggregate.function == "bit_and" else bits, combined[0].valid)

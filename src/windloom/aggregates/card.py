@@ -42,6 +42,9 @@ class Asked:
 #: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
 Refuse = Callable[[int, str], None]
 
+#: The combined components of an aggregate, in order.
+Parts = list[Combined]
+
 #: For exact functions, which have no error.
 EXACT = "CAST(NULL AS DOUBLE)"
 
@@ -120,9 +123,7 @@ class ValueCard(Card):
         return Lifted(limbs, AddInt(np.zeros(count, np.int64)) if self.counts_values else None)
 
     @abstractmethod
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         """The column of answers; `combined` holds the aggregate's components in order."""
 
 
@@ -178,7 +179,7 @@ class ListCard(Card):
         """The column of answers for some rows, from the answered question."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """For approximate functions, whether an answer is within its bound; `truth` is the result of `truth_sql`."""
+        """Whether an approximate answer is within its bound; `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers
-from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, filter_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.kernels.families.algebra import ADD_INT, AddInt
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, DataType, TypeKind
@@ -35,9 +35,7 @@ class Counts(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         return Lifted((AddInt(cut.kept_counts(read, read.argument)),))
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return pa.array(combined[0].limbs[0].value)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
@@ -67,9 +67,7 @@ class Extrema(NativeCard):
             return Lifted((keys,), valid)
         return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return lower_keys(
             combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind in LOWEST_KINDS
         )

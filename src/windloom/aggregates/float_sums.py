@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
 from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
@@ -54,9 +54,7 @@ class FloatSums(NativeCard):
         valid = valid_in(cut, read)
         return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.
         pair, valid = combined[0].limbs[0], combined[0].valid
         total = pair.high + pair.low

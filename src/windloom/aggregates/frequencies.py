@@ -110,7 +110,7 @@ class Frequencies(ListCard):
         return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """For FREQUENT, an answer must have no false positives."""
+        """Whether an answer of FREQUENT has no false positives."""
         counts = {str(item["value"]): item["count"] for item in truth}
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.card import Planned, Refuse, ValueCard
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.card import Parts, Planned, Refuse, ValueCard
+from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType
@@ -26,7 +26,5 @@ class LastTicks(ValueCard):
         keep_largest(*cut.where(read, None), cut.tuples.tick.integers, largest)
         return Lifted((MaxInt(cut.taken(largest)),))
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         raise AssertionError("no function is answered from last ticks")

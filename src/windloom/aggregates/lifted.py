@@ -74,7 +74,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
 
 
 def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lifted:
-    """`cells` cells, taken from all parts and put at their places."""
+    """The cells of all parts, `cells` in number, each at its place."""
     alike, valid, dictionary = _alike(parts)
     columns = [list(each) for each in zip(*(part.limbs for part in alike), strict=True)]
     if valid is not None:
@@ -124,14 +124,14 @@ def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Li
 
 
 def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
-    """Only the wanted cells; values that none of them holds are dropped once they are the majority."""
+    """The wanted cells; values that none of them holds are dropped once they are the majority."""
     if isinstance(lifted, Listed):
         return lifted.keep(wanted).without_unused()
     return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(column[wanted] for column in limb))))
 
 
 def keep_none(lifted: AnyLifted) -> AnyLifted:
-    """None of the cells."""
+    """No cells, but the same component."""
     if isinstance(lifted, Listed):
         return lifted.keep_none().without_unused()
     none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))

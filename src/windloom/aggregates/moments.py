@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.kernels.families.algebra import MOMENTS, Moments
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DOUBLE, DataType
@@ -55,9 +55,7 @@ class SecondMoments(NativeCard):
         add_squares(*where, values, mean, square)
         return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         count, square = combined[0].limbs[0].count, combined[0].limbs[0].square
         less = 1.0 if aggregate.function.endswith("samp") else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -37,7 +37,7 @@ class TopFrequencies(ListCard):
         return frequencies_sql(argument_sql(aggregate))
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """`truth` is every value with its count, the most frequent first."""
+        """Whether counts are within the bound; `truth` is every value with its count, the most frequent first."""
         k = int(aggregate.parameters[0])
         counts = {str(item["value"]): item["count"] for item in truth}
         slack = TOP_ERROR * sum(counts.values())

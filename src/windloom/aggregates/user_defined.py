@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in
+from windloom.aggregates.card import Parts, Planned, Refuse, ValueCard, argument_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import Columns, Family
 from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
@@ -39,9 +39,7 @@ class UserAggregates(ValueCard):
         valid = valid_in(cut, read)
         return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         assert aggregate.own is not None
         valid, columns = combined[0].valid, combined[0].limbs[0]
         wanted = np.ones(len(columns[0]), np.bool_) if valid is None else valid
@@ -50,7 +48,7 @@ class UserAggregates(ValueCard):
         return with_nulls(out, valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """All arguments of a window, from which `fold` makes the answer."""
+        """The list of all arguments of a window, from which `fold` computes the answer."""
         assert aggregate.own is not None
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
 from windloom.kernels.families.algebra import ADD_INT, AddInt
 from windloom.model.aggregate import Aggregate, Function
@@ -102,9 +102,7 @@ class WholeSums(NativeCard):
                 sum_limbs(*where, column.limbs, *parts)
         return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         kind = aggregate.result_type(argument)
         if aggregate.function == "sum":
             return _sum(combined[0], kind, refuse)

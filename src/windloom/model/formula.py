@@ -45,7 +45,10 @@ class Atom:
 
 @dataclass(frozen=True)
 class _Compound:
-    """`operands` are in the order in which they were written; formulas that differ only in that are equal."""
+    """Formulas joined by AND or OR.
+
+    `operands` are in the order in which they were written; formulas that differ only in that are equal.
+    """
 
     members: frozenset[Formula]
     operands: tuple[Formula, ...] = field(compare=False)

@@ -72,7 +72,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How one side, the child, is joined to another, its parent. The links of a join form a tree.
+    """The join of one side, the child, to another, its parent. The links of a join form a tree.
 
     `residual` is a further condition on pairs of rows, over the columns `__p{i}` and `__c{i}`: grouping column i of
     the parent and of the child.

@@ -72,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """How a strand is joined to those before it, by INNER or LEFT.
+    """The join of a strand to those before it, by INNER or LEFT.
 
     `on` are the conditions of a LEFT join; the selection keeps those of inner joins. If `within_ticks` is set, its
     tuples lie less than this far from those of all strands before it.

@@ -30,7 +30,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """`low` and `high` are the first and last value of a discrete domain, if any; `scale` is that of decimals."""
+    """The domain of the values of a subject, which orders them.
+
+    `low` and `high` are the first and last value of a discrete domain, if any; `scale` is that of decimals.
+    """
 
     kind: Kind
     scale: int = 0

@@ -15,7 +15,9 @@ Cut = tuple[Any, int]
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """`null`: whether NULL is in the set; `below`: whether values before the first cut are; every cut leads in or out.
+    """A set of values of an ordered domain.
+
+    `null`: whether NULL is in the set; `below`: whether values before the first cut are; every cut leads in or out.
 
     Sets are made without cuts before the first and after the last value of the domain, so equal sets are
     equal values and no stretch between two cuts is empty.

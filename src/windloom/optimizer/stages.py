@@ -57,7 +57,7 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is made, by name; unknown names are refused here, before anything else is done.
+    """The settings of a plan, by name; unknown names are refused at once.
 
     `tuples` is the number of ticks for which a stream keeps its tuples, besides what row queries need; None for a batch
     run, which keeps nothing.
@@ -198,7 +198,7 @@ def _plan_set(
     named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
     known: Known,
 ) -> PartialSet:
-    """`given` are the trees, and `named` techniques by tree and component, where they are not to be chosen."""
+    """A set with its trees; `given` trees, and techniques `named` by tree and component, are not chosen again."""
     group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)

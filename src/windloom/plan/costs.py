@@ -38,7 +38,10 @@ class SetSeconds:
 
 @dataclass(frozen=True, slots=True)
 class PlanSeconds:
-    """`job` is the one Spark job of a round, spread over the round; `folds` are the folds of joins, by name."""
+    """The predicted cost of a plan, in seconds per second of event time.
+
+    `job` is the one Spark job of a round, spread over the round; `folds` are the folds of joins, by name.
+    """
 
     job: float
     sets: tuple[SetSeconds, ...]

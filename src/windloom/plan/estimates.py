@@ -20,7 +20,9 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class StreamEstimate:
-    """`rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
+    """The estimated figures of a stream.
+
+    `rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
 
     `conditions` are, by SQL, the shares of tuples that satisfy a condition.
     """
@@ -41,7 +43,9 @@ class StreamEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SetEstimate:
-    """`selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
+    """The estimated figures of a set.
+
+    `selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
 
     For `regularity` and `spread`, see `Statistics`.
     """

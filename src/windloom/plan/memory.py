@@ -19,7 +19,7 @@ from statistics import median
 
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
-from windloom.plan.links import LinkEstimate, LinkRound
+from windloom.plan.links import LinkEstimate
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 #: The number of rounds that estimates are made from (d), and how fast the weight of older ones falls (a).
@@ -67,13 +67,15 @@ class Memory:
             if before:
                 sets[identity] = before
         self._streams, self._sets = streams, sets
-        self._joins = {name: self._linked(self._joins.get(name, ()), links) for name, links in seen.joins.items()}
-
-    @staticmethod
-    def _linked(before: tuple[LinkEstimate, ...], links: tuple[LinkRound, ...]) -> tuple[LinkEstimate, ...]:
-        if len(before) != len(links):
-            return tuple(LinkEstimate.of(link_round) for link_round in links)
-        return tuple(known.after(link_round) for known, link_round in zip(before, links, strict=True))
+        joins = {}
+        for name, links in seen.joins.items():
+            known = self._joins.get(name, ())
+            estimates = known if len(known) == len(links) else (None,) * len(links)
+            joins[name] = tuple(
+                LinkEstimate.of(link) if estimate is None else estimate.after(link)
+                for estimate, link in zip(estimates, links, strict=True)
+            )
+        self._joins = joins
 
     def _leaps(self, values: Sequence[float]) -> bool:
         """Whether the two newest values are far from all before, on the same side."""

@@ -162,7 +162,7 @@ class Tree:
 
     @property
     def answered(self) -> tuple[PlannedQuery, ...]:
-        """Its queries without sides of joins."""
+        """The queries of users that the tree answers, without sides of joins."""
         return tuple(planned for planned in self.queries if isinstance(planned, PlannedQuery))
 
     @property
@@ -242,7 +242,9 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the settings it was made with.
+    """Everything that will run: what is read, how it becomes cells, and how queries are answered.
+
+    `strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the settings it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
     are the streams that are read joined with relations, each with scans of its own.
@@ -284,7 +286,7 @@ class Plan:
 
     @property
     def by_identity(self) -> dict[SetIdentity, PartialSet]:
-        """Its sets by identity, to find those of another plan among them."""
+        """The sets by identity, to match them with those of another plan."""
         return {partial_set.identity: partial_set for partial_set in self.sets}
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:

@@ -85,7 +85,7 @@ class PlannedRows:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What is kept of one stream: these columns of the tuples that satisfy one of the predicates.
+    """The stored part of a stream: these columns of the tuples that satisfy one of the predicates.
 
     `predicates` is None if every tuple is kept. Tuples are kept as long as a row query needs them, and for `keep_ticks`
     behind the frontier of the stream. `types` are those of the columns.
@@ -140,7 +140,7 @@ class StoreSize:
 
 
 def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
-    """How far behind the watermark a store reaches: as far as was asked for, and as row queries need."""
+    """The ticks behind the watermark that a store reaches: as many as the user asked for and row queries need."""
     needed = [
         strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows

@@ -55,7 +55,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """How the partials of a native scan become those of a set.
+    """A set that a native scan feeds, and how partials of the scan become those of the set.
 
     Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
     takes those that have the filter's bit as well.
@@ -141,7 +141,7 @@ class RolledUp:
 
 @dataclass(frozen=True, slots=True)
 class WovenSet:
-    """How the cells of a set are made: from tuples that have the bit of its predicate, grouped by columns.
+    """A set that a woven scan feeds, from tuples that have the bit of its predicate, grouped by columns.
 
     `via` are sets of the same tuples in finer groups, whose cells hold everything that this set needs: if those cells
     are few, they are rolled up instead.

@@ -27,7 +27,9 @@ _Option = tuple[tuple[int, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """`columns` are those of sets that joins read; other sets are divided by all of theirs.
+    """The columns by which groups are divided into shards.
+
+    `columns` are those of sets that joins read; other sets are divided by all of theirs.
 
     A set with an empty tuple of columns stays in one shard. `divided` are the joins, by their place in the plan, whose
     answers have to be merged.

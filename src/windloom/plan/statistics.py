@@ -26,7 +26,7 @@ DEFAULT_ROUND_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a figure comes from: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
+    """The source of a figure: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
 
     `trend` is the share by which an observed figure changes from one round to the next; 0 if that is not certain.
     """
@@ -150,7 +150,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
-    """What is known of the rounds of a stream before any has run; `history_seconds` of cells are kept."""
+    """The expected rounds of a stream before any has run; `history_seconds` of cells are kept."""
 
     round_seconds: float = DEFAULT_ROUND_SECONDS
     origin: Origin = ASSUMED

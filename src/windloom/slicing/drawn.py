@@ -24,7 +24,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
-    """Where the run of each class begins; this depends on the class alone."""
+    """The position at which the run of each class begins, which depends on the class alone."""
     # Splitmix64 on period and residue: neighbouring classes begin far from each other.
     with np.errstate(over="ignore"):
         mixed = np.array([period for period, _ in classes], np.uint64) * np.uint64(0x9E3779B97F4A7C15)

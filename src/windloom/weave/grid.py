@@ -114,7 +114,10 @@ def number_cells(rows: Codes, of_tuple: Codes, slicing: Slicing, grouping: Group
 
 
 class Grid:
-    """`cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell."""
+    """The cells of a slicing and a grouping.
+
+    `cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell.
+    """
 
     def __init__(self, slicing: Slicing, grouping: Grouping, numbered: Numbered) -> None:
         self.lock = RLock()

@@ -28,7 +28,10 @@ _FIRST_TABLE = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """`codes` is the number of every tuple's signature, `words` has the distinct ones, `counts` their tuples."""
+    """The distinct signatures of the tuples of a block.
+
+    `codes` is the number of every tuple's signature, `words` has the distinct ones, `counts` their tuples.
+    """
 
     codes: Codes
     words: Ints  # one row per word

@@ -82,7 +82,7 @@ class Tuples:
 
     @classmethod
     def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
-        """`table` has the columns `tick`, the position (if `has_positions`), `s0…` (the signature), then others."""
+        """The tuples of a table with the columns `tick`, the position (if any), `s0…` (the signature), then others."""
         columns = [Column(column) for column in table.columns]
         tick, place = columns[0], columns[1 if has_positions else 0]
         rest = columns[2 if has_positions else 1 :]

@@ -97,7 +97,7 @@ def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-un
 
 @compiled
 def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def]
-    """For any family: `values` has one value per tuple, `out` a neutral one per cell."""
+    """Combines the values of any family; `values` has one per tuple, `out` a neutral one per cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         store(out, cells[i], combine(load(out, cells[i]), load(values, i)))

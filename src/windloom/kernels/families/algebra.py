@@ -223,12 +223,12 @@ def remove(left: Any, right: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> Any:
-    """For selective families: whether the values are the same."""
+    """Whether two values of a selective family are the same."""
     raise NotImplementedError("compiled code only")
 
 
 def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """For selective families: whether the value stays if combined with any of the `BATCH` cells from `first` on."""
+    """Whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
     raise NotImplementedError("compiled code only")
 
 

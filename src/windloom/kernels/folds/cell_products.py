@@ -24,7 +24,7 @@ _SPREAD = 8
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """For every slice of the fixed side, the slices `low : high` of the moving side that windows hold together with it.
+    """The slices `low : high` of the moving side that some window holds together with each slice of the fixed side.
 
     Both count from the first slice of their side. A row of the band has `width` entries from `low` on.
     """

@@ -125,7 +125,7 @@ def _in_order(numbers, bounds, order):  # type: ignore[no-untyped-def]
 
 
 def runs_of(numbers: Positions, bounds: Ints) -> Positions:
-    """For every entry, how many entries of its group from it on have consecutive numbers."""
+    """The number of entries of its group, from each entry on, whose numbers are consecutive."""
     out = np.empty(len(numbers), np.int32)
     _count_runs(bounds, numbers, out)
     return out

@@ -23,7 +23,7 @@ from windloom.kernels.folds.matching import Alone, Flags, Linked, Matched, Stret
 from windloom.kernels.folds.pairs import GroupPairs, runs_of
 from windloom.model.arrays import Ints, Positions
 
-#: Stretches that are handed out at a time: they stay near the caches while each value is folded.
+#: Stretches in a block: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16
 
 
@@ -42,7 +42,7 @@ class Pairwise:
 
 
 class _Sides:
-    """The arrays of both sides that kernels walk along: bounds, ends, and the number of consecutive ends from each row on."""
+    """The arrays of both sides that kernels walk along: bounds, ends, and runs of consecutive ends."""
 
     def __init__(self, linked: Linked) -> None:
         self.parent, self.child = (

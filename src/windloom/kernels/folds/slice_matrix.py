@@ -38,7 +38,7 @@ from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, widened, ze
 from windloom.model.aggregate import Needs
 from windloom.model.arrays import Ints, Positions
 
-#: Stretches that are handed out at a time: they stay near the caches while each value is folded.
+#: Stretches in a block: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16
 
 #: Integers of 128 bits as a family, for totals that must notice when they no longer fit.

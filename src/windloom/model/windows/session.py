@@ -16,7 +16,7 @@ LAST_TICK = Component("last_tick")
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow(Window):
-    """For each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
+    """Windows `[first, last + gap)` of a group's tuples, each of which comes at most the gap after the one before it.
 
     For slicings and costs, a session is a stretch as long as the gap, its least length. Its cells are not cut at
     edges: a cell is a session, or the part of it that has come so far.

@@ -62,7 +62,10 @@ RUNTIME = (
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """`techniques[cost name][family][term]` and `runtime[name]`, in nanoseconds."""
+    """The constants of the calibrated cost model.
+
+    `techniques[cost name][family][term]` and `runtime[name]`, in nanoseconds.
+    """
 
     runtime: Mapping[str, float]
     techniques: Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -90,7 +93,7 @@ class Constants:
         return terms
 
     def scaled(self, factor: float) -> Constants:
-        """All constants multiplied: windows of rows count positions, a million of which stand for one second."""
+        """The constants times a factor: windows of rows count positions, a million of which stand for a second."""
         if factor == 1.0:
             return self
 

@@ -21,9 +21,10 @@ P is the number of partials of a range: the range times the edges per second. Q 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from math import factorial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ EXACT_PAIRS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What Ω needs to know about the queries of one or many trees (arrays with one entry per tree)."""
+    """The figures of the queries of one or many trees that Ω depends on: arrays with one entry per tree."""
 
     overlap: Floats  # Σ range/slide
     answers_per_second: Floats  # Σ 1/slide
@@ -95,29 +96,17 @@ class Load:
         )
 
     def only(self, tree: int) -> Load:
-        row = slice(tree, tree + 1)
-        return Load(
-            self.overlap[row],
-            self.answers_per_second[row],
-            self.longest_seconds[row],
-            self.queries[row],
-            self.log_seconds[row],
-            self.distinct[row],
-            self.seconds,
-            self.having[row],
-        )
+        """The load of one of the trees."""
+        return self._changed(lambda column: column[tree : tree + 1])
 
     def without(self, tree: int) -> Load:
-        return Load(
-            np.delete(self.overlap, tree),
-            np.delete(self.answers_per_second, tree),
-            np.delete(self.longest_seconds, tree),
-            np.delete(self.queries, tree),
-            np.delete(self.log_seconds, tree),
-            np.delete(self.distinct, tree, 0),
-            self.seconds,
-            np.delete(self.having, tree, 0),
-        )
+        """The load of the other trees."""
+        return self._changed(lambda column: np.delete(column, tree, 0))
+
+    def _changed(self, change: Callable[[Any], Any]) -> Load:
+        """The load whose columns with an entry per tree are changed."""
+        every: list[Any] = [getattr(self, each.name) for each in fields(self)]
+        return Load(*(column if column is self.seconds else change(column) for column in every))
 
     def absorb(self, tree: int, other: int) -> None:
         """Merge `other` into `tree`."""

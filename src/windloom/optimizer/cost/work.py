@@ -24,7 +24,7 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Work:
     def of(
         cls, demand: Demand, edges_per_second: Floats, statistics: Statistics, regular: Floats | float = 1.0
     ) -> Work:
-        """`regular` is 1 for trees whose edges are evenly spaced, else 0."""
+        """The work that a demand causes; `regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
         even = statistics.filled(edges_per_second) ** EVEN_CELLS
@@ -123,18 +123,10 @@ class Work:
         """The work for only a share of the queries."""
         if of_queries == 1.0:
             return self
-        return Work(
-            np.maximum(1.0, self.queries * of_queries),
-            self.cells,
-            self.rows * of_queries,
-            self.covered * of_queries,
-            self.doublings * of_queries,
-            self.longest,
-            self.group_cells,
-            self.group_rows * of_queries,
-            self.uneven,
-            self.unequal,
-        )
+        scaled = {
+            name: getattr(self, name) * of_queries for name in ("queries", "rows", "covered", "doublings", "group_rows")
+        }
+        return replace(self, **scaled | {"queries": np.maximum(1.0, scaled["queries"])})
 
 
 def evenly_spaced(edges: Sequence[EdgeSet]) -> Floats:

@@ -18,7 +18,7 @@ MOST_FILTER_BITS = 3
 
 
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
-    """`sets` belong to one stream, have slices of time, and all their components have native partials."""
+    """The native scan of sets of one stream, whose slices are of time and whose components all have native partials."""
     signed = sign(sets)
     filters = _filter_bits(sets, signed.bits)
     bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}

@@ -10,13 +10,14 @@ import numpy as np
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
-from windloom.model.predicate import Predicate
 from windloom.model.signatures import most_signatures
 from windloom.optimizer.cost.calibrated import columns_of
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import PartialSet
 from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, RolledUp, Scan, WovenScan
 from windloom.slicing.edges import EdgeSet
+
+_most = lru_cache(maxsize=64)(most_signatures)
 
 #: To number the signature and the cell of a tuple takes about as long as to fold it into this many columns.
 _NUMBERED_COLUMNS = 4
@@ -38,11 +39,6 @@ def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
     filters = len(signature.predicates) - signature.wanting
     most = _most(tuple(partial_set.predicate for partial_set in sets if partial_set.predicate)) * 2.0**filters
     return min(most, max(partial_set.statistics.signatures for partial_set in sets))
-
-
-@lru_cache(maxsize=64)
-def _most(predicates: tuple[Predicate, ...]) -> float:
-    return most_signatures(predicates)
 
 
 def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], kept: float) -> Updates:

@@ -17,7 +17,6 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.order import SideSize, elimination_of
 from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.physical import PartialSet, PlannedJoin
-from windloom.plan.statistics import Statistics
 
 #: Amounts of work per second of event time, by name of the constant.
 Amounts = Mapping[str, float]
@@ -82,7 +81,10 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     keys = max(1.0, *(size.keys.get(0, 1.0) for size in folded_join.sizes))
     # Two cells meet if a window holds both: cells of new slices meet a band of the others, and where a matrix begins,
     # all cells in its first window meet.
-    stretch = _stretch(statistics[0], groups, slices, edges)
+    # Seconds of window ends that a matrix is made for: those of a round, or fewer if it would be too large.
+    matrix_side = sqrt(MATRIX_ENTRIES / groups)
+    fitting = max(1.0, matrix_side - sum(slices) / 2) / (sum(edges) / 2)
+    stretch = min(statistics[0].round_length, fitting)
     band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
     pairs = cells[0] * cells[1] / keys * band
     ends = max(each.ends_per_second for each in joins)
@@ -96,7 +98,7 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
 
 
 class MatrixValues(NamedTuple):
-    """What joins need of a matrix.
+    """The amounts of work that joins cause in a matrix.
 
     `windows` are the values of a group that are looked up or combined. Cells are walked along `walks` times: once for
     several sums of integers, and once for all `others`, each of which then costs something for every pair.
@@ -115,13 +117,6 @@ def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float,
     combined = len(others) * slices[0] * slices[1]
     walks = max(1, ceil(len(whole) / LANES) + bool(others))
     return MatrixValues(ends * (looked_up + combined), walks, len(others))
-
-
-def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edges: Sequence[float]) -> float:
-    """Seconds of window ends that a matrix is made for: those of a round, or fewer if it would be too large."""
-    side = sqrt(MATRIX_ENTRIES / groups)
-    fitting = max(1.0, side - sum(slices) / 2) / (sum(edges) / 2)
-    return min(statistics.round_length, fitting)
 
 
 def _values(folded: Folded) -> int:

@@ -78,17 +78,14 @@ class Gains:
                 return self._merging.groups
             right = int(np.argmax(self._pairs[left]))
             self._merging.merge(left, right)
-            self._renew(left, right)
-
-    def _renew(self, left: int, right: int) -> None:
-        before = np.maximum(self._pairs[:, left], self._pairs[:, right])
-        self._pairs[right, :] = self._pairs[:, right] = -np.inf
-        now = self._merging.gains_of(left)
-        self._pairs[left, :] = self._pairs[:, left] = now
-        # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
-        self._current &= before < self._best
-        better = now >= self._best
-        self._best[better] = now[better]
-        self._current |= better
-        self._best[left], self._current[left] = now.max(), True
-        self._best[right], self._current[right] = -np.inf, True
+            before = np.maximum(self._pairs[:, left], self._pairs[:, right])
+            self._pairs[right, :] = self._pairs[:, right] = -np.inf
+            now = self._merging.gains_of(left)
+            self._pairs[left, :] = self._pairs[:, left] = now
+            # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
+            self._current &= before < self._best
+            better = now >= self._best
+            self._best[better] = now[better]
+            self._current |= better
+            self._best[left], self._current[left] = now.max(), True
+            self._best[right], self._current[right] = -np.inf, True

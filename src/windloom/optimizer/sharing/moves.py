@@ -27,7 +27,10 @@ class Move:
 
 
 class Moving:
-    """`home[b]` is the tree of bundle b; there is always an empty tree to move to, which costs nothing."""
+    """Trees of bundles, and what each move of a bundle to another tree would save.
+
+    `home[b]` is the tree of bundle b; there is always an empty tree to move to, which costs nothing.
+    """
 
     def __init__(self, problem: SharingProblem, groups: Groups) -> None:
         self._problem = problem
@@ -75,7 +78,7 @@ class Moving:
         self._count(move.target)
 
     def kept(self) -> tuple[Any, ...]:
-        """What `restore` needs to come back here."""
+        """The state, for `restore`."""
         arrays = (self.home, self._costs, self._with, self._without)
         return ([set(tree) for tree in self._members], *(array.copy() for array in arrays))
 
@@ -83,7 +86,7 @@ class Moving:
         self._members, self.home, self._costs, self._with, self._without = kept
 
     def descend(self, most: int) -> int:
-        """Makes moves while they save anything, the best first; returns how many it made."""
+        """Make moves while they save anything, the best first; returns how many it made."""
         for done in range(most):
             move = self.best()
             if move is None or move.gain <= TOLERANCE * self.cost:
