@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from experiments.pages import Cell, Figure, Page, Skipped, Table
+from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.windows import TimeWindow
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import take_tuples

@@ -8,8 +8,8 @@ from statistics import fmean
 
 from experiments.pages import Figure, Page, Table
 from experiments.plans import TITLES, planned, problem_of
-from windloom.optimizer.workloads import divisors_workload
 from windloom.explain.picture.line_charts import Series, line_chart
+from windloom.optimizer.workloads import divisors_workload
 
 #: The paper's names, and ours by cost.
 TECHNIQUES = {

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
+from windloom.explain.picture.line_charts import bar_chart
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.figures import number
 from windloom.model.windows import Window
@@ -30,7 +31,6 @@ from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.scans import NativeScan
-from windloom.explain.picture.line_charts import bar_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
 from windloom.rounds.taken import take_partials

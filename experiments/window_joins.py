@@ -8,10 +8,11 @@ from itertools import permutations
 from time import process_time
 
 from experiments.pages import Cell, Figure, Page, Table
+from experiments.probe_orders import JoinedWindow, by_selectivity, probe_cost, probe_order
 from experiments.restored_pairs import lost_of_windloom
 from experiments.window_probes import STREAMS, Feed, Probed, Way, WindowJoin, lost_pairs
-from windloom.optimizer.joins.order import JoinedWindow, Order, by_selectivity, probe_cost, probe_order
 from windloom.explain.picture.line_charts import Series, line_chart
+from windloom.optimizer.joins.order import Order
 from windloom.spark.session.local import local_session
 
 #: Table 5.5 with λ1 = 10: its costs are those of that rate, and the 100 that is printed is not.

@@ -14,7 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.optimizer.joins.order import JoinedWindow, Order
+from experiments.probe_orders import JoinedWindow
+from windloom.optimizer.joins.order import Order
 
 Ints = NDArray[np.int64]
 

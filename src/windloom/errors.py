@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
 
 #: What to do about columns of Parquet that Spark does not read.
 NANOSECONDS_HINT = (
@@ -78,3 +82,10 @@ def known_names(known: list[str]) -> str:
         return "there are none yet"
     shown = sorted(known)[:20]
     return "known names: " + ", ".join(shown) + (", …" if len(known) > len(shown) else "")
+
+
+def find_named(kind: str, name: str, entries: Mapping[str, Entry], fact: str, *also: str) -> Entry:
+    """The entry with this name; otherwise an error that names the nearest of them and of `also`."""
+    if name not in entries:
+        raise WindloomError(f"unknown {kind} '{name}'", fact, near_names(name, [*also, *entries]))
+    return entries[name]

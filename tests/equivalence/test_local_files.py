@@ -24,9 +24,9 @@ from support.trades import settings
 from support.truths import spark_truth
 from windloom import Loom, WindloomError
 from windloom.expressions import predicate_index
+from windloom.expressions.arithmetic import DeclinedError
 from windloom.plan.scans import WovenScan
 from windloom.rounds import taken
-from windloom.expressions.arithmetic import DeclinedError
 from windloom.spark.intake import take
 from windloom.spark.intake.files import file_tuples
 from windloom.spark.intake.projection import projected

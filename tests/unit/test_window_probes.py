@@ -7,9 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from experiments.probe_orders import JoinedWindow
 from experiments.window_probes import Feed, Way, WindowJoin, lost_pairs
-
-from windloom.optimizer.joins.order import JoinedWindow
 
 WINDOWS = [JoinedWindow(2, 4, 3), JoinedWindow(1, 6, 2), JoinedWindow(1, 5, 4), JoinedWindow(1, 5, 2)]
 

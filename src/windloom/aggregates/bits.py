@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import AddInt, Family, ship
+from windloom.kernels.families.algebra import Family, ship
 from windloom.model.aggregate import Aggregate, Function, Needs
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -78,11 +78,6 @@ class Bits(NativeCard):
         fold_values(*cut.where(read, read.argument), values, out)
         return Lifted((family.of(cut.taken(out.value)),), valid_in(cut, read))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((self.family(planned).of(np.zeros(count, np.int64)),), AddInt(np.zeros(count, np.int64)))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         bits = combined[0].limbs[0].value
         return with_nulls(~bits if aggregate.function == "bit_and" else bits, combined[0].valid)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
 from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.families.algebra import FREQUENCIES
 from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RELATIVE_ERROR
@@ -21,17 +21,22 @@ from windloom.model.types import DataType
 
 class Buckets(ListCard):
     kinds = ("buckets",)
+    combined_by = FREQUENCIES
     rule = ListRule("buckets")
     functions = (Function("approx_quantile", kinds, ranked, constant=SHARE, is_approximate=True),)
-
-    def family(self, planned: Planned) -> Family:
-        return FREQUENCIES
 
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        return bucket_sql(argument)
+        # Buckets are numbered in the order of the values (see `bucket_values`).
+        number = f"CAST({argument} AS DOUBLE)"
+        size = f"{FIRST_BUCKET}L + CAST(ceil(ln(abs({number})) * {1 / math.log(GROWTH)!r}D) AS BIGINT)"
+        size = f"if(abs({number}) = double('infinity'), {INFINITE_BUCKET}L, {size})"
+        return (
+            f"CASE WHEN isnan({number}) THEN {NAN_BUCKET}L WHEN {number} = 0D THEN 0L"
+            f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
+        )
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
         return ask_rank(aggregate, asked)
@@ -47,24 +52,13 @@ class Buckets(ListCard):
         """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
         argument = argument_sql(aggregate)
         # A window may hold no value, and place 0 is an error even then.
-        place = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
-        return f"CAST(try_element_at(array_sort(collect_list({argument})), {place}) AS DOUBLE)"
+        position = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
+        return f"CAST(try_element_at(array_sort(collect_list({argument})), {position}) AS DOUBLE)"
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         if truth is None or answer is None or not math.isfinite(truth):
             return str(truth) == str(answer)
         return bool(abs(answer - truth) <= RELATIVE_ERROR * abs(truth) * (1 + 1e-9))
-
-
-def bucket_sql(argument: str) -> str:
-    """The SQL of a bucket's number; numbers are in the order of the values (see `bucket_values`)."""
-    number = f"CAST({argument} AS DOUBLE)"
-    size = f"{FIRST_BUCKET}L + CAST(ceil(ln(abs({number})) * {1 / math.log(GROWTH)!r}D) AS BIGINT)"
-    size = f"if(abs({number}) = double('infinity'), {INFINITE_BUCKET}L, {size})"
-    return (
-        f"CASE WHEN isnan({number}) THEN {NAN_BUCKET}L WHEN {number} = 0D THEN 0L"
-        f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
-    )
 
 
 def bucket_values(buckets: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type
-from windloom.aggregates.lifted import AnyLifted, Combined
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.listed import Listed, ListRule, no_lists
 from windloom.kernels.cells.locate import WindowArrays
-from windloom.kernels.families.algebra import Family
+from windloom.kernels.families.algebra import AddInt, Family
 from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
@@ -41,6 +41,9 @@ class Asked:
 
 #: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
 Refuse = Callable[[int, str], None]
+
+#: The combined components of an aggregate, in order.
+Parts = list[Combined]
 
 #: For exact functions, which have no error.
 EXACT = "CAST(NULL AS DOUBLE)"
@@ -65,14 +68,16 @@ class Card(ABC):
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
+    #: How values are combined, for cards whose components all have one family.
+    combined_by: Family
 
     def keeps(self, planned: Planned) -> bool:
         """Whether this is the card of a component."""
         return planned.component.own is None and planned.component.kind in self.kinds
 
-    @abstractmethod
     def family(self, planned: Planned) -> Family:
-        """How its values are combined."""
+        """How the values of a component are combined."""
+        return self.combined_by
 
     def limbs(self, planned: Planned) -> int:
         """The number of columns of the family that are combined independently of each other."""
@@ -110,10 +115,15 @@ class Card(ABC):
 class ValueCard(Card):
     """A card of components whose cells hold values in a few columns."""
 
+    #: Whether cells also count their values, because a window without a value is NULL.
+    counts_values = True
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        limbs = tuple(self.family(planned).neutral(count) for _ in range(self.limbs(planned)))
+        return Lifted(limbs, AddInt(np.zeros(count, np.int64)) if self.counts_values else None)
+
     @abstractmethod
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         """The column of answers; `combined` holds the aggregate's components in order."""
 
 
@@ -169,7 +179,7 @@ class ListCard(Card):
         """The column of answers for some rows, from the answered question."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """For approximate functions, whether an answer is within its bound; `truth` is the result of `truth_sql`."""
+        """Whether an approximate answer is within its bound; `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
 
 

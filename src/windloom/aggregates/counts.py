@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers
-from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, filter_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.kernels.families.algebra import ADD_INT, AddInt
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -18,10 +17,9 @@ from windloom.weave.cut import Cut, Read
 
 class Counts(NativeCard):
     kinds = (COUNT_STAR.kind, "count")
+    combined_by = ADD_INT
+    counts_values = False
     functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
-
-    def family(self, planned: Planned) -> Family:
-        return ADD_INT
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"count({inputs[0] if inputs else '1'})",)
@@ -37,12 +35,7 @@ class Counts(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         return Lifted((AddInt(cut.kept_counts(read, read.argument)),))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((AddInt(np.zeros(count, np.int64)),))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return pa.array(combined[0].limbs[0].value)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:

@@ -55,7 +55,14 @@ def define_aggregate(
             )
     fields = _fields(name, neutral)
     has = _claims(name, properties, inverse, fields)
-    kind = _argument_type(name, argument)
+    argument_types = {"double": DOUBLE, "bigint": BIGINT}
+    if argument not in argument_types:
+        raise WindloomError(
+            f"aggregate '{name}': its argument cannot be a {argument}",
+            "functions take 64-bit floats or whole numbers",
+            "argument='double' or argument='bigint'",
+        )
+    kind = argument_types[argument]
     own = UserDefined(
         name,
         kind,
@@ -87,14 +94,14 @@ def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
     """The names and types of the fields of a value, from the neutral one."""
     is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
     named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
-    found = [(field, _type_of(value)) for field, value in named]
-    if not found or any(kind is None for _, kind in found):
+    typed = [(field, _type_of(value)) for field, value in named]
+    if not typed or any(kind is None for _, kind in typed):
         raise WindloomError(
             f"aggregate '{name}': its neutral value cannot be kept",
             f"it is {neutral!r}",
             "a value is a whole number, a float, or a NamedTuple of these, for example neutral=0.0",
         )
-    return tuple((field, kind) for field, kind in found if kind is not None)
+    return tuple((field, kind) for field, kind in typed if kind is not None)
 
 
 def _type_of(value: Any) -> DataType | None:
@@ -108,22 +115,22 @@ def _type_of(value: Any) -> DataType | None:
 def _claims(
     name: str, properties: Iterable[str], inverse: object | None, fields: tuple[tuple[str, DataType], ...]
 ) -> Needs:
-    given = [properties] if isinstance(properties, str) else list(properties)
-    for property_ in given:
+    claimed = [properties] if isinstance(properties, str) else list(properties)
+    for property_ in claimed:
         if property_ not in PROPERTIES:
             raise WindloomError(
                 f"aggregate '{name}': unknown property '{property_}'",
                 "a property says how values may be combined",
                 near_names(property_, list(PROPERTIES)),
             )
-    missing = [required for required in REQUIRED if required not in given]
+    missing = [required for required in REQUIRED if required not in claimed]
     if missing:
         raise WindloomError(
             f"aggregate '{name}' must be {' and '.join(REQUIRED)}",
             f"slices are combined in any order and grouping, and {' and '.join(missing)} is not claimed",
             f"properties=({', '.join(map(repr, REQUIRED))})",
         )
-    if ("invertible" in given) and inverse is None:
+    if ("invertible" in claimed) and inverse is None:
         raise WindloomError(
             f"aggregate '{name}' is claimed to be invertible", "it has no inverse", "inverse=lambda whole, part: …"
         )
@@ -134,20 +141,9 @@ def _claims(
             "leave the inverse out; only whole numbers can be removed exactly",
         )
     has = PROPERTIES["invertible"] if inverse is not None else Needs.NONE
-    for property_ in given:
+    for property_ in claimed:
         has |= PROPERTIES[property_]
     return has
-
-
-def _argument_type(name: str, argument: str) -> DataType:
-    kinds = {"double": DOUBLE, "bigint": BIGINT}
-    if argument not in kinds:
-        raise WindloomError(
-            f"aggregate '{name}': its argument cannot be a {argument}",
-            "functions take 64-bit floats or whole numbers",
-            "argument='double' or argument='bigint'",
-        )
-    return kinds[argument]
 
 
 def _compiled_result(
@@ -161,13 +157,13 @@ def _compiled_result(
     value: Any = _machine_type(fields[0][1])
     if isinstance(neutral, tuple):
         value = types.BaseTuple.from_types([_machine_type(kind) for _, kind in fields], type(neutral))  # type: ignore[no-untyped-call]
-    found = {}
+    results = {}
     for role, function in functions.items():
         takes = {"lift": (_machine_type(argument),), "lower": (value,)}.get(role, (value, value))
-        found[role] = _compile(name, role, function, takes)
-    for role in found.keys() - {"lower"}:
-        _check_value(name, role, found[role], value, fields)
-    lowered = found["lower"]
+        results[role] = _compile(name, role, function, takes)
+    for role in results.keys() - {"lower"}:
+        _check_value(name, role, results[role], value, fields)
+    lowered = results["lower"]
     if isinstance(lowered, types.Boolean):
         return _BOOLEAN
     if not isinstance(lowered, types.Integer | types.Float):
@@ -190,20 +186,20 @@ def _compile(name: str, role: str, function: Callable[..., Any], takes: tuple[An
     except (NumbaError, TypeError, NotImplementedError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         # The first line names the compiler's pass; the next one describes the error.
-        told = next((line for line in lines[1:] if not line.startswith(("-", "There are", "During"))), lines[0])
+        reason = next((line for line in lines[1:] if not line.startswith(("-", "There are", "During"))), lines[0])
         shown = ", ".join(map(str, takes))
         raise WindloomError(
             f"aggregate '{name}': '{role}' does not compile",
-            f"for ({shown}): {told}",
+            f"for ({shown}): {reason}",
             "use numbers, named tuples of numbers, `math` and NumPy's functions of numbers, and nothing that changes",
         ) from None
     return compiled.overloads[takes].signature.return_type
 
 
-def _check_value(name: str, role: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
+def _check_value(name: str, role: str, result: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
     """Refuses a result that does not have the same fields, or has a float where whole numbers are kept."""
-    same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
-    parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
+    same_class = getattr(result, "instance_class", None) is getattr(value, "instance_class", None)
+    parts: Any = result if isinstance(result, types.BaseTuple) else (result,)
     if same_class and len(parts) == len(fields):
         numbers = all(isinstance(piece, types.Integer | types.Float | types.Boolean) for piece in parts)
         pairs = zip(parts, fields, strict=True)
@@ -211,20 +207,20 @@ def _check_value(name: str, role: str, found: Any, value: Any, fields: tuple[tup
             return
     raise WindloomError(
         f"aggregate '{name}': '{role}' does not give a value like the neutral one",
-        f"it gives {found}, and the neutral value is {value}",
+        f"it gives {result}, and the neutral value is {value}",
         "give the same fields, and use floats in the neutral value where values have floats: 0.0, not 0",
     )
 
 
 def _digest(functions: list[Callable[..., Any]], neutral: Any) -> str:
     """Distinguishes definitions by their code and by the constants that it reads."""
-    told = hashlib.sha256(repr((type(neutral).__name__, neutral)).encode())
+    digest = hashlib.sha256(repr((type(neutral).__name__, neutral)).encode())
     for function in functions:
-        told.update(_told(function, set()).encode())
-    return told.hexdigest()[:16]
+        digest.update(_described(function, set()).encode())
+    return digest.hexdigest()[:16]
 
 
-def _told(value: Any, seen: set[int]) -> str:
+def _described(value: Any, seen: set[int]) -> str:
     function = getattr(value, "py_func", value)  # the Python function of one that Numba has compiled
     if not isinstance(function, FunctionType):
         return f"{type(value).__name__} {getattr(value, '__qualname__', None) or _constant(value)}"
@@ -233,8 +229,8 @@ def _told(value: Any, seen: set[int]) -> str:
     seen.add(id(function))
     read = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     cells = [_content(cell) for cell in function.__closure__ or ()]
-    used = [(name, _told(read_value, seen)) for name, read_value in read.items() if read_value is not None]
-    return repr((_code(function.__code__), used, [_told(cell, seen) for cell in cells], function.__defaults__))
+    used = [(name, _described(read_value, seen)) for name, read_value in read.items() if read_value is not None]
+    return repr((_code(function.__code__), used, [_described(cell, seen) for cell in cells], function.__defaults__))
 
 
 def _content(cell: Any) -> Any:

@@ -9,19 +9,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
 from windloom.kernels.families.float_keys import float_values
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 from windloom.weave.updates import keep_largest, keep_smallest
 
+#: The kinds that keep the lowest value, or the tuple with it.
+LOWEST_KINDS = ("min", "min_by", "first")
 
-def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
+
+def ordered_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    """The type of the argument, whose values must have an order."""
     aggregate.check_order(aggregate.argument, argument)
     return argument
 
@@ -37,16 +41,14 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
 
 
 class Extrema(NativeCard):
-    kinds = ("min", "max")
+    kinds: tuple[str, ...] = ("min", "max")
+    combined_by = MAX_INT
     functions = (
-        Function("min", ("min",), _ordered),
-        Function("max", ("max",), _ordered),
+        Function("min", ("min",), ordered_type),
+        Function("max", ("max",), ordered_type),
         Function("bool_and", ("min",), _boolean, {"every": ()}),
         Function("bool_or", ("max",), _boolean, {"some": (), "any": ()}),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"{planned.component.kind}({inputs[0]})",)
@@ -65,13 +67,10 @@ class Extrema(NativeCard):
             return Lifted((keys,), valid)
         return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return no_keys(count)
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
-        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind == "min")
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
+        return lower_keys(
+            combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind in LOWEST_KINDS
+        )
 
 
 def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> Lifted:
@@ -82,27 +81,22 @@ def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | Non
     return Lifted((MaxInt(keys),), valid, dictionary)
 
 
-def no_keys(count: int) -> Lifted:
-    """Cells that add nothing."""
-    return Lifted((MaxInt(np.full(count, LOWEST)),), AddInt(np.zeros(count, np.int64)))
-
-
-def lower_keys(found: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
+def lower_keys(combined: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
     """The values that keys stand for."""
-    keys = ~found.limbs[0].value if lowest else found.limbs[0].value
-    if found.dictionary is not None:
-        values = found.dictionary
+    keys = ~combined.limbs[0].value if lowest else combined.limbs[0].value
+    if combined.dictionary is not None:
+        values = combined.dictionary
         if pa.types.is_struct(values.type):
             values = values.field("value")
-        return values.take(with_nulls(keys, found.valid)).cast(arrow_type(kind))
-    if found.valid is not None and not found.valid.any():
+        return values.take(with_nulls(keys, combined.valid)).cast(arrow_type(kind))
+    if combined.valid is not None and not combined.valid.any():
         return pa.nulls(len(keys), arrow_type(kind))
     if kind.kind is TypeKind.FLOAT:
-        return with_nulls(float_values(keys), found.valid).cast(arrow_type(kind), safe=False)
-    if found.valid is not None:
-        keys = np.where(found.valid, keys, 0)
+        return with_nulls(float_values(keys), combined.valid).cast(arrow_type(kind), safe=False)
+    if combined.valid is not None:
+        keys = np.where(combined.valid, keys, 0)
     if kind.kind is TypeKind.DATE:
-        return with_nulls(keys.astype(np.int32), found.valid).cast(pa.date32())
+        return with_nulls(keys.astype(np.int32), combined.valid).cast(pa.date32())
     if kind.kind is TypeKind.BOOLEAN:
-        return with_nulls(keys.astype(np.bool_), found.valid)
-    return with_nulls(keys, found.valid).cast(arrow_type(kind))
+        return with_nulls(keys.astype(np.bool_), combined.valid)
+    return with_nulls(keys, combined.valid).cast(arrow_type(kind))

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
-from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat, AddInt, Family
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
+from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -27,13 +27,11 @@ class FloatSums(NativeCard):
     """SUM and AVG are declared by `whole_sums`, for all numbers."""
 
     kinds = ("sum",)
+    combined_by = ADD_FLOAT
 
     def keeps(self, planned: Planned) -> bool:
         is_float = planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
         return super().keeps(planned) and is_float
-
-    def family(self, planned: Planned) -> Family:
-        return ADD_FLOAT
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
         return ("high", "low")
@@ -56,12 +54,7 @@ class FloatSums(NativeCard):
         valid = valid_in(cut, read)
         return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), AddInt(np.zeros(count, np.int64)))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.
         pair, valid = combined[0].limbs[0], combined[0].valid
         total = pair.high + pair.low

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.card import EXACT, Asked, ListCard, Planned, argument_sql, size_sql
+from windloom.aggregates.card import EXACT, Asked, ListCard, argument_sql, size_sql
 from windloom.aggregates.listed import Listed, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.families.algebra import FREQUENCIES
 from windloom.kernels.lists.cells import Distinct, Frequent, Lists, Question, Ranked, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType
@@ -61,6 +61,7 @@ COUNT = Constant("k", True, "10, page", check_count)
 
 class Frequencies(ListCard):
     kinds = ("frequencies",)
+    combined_by = FREQUENCIES
     rule = ListRule("frequencies")
     functions = (
         Function("count_distinct", kinds, counted, is_distinct=True),
@@ -68,9 +69,6 @@ class Frequencies(ListCard):
         Function("top", kinds, items, constant=COUNT),
         Function("frequent", kinds, _frequent, constant=COUNT, is_approximate=True),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return FREQUENCIES
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
         match aggregate.function:
@@ -112,7 +110,7 @@ class Frequencies(ListCard):
         return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """For FREQUENT, an answer must have no false positives."""
+        """Whether an answer of FREQUENT has no false positives."""
         counts = {str(item["value"]): item["count"] for item in truth}
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
@@ -124,28 +122,28 @@ def ask_rank(aggregate: Aggregate, asked: Asked) -> Ranked:
 
 def found_items(question: Top | Frequent, listed: Listed, rows: slice) -> pa.Array:
     """Lists of (value, count), one for each row."""
-    found = question.items
-    assert isinstance(found, Lists)
-    bounds = found.bounds[rows.start : rows.stop + 1]
+    lists = question.items
+    assert isinstance(lists, Lists)
+    bounds = lists.bounds[rows.start : rows.stop + 1]
     entries = slice(int(bounds[0]), int(bounds[-1]))
-    values = listed.dictionary.take(pa.array(found.codes[entries]))
-    pairs = pa.StructArray.from_arrays([values, pa.array(found.counts[entries])], names=["value", "count"])
+    values = listed.dictionary.take(pa.array(lists.codes[entries]))
+    pairs = pa.StructArray.from_arrays([values, pa.array(lists.counts[entries])], names=["value", "count"])
     return pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), pairs)
 
 
-def _quantiles(found: Ranked, listed: Listed, rows: slice) -> pa.Array:
+def _quantiles(ranked: Ranked, listed: Listed, rows: slice) -> pa.Array:
     """Interpolates between two values by the place between their ranks, in Spark's order of operations."""
-    total = found.total[rows]
+    total = ranked.total[rows]
     if not len(listed.dictionary):
         return pa.nulls(len(total), pa.float64())
     # Like Spark, cast integers beyond 2^53 to the nearest double.
     values = listed.dictionary.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    place = (total - 1) * found.share
-    below = np.floor(place)
-    lower, higher = values[found.lower[rows]], values[found.higher[rows]]
+    position = (total - 1) * ranked.share
+    below = np.floor(position)
+    lower, higher = values[ranked.lower[rows]], values[ranked.higher[rows]]
     with np.errstate(invalid="ignore"):
-        between = lower + (place - below) * (higher - lower)
-    return pa.array(np.where(found.lower[rows] == found.higher[rows], lower, between), mask=total == 0)
+        between = lower + (position - below) * (higher - lower)
+    return pa.array(np.where(ranked.lower[rows] == ranked.higher[rows], lower, between), mask=total == 0)
 
 
 def frequencies_sql(argument: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.card import Planned, Refuse, ValueCard
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, Family, MaxInt
+from windloom.aggregates.card import Parts, Planned, Refuse, ValueCard
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
@@ -18,19 +18,13 @@ class LastTicks(ValueCard):
     """A component that windows need, not functions."""
 
     kinds = ("last_tick",)
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
+    combined_by = MAX_INT
+    counts_values = False
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         largest = np.full(len(cut.grid), LOWEST)
         keep_largest(*cut.where(read, None), cut.tuples.tick.integers, largest)
         return Lifted((MaxInt(cut.taken(largest)),))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((MaxInt(np.full(count, LOWEST)),))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         raise AssertionError("no function is answered from last ticks")

@@ -24,7 +24,16 @@ _DRAWN, _TRIPLES = 24, 400
 def check_laws(own: UserDefined) -> None:
     """Refuses an aggregate that breaks a law, with the values that show it."""
     try:
-        _check(own)
+        laws = _Laws(own)
+        laws.compiled_as_written()
+        for a, b, c in laws.triples():
+            laws.neutral(a)
+            laws.commutative(a, b)
+            laws.associative(a, b, c)
+            if own.inverse is not None:
+                laws.invertible(a, b)
+            if Needs.SELECTIVE in own.has:
+                laws.selective(a, b)
     except WindloomError:
         raise
     except Exception as error:  # a user's function may raise anything
@@ -33,19 +42,6 @@ def check_laws(own: UserDefined) -> None:
             f"{type(error).__name__}: {error}",
             "compiled functions must give a value for every argument, for example NaN",
         ) from None
-
-
-def _check(own: UserDefined) -> None:
-    laws = _Laws(own)
-    laws.compiled_as_written()
-    for a, b, c in laws.triples():
-        laws.neutral(a)
-        laws.commutative(a, b)
-        laws.associative(a, b, c)
-        if own.inverse is not None:
-            laws.invertible(a, b)
-        if Needs.SELECTIVE in own.has:
-            laws.selective(a, b)
 
 
 class _Laws:
@@ -57,7 +53,12 @@ class _Laws:
         self.lift, self.combine = compile_function(own.lift), compile_function(own.combine)
         self.inverse = None if own.inverse is None else compile_function(own.inverse)
         self.zero = self._value(own.neutral)
-        self.arguments = list(_arguments(own))
+        rng = np.random.default_rng(13)  # ordinary numbers and corner cases, the same ones each time
+        if own.argument.kind is TypeKind.INTEGER:
+            self.arguments: list[Any] = list(map(np.int64, (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN))))
+        else:
+            drawn = (*rng.normal(0, 10, _DRAWN), *rng.lognormal(0, 3, _DRAWN))
+            self.arguments = list(map(np.float64, (*_CORNERS, *_FRACTIONS, *drawn)))
         self.values = [
             value for argument in self.arguments if self.is_finite(value := self._value(self.lift(argument)))
         ]
@@ -96,7 +97,7 @@ class _Laws:
             yield a, b, c
 
     def compiled_as_written(self) -> None:
-        """Compiled code and Python give the same, if Python gives anything."""
+        """Refuse functions that compute something else when compiled than in Python."""
         for argument in self.arguments:
             self._compare_with_python("lift", self.own.lift, self.lift, argument)
         for a, b in zip(self.values, self.values[1:], strict=False):
@@ -105,16 +106,16 @@ class _Laws:
     def _compare_with_python(
         self, role: str, written: Callable[..., Any], compiled: Callable[..., Any], *arguments: Any
     ) -> None:
-        found = self._value(compiled(*arguments))
+        result = self._value(compiled(*arguments))
         try:
             expected = self._value(written(*arguments))
         except (ArithmeticError, ValueError):
             return  # outside of the function's domain; compiled code gives NaN or infinity there
-        if self.is_finite(found, expected) and not self.are_near(found, expected, found, expected):
+        if self.is_finite(result, expected) and not self.are_near(result, expected, result, expected):
             shown = ", ".join(map(str, arguments))
             self._refuse(
                 f"'{role}' does not compute the same when it is compiled",
-                f"{role}({shown}) is {_shown(expected)} in Python and {_shown(found)} compiled",
+                f"{role}({shown}) is {_shown(expected)} in Python and {_shown(result)} compiled",
                 "whole numbers have 64 bits, and divisions never raise",
             )
 
@@ -128,14 +129,14 @@ class _Laws:
         return True
 
     def neutral(self, a: Any) -> None:
-        for found, text in (
+        for changed, text in (
             (self.both(self.zero, a), "combine(neutral, a)"),
             (self.both(a, self.zero), "combine(a, neutral)"),
         ):
-            if not self.are_near(found, a, a):
+            if not self.are_near(changed, a, a):
                 self._refuse(
                     "its neutral value changes other values",
-                    f"{text} is {_shown(found)}, where a = {_shown(a)} and neutral = {_shown(self.zero)}",
+                    f"{text} is {_shown(changed)}, where a = {_shown(a)} and neutral = {_shown(self.zero)}",
                     "combining a value with the neutral value must not change it",
                 )
 
@@ -162,20 +163,20 @@ class _Laws:
 
     def invertible(self, a: Any, b: Any) -> None:
         assert self.inverse is not None
-        found = self._value(self.inverse(self.both(a, b), b))
-        if not self.are_near(found, a):
+        restored = self._value(self.inverse(self.both(a, b), b))
+        if not self.are_near(restored, a):
             self._refuse(
                 "its inverse does not remove what was combined",
-                f"inverse(combine(a, b), b) is {_shown(found)}, where a = {_shown(a)} and b = {_shown(b)}",
+                f"inverse(combine(a, b), b) is {_shown(restored)}, where a = {_shown(a)} and b = {_shown(b)}",
                 "leave the inverse out, or make it exact",
             )
 
     def selective(self, a: Any, b: Any) -> None:
-        found = self.both(a, b)
-        if found not in (a, b):
+        combined = self.both(a, b)
+        if combined not in (a, b):
             self._refuse(
                 "it is not selective",
-                f"combine(a, b) is {_shown(found)}, where a = {_shown(a)} and b = {_shown(b)}",
+                f"combine(a, b) is {_shown(combined)}, where a = {_shown(a)} and b = {_shown(b)}",
                 "leave 'selective' out of its properties: it says that the result is one of the two",
             )
 
@@ -183,22 +184,9 @@ class _Laws:
         raise WindloomError(f"aggregate '{self.own.name}': {fact}", detail, hint)
 
 
-def _arguments(own: UserDefined) -> Iterator[Any]:
-    """Ordinary numbers and corner cases, the same ones each time."""
-    rng = np.random.default_rng(13)
-    if own.argument.kind is TypeKind.INTEGER:
-        yield from (np.int64(number) for number in (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN)))
-        return
-    yield from (
-        np.float64(number)
-        for number in (*_CORNERS, *_FRACTIONS, *rng.normal(0, 10, _DRAWN), *rng.lognormal(0, 3, _DRAWN))
-    )
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", ())
-        return (
-            f"{type(value).__name__}({', '.join(f'{name}={field}' for name, field in zip(fields, value, strict=True))})"
-        )
+        shown = ", ".join(f"{name}={field}" for name, field in zip(fields, value, strict=True))
+        return f"{type(value).__name__}({shown})"
     return str(value)

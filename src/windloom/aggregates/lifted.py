@@ -36,8 +36,8 @@ class Lifted:
     def nbytes(self) -> int:
         columns = [column for limb in self.limbs for column in limb]
         columns += [] if self.valid is None else [self.valid.value]
-        held = 0 if self.dictionary is None else self.dictionary.nbytes
-        return int(held + sum(column.nbytes for column in columns))
+        columns += [] if self.dictionary is None else [self.dictionary]
+        return int(sum(column.nbytes for column in columns))
 
     def map_limbs(self, change: Any) -> Lifted:
         return replace(
@@ -74,7 +74,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
 
 
 def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lifted:
-    """`cells` cells, taken from all parts and put at their places."""
+    """The cells of all parts, `cells` in number, each at its place."""
     alike, valid, dictionary = _alike(parts)
     columns = [list(each) for each in zip(*(part.limbs for part in alike), strict=True)]
     if valid is not None:
@@ -96,17 +96,23 @@ def _alike(
     lifted = [part for part in parts if isinstance(part, Lifted)]
     assert len(lifted) == len(parts)
     # A part of only neutral cells has no values, and so no dictionary yet.
-    held = [part.dictionary for part in lifted if part.dictionary is not None]
-    if held and not all(each.equals(held[0]) for each in held[1:]):
-        lifted, held = _one_dictionary(lifted, held)
+    dictionaries = [part.dictionary for part in lifted if part.dictionary is not None]
+    if dictionaries and not all(each.equals(dictionaries[0]) for each in dictionaries[1:]):
+        rank_of, union = ranks_of(pa.concat_arrays(dictionaries))
+        begin = 0
+        for position, part in enumerate(lifted):
+            if part.dictionary is not None:
+                end = begin + len(part.dictionary)
+                lifted[position], begin = _ranked(part, rank_of[begin:end], union), end
+        dictionaries = [union]
     valid = None
     if any(part.valid is not None for part in lifted):
         valid = [valid_or_ones(part) for part in lifted]
-    return lifted, valid, held[0] if held else None
+    return lifted, valid, dictionaries[0] if dictionaries else None
 
 
 def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
-    """The same cells, but where the mask does not hold, the neutral cells of `nothing`."""
+    """The cells where the mask holds, and the neutral cells of `nothing` elsewhere."""
     assert isinstance(lifted, Lifted), "lists are filtered natively"
     assert isinstance(nothing, Lifted)
     limbs = tuple(
@@ -118,14 +124,14 @@ def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Li
 
 
 def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
-    """Only the wanted cells; values that none of them holds are dropped once they are the majority."""
+    """The wanted cells; values that none of them holds are dropped once they are the majority."""
     if isinstance(lifted, Listed):
         return lifted.keep(wanted).without_unused()
     return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(column[wanted] for column in limb))))
 
 
 def keep_none(lifted: AnyLifted) -> AnyLifted:
-    """None of the cells."""
+    """No cells, but the same component."""
     if isinstance(lifted, Listed):
         return lifted.keep_none().without_unused()
     none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))
@@ -133,15 +139,15 @@ def keep_none(lifted: AnyLifted) -> AnyLifted:
 
 
 def without_unused(lifted: Lifted) -> Lifted:
-    """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
+    """The cells, with a dictionary of only the values in use once most of the old one is unused."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.limbs[0][0]) + SMALL_DICTIONARY:
         return lifted
     keys = lifted.limbs[0].value
-    held = keys[keys != LOWEST]
-    used = np.unique(np.where(held < 0, ~held, held))
-    place = np.zeros(len(lifted.dictionary), np.int64)
-    place[used] = np.arange(len(used))
-    return _ranked(lifted, place, lifted.dictionary.take(pa.array(used)))
+    ranks = keys[keys != LOWEST]
+    used = np.unique(np.where(ranks < 0, ~ranks, ranks))
+    rank_of = np.zeros(len(lifted.dictionary), np.int64)
+    rank_of[used] = np.arange(len(used))
+    return _ranked(lifted, rank_of, lifted.dictionary.take(pa.array(used)))
 
 
 def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
@@ -180,25 +186,13 @@ def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
     return valid
 
 
-def _one_dictionary(parts: list[Lifted], held: list[pa.Array]) -> tuple[list[Lifted], list[pa.Array]]:
-    """Ranks all parts in the union of the dictionaries that are held."""
-    place, union = ranks_of(pa.concat_arrays(held))
-    ranked, begin = [], 0
-    for part in parts:
-        if part.dictionary is not None:
-            end = begin + len(part.dictionary)
-            part, begin = _ranked(part, place[begin:end], union), end
-        ranked.append(part)
-    return ranked, [union]
-
-
-def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
+def _ranked(lifted: Lifted, rank_of: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
     """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
     keys = lifted.limbs[0].value.copy()
-    ranks = keys != LOWEST
+    has_rank = keys != LOWEST
     # MIN keeps reversed ranks (~rank), so all its keys are negative.
-    backwards = ranks & (keys < 0)
-    forwards = ranks & (keys >= 0)
-    keys[backwards] = ~place[~keys[backwards]]
-    keys[forwards] = place[keys[forwards]]
+    backwards = has_rank & (keys < 0)
+    forwards = has_rank & (keys >= 0)
+    keys[backwards] = ~rank_of[~keys[backwards]]
+    keys[forwards] = rank_of[keys[forwards]]
     return replace(lifted, limbs=(MaxInt(keys),), dictionary=dictionary)

@@ -51,14 +51,17 @@ class Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
 
     def keep_none(self) -> Listed:
-        """The same component with no cells; entries are not read."""
+        """The component without cells; entries are not read."""
         return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
 
     def concat(self, *others: Listed) -> Listed:
         """These cells, followed by the others."""
         parts, dictionary = [self, *others], self.dictionary
         if not all(other.dictionary.equals(dictionary) for other in others):
-            dictionary = _in_order(pc.unique(pa.concat_arrays([part.dictionary for part in parts])))
+            values = pc.unique(pa.concat_arrays([part.dictionary for part in parts]))
+            # Spark's order: NaN last, strings by their bytes, false before true.
+            sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+            dictionary = values.take(pc.array_sort_indices(sortable))
             parts = [part._ranked(dictionary) for part in parts]
         ends = np.cumsum([0, *(part.cells.bounds[-1] for part in parts)])
         bounds = [part.cells.bounds[1:] + begin for part, begin in zip(parts, ends[:-1], strict=True)]
@@ -67,15 +70,15 @@ class Listed:
         return Listed(self.rule, lists, dictionary)
 
     def without_unused(self) -> Listed:
-        """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
+        """The cells, with a dictionary of only the values in use once most of the old one is unused."""
         if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
             return self
         return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
 
     def _ranked(self, dictionary: pa.Array) -> Listed:
         """Codes in another ordered dictionary, which has every value in use."""
-        place = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
-        codes = place.astype(np.int32)[self.cells.codes]
+        new_codes = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
+        codes = new_codes.astype(np.int32)[self.cells.codes]
         return Listed(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
 
 
@@ -83,12 +86,3 @@ def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> Listed:
     """Cells that add nothing."""
     cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
     return Listed(rule, cells, pa.array([], value_type))
-
-
-def _in_order(values: pa.Array) -> pa.Array:
-    return values.take(_order(values))
-
-
-def _order(values: pa.Array) -> pa.Array:
-    """Spark's order: NaN last, strings by their bytes, false before true."""
-    return pc.array_sort_indices(values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values)

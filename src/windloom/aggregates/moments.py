@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families.algebra import MOMENTS, Family, Moments
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.kernels.families.algebra import MOMENTS, Moments
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DOUBLE, DataType
 from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import add_floats, add_squares
+from windloom.weave.updates import add_squares, sum_values
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -25,15 +25,14 @@ def double(aggregate: Aggregate, argument: DataType) -> DataType:
 
 class SecondMoments(NativeCard):
     kinds = ("moments",)
+    combined_by = MOMENTS
+    counts_values = False
     functions = (
         Function("var_pop", kinds, double),
         Function("var_samp", kinds, double, {"variance": ()}),
         Function("stddev_pop", kinds, double),
         Function("stddev_samp", kinds, double, {"stddev": (), "std": ()}),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return MOMENTS
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
         return ("count", "mean", "variance")
@@ -50,18 +49,13 @@ class SecondMoments(NativeCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         where, values = cut.where(read, read.argument), cut.argument(read).floats
         count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
-        add_floats(*where, values, mean)
+        sum_values(*where, values, mean)
         with np.errstate(invalid="ignore"):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)
         return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         count, square = combined[0].limbs[0].count, combined[0].limbs[0].square
         less = 1.0 if aggregate.function.endswith("samp") else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):

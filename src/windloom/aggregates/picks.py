@@ -8,40 +8,28 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
-from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
-from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.card import Planned, filter_sql
+from windloom.aggregates.extrema import LOWEST_KINDS, Extrema, lift_keys, ordered_type
+from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.aggregates.ranks import pick_keys, pick_pairs
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.families.algebra import LOWEST, AddInt, MaxInt
 from windloom.model.aggregate import Aggregate, Component, Function
-from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
 from windloom.weave.pairs import RankedPairs
 from windloom.weave.updates import keep_largest, keep_smallest, pick_rows
 
-#: The kinds that keep the lowest tuple.
-_LOWEST = ("min_by", "first")
 
-
-def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
-    aggregate.check_order(aggregate.argument, argument)
-    return argument
-
-
-class Picks(NativeCard):
+class Picks(Extrema):
     kinds = ("min_by", "max_by", "first", "last")
     functions = (
-        Function("min_by", ("min_by",), _ordered, arguments=2),
-        Function("max_by", ("max_by",), _ordered, arguments=2),
+        Function("min_by", ("min_by",), ordered_type, arguments=2),
+        Function("max_by", ("max_by",), ordered_type, arguments=2),
         # By event time.
-        Function("first", ("first",), _ordered, {"first_value": ()}, picks_nulls=True),
-        Function("last", ("last",), _ordered, {"last_value": ()}, picks_nulls=True),
+        Function("first", ("first",), ordered_type, {"first_value": ()}, picks_nulls=True),
+        Function("last", ("last",), ordered_type, {"last_value": ()}, picks_nulls=True),
     )
 
     by_tick = ("first", "last")
-
-    def family(self, planned: Planned) -> Family:
-        return MAX_INT
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
         return (*super().inputs(component, tick), tick if component.by is None else component.by.sql)
@@ -50,12 +38,12 @@ class Picks(NativeCard):
         return ("by", "value")
 
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in _LOWEST)
+        picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in LOWEST_KINDS)
         return (f"{picked}.y", f"{picked}.x")
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         keys, dictionary = pick_keys(native[0], native[1])
-        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in _LOWEST)
+        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in LOWEST_KINDS)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         assert read.by is not None
@@ -66,7 +54,7 @@ class Picks(NativeCard):
             return self._weave_ranked(planned, cut, read, pairs)
         picked = np.full(len(cut.grid), -1, np.int64)
         known = np.empty(0, np.bool_) if value.valid is None else value.valid
-        lowest = planned.component.kind in _LOWEST
+        lowest = planned.component.kind in LOWEST_KINDS
         pick_rows(*cut.where(read, read.by), by.equal_keys, known, value.keys, lowest, picked)
         rows = cut.taken(picked)
         places = pa.array(rows, mask=rows < 0)
@@ -75,33 +63,25 @@ class Picks(NativeCard):
     def _weave_ranked(self, planned: Planned, cut: Cut, read: Read, pairs: RankedPairs) -> AnyLifted:
         """Weaves from the ranks of all pairs, without sorting."""
         assert read.by is not None
-        lowest = planned.component.kind in _LOWEST
+        lowest = planned.component.kind in LOWEST_KINDS
         largest = np.full(len(cut.grid), LOWEST)
         update = keep_smallest if lowest else keep_largest
         update(*cut.where(read, read.by), pairs.ranks, largest)
         keys = cut.taken(largest)
-        held = keys != LOWEST
-        ranks = np.where(held, ~keys if lowest else keys, 0)
+        has_value = keys != LOWEST
+        ranks = np.where(has_value, ~keys if lowest else keys, 0)
         used = np.zeros(len(pairs.rows) + 1, np.bool_)  # one more, because there may be no pairs
-        used[ranks[held]] = True
-        places = (np.cumsum(used) - 1)[ranks]
+        used[ranks[has_value]] = True
+        new_ranks = (np.cumsum(used) - 1)[ranks]
         rows = pa.array(pairs.rows[used[:-1]])
         dictionary = pick_pairs(cut.tuples.column(read.by).column.take(rows), cut.argument(read).column.take(rows))
-        found = np.where(held, ~places if lowest else places, LOWEST)
-        return Lifted((MaxInt(found),), None if held.all() else AddInt(held.astype(np.int64)), dictionary)
-
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return no_keys(count)
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
-        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.function in _LOWEST)
+        kept_keys = np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST)
+        return Lifted((MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         assert aggregate.argument is not None
         by = tick if aggregate.by is None else aggregate.by.sql
-        picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in _LOWEST)
+        picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in LOWEST_KINDS)
         return f"({picked}{filter_sql(aggregate)}).x"
 
 

@@ -12,7 +12,7 @@ from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import counted
 from windloom.aggregates.listed import Listed, ListRule
 from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import REGISTERS, Family
+from windloom.kernels.families.algebra import REGISTERS
 from windloom.kernels.lists.cells import Question, Registered
 from windloom.kernels.lists.xxhash import hash_integers, pack_ranks
 from windloom.model.aggregate import Aggregate, Function
@@ -28,19 +28,24 @@ _STANDARD_ERRORS = 5
 
 class Registers(ListCard):
     kinds = ("registers",)
+    combined_by = REGISTERS
     rule = ListRule("registers", largest=True)
     is_ranked = False
     functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
-
-    def family(self, planned: Planned) -> Family:
-        return REGISTERS
 
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
-        packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
+        """Register and rank in one number, the rank in the lowest bits; NULL for NULL.
+
+        The register is the lowest bits of the hash. The rank is one more than the number of trailing zeros of its other
+        bits; the largest rank if all of them are zero.
+        """
+        hashed = f"xxhash64({argument})"
+        rest = f"(shiftrightunsigned({hashed}, {64 - RANK_BITS}) | {1 << RANK_BITS}L)"
+        rank = f"CAST(bit_count({rest} ^ ({rest} - 1L)) AS BIGINT)"
+        packed = f"shiftleft(({hashed} & {COUNT - 1}L), {PACKED_RANK_BITS}) | {rank}"
         return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
 
     def weaves_arrow(self, kind: DataType) -> bool:
@@ -66,14 +71,3 @@ class Registers(ListCard):
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         return bool(abs(answer - truth) <= _STANDARD_ERRORS * STANDARD_ERROR * truth + 1)
-
-
-def register_sql(argument: str) -> str:
-    """The lowest bits of the hash."""
-    return f"(xxhash64({argument}) & {COUNT - 1}L)"
-
-
-def rank_sql(argument: str) -> str:
-    """One more than the number of trailing zeros of the other bits; the largest rank if all of them are zero."""
-    rest = f"(shiftrightunsigned(xxhash64({argument}), {64 - RANK_BITS}) | {1 << RANK_BITS}L)"
-    return f"CAST(bit_count({rest} ^ ({rest} - 1L)) AS BIGINT)"

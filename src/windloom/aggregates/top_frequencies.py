@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.card import Asked, ListCard, argument_sql
 from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
 from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.families.algebra import FREQUENCIES
 from windloom.kernels.lists.cells import Question, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.approximate import MOST_ENTRIES, TOP_ERROR
@@ -21,13 +21,11 @@ def _check_few(number: float) -> str | None:
 
 class TopFrequencies(ListCard):
     kinds = ("top_frequencies",)
+    combined_by = FREQUENCIES
     rule = ListRule("top_frequencies", most=MOST_ENTRIES)
     functions = (
         Function("approx_top", kinds, items, constant=Constant("k", True, "10, page", _check_few), is_approximate=True),
     )
-
-    def family(self, planned: Planned) -> Family:
-        return FREQUENCIES
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
         return Top(asked.codes, int(aggregate.parameters[0]))
@@ -39,14 +37,14 @@ class TopFrequencies(ListCard):
         return frequencies_sql(argument_sql(aggregate))
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """`truth` is every value with its count, the most frequent first."""
+        """Whether counts are within the bound; `truth` is every value with its count, the most frequent first."""
         k = int(aggregate.parameters[0])
         counts = {str(item["value"]): item["count"] for item in truth}
         slack = TOP_ERROR * sum(counts.values())
-        found = {str(item["value"]): item["count"] for item in answer}
-        least = min(found.values()) if len(found) == k else 0
+        answered = {str(item["value"]): item["count"] for item in answer}
+        least = min(answered.values()) if len(answered) == k else 0
         return (
-            len(found) == len(answer) <= k
-            and all(counts.get(value, 0) - slack <= count <= counts.get(value, 0) for value, count in found.items())
-            and all(count <= least + slack for value, count in counts.items() if value not in found)
+            len(answered) == len(answer) <= k
+            and all(counts.get(value, 0) - slack <= count <= counts.get(value, 0) for value, count in answered.items())
+            and all(count <= least + slack for value, count in counts.items() if value not in answered)
         )

@@ -1,6 +1,6 @@
 """User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
 
-Only the woven intake takes in the tuples, because Spark's own aggregation cannot run the functions. A window without
+Their tuples are always woven, because Spark's own aggregation cannot run the functions. A window without
 a value is NULL, whatever the function makes of the neutral value.
 """
 
@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in
+from windloom.aggregates.card import Parts, Planned, Refuse, ValueCard, argument_sql
+from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import AddInt, Columns, Family
+from windloom.kernels.families.algebra import Columns, Family
 from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind
@@ -34,31 +34,21 @@ class UserAggregates(ValueCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         column = cut.argument(read)
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
-        out = self._nothing(planned, len(cut.grid))
+        out = self.family(planned).neutral(len(cut.grid))
         update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
         valid = valid_in(cut, read)
         return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
-
-    def _nothing(self, planned: Planned, count: int) -> Columns:
-        own, family = own_of(planned), self.family(planned)
-        values = own.neutral if own.value_class is not None else (own.neutral,)
-        return family.of(*(np.full(count, value, kind) for value, kind in zip(values, family.kinds, strict=True)))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         assert aggregate.own is not None
-        found, columns = combined[0], combined[0].limbs[0]
-        wanted = np.ones(len(columns[0]), np.bool_) if found.valid is None else found.valid
+        valid, columns = combined[0].valid, combined[0].limbs[0]
+        wanted = np.ones(len(columns[0]), np.bool_) if valid is None else valid
         out = np.zeros(len(wanted), number_kind(aggregate.own.result))
         lower_rows(columns, wanted, out)
-        return with_nulls(out, found.valid)
+        return with_nulls(out, valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """All arguments of a window, from which `fold` makes the answer."""
+        """The list of all arguments of a window, from which `fold` computes the answer."""
         assert aggregate.own is not None
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 

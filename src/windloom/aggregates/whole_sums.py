@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
+from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
-from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
+from windloom.kernels.families.algebra import ADD_INT, AddInt
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import sum_halves, sum_integers, sum_limbs
+from windloom.weave.updates import sum_halves, sum_limbs, sum_values
 
 #: Spark gives the sum of decimals with up to this many digits ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
@@ -45,6 +45,7 @@ def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
 
 class WholeSums(NativeCard):
     kinds = ("sum",)
+    combined_by = ADD_INT
     functions = (
         Function("sum", ("sum",), summed_type),
         Function("avg", ("sum", "count"), summed_type, {"mean": ()}),
@@ -52,9 +53,6 @@ class WholeSums(NativeCard):
 
     def keeps(self, planned: Planned) -> bool:
         return super().keeps(planned) and not _is_of(planned, TypeKind.FLOAT)
-
-    def family(self, planned: Planned) -> Family:
-        return ADD_INT
 
     def limbs(self, planned: Planned) -> int:
         return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))
@@ -92,25 +90,19 @@ class WholeSums(NativeCard):
         valid, count = valid_in(cut, read), self.limbs(planned)
         if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
             low = cut.zeros(np.int64)
-            sum_integers(*where, column.integers, low)
+            sum_values(*where, column.integers, low)
             return Lifted((AddInt(np.zeros(len(cut.kept.cells), np.int64)), AddInt(cut.taken(low))), valid)
         parts = [cut.zeros(np.int64) for _ in range(count)]
         match count:
             case 1:
-                sum_integers(*where, column.integers, *parts)
+                sum_values(*where, column.integers, *parts)
             case 2:
                 sum_halves(*where, column.integers, *parts)
             case _:
                 sum_limbs(*where, column.limbs, *parts)
         return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
-    def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        zeros = tuple(AddInt(np.zeros(count, np.int64)) for _ in range(self.limbs(planned)))
-        return Lifted(zeros, AddInt(np.zeros(count, np.int64)))
-
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
+    def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         kind = aggregate.result_type(argument)
         if aggregate.function == "sum":
             return _sum(combined[0], kind, refuse)

@@ -112,15 +112,15 @@ class Function:
             return f"count(DISTINCT {arguments})"
         if self.constant is None or not parameters:
             return f"{name}({arguments})"
-        given = ", ".join(map(str, parameters))
-        return f"{name}({given}, {arguments})" if self.constant.goes_first else f"{name}({arguments}, {given})"
+        numbers = ", ".join(map(str, parameters))
+        return f"{name}({numbers}, {arguments})" if self.constant.goes_first else f"{name}({arguments}, {numbers})"
 
 
 _FUNCTIONS: dict[str, Function] = {}
 
 
 def declare_function(function: Function) -> None:
-    """Makes a function known by its name; cards call this."""
+    """Register a function under its name; cards call this."""
     _FUNCTIONS[function.name] = function
 
 
@@ -226,7 +226,7 @@ class Aggregate:
             )
 
     def _spelled_of(self, argument: str) -> str:
-        """The same aggregate of another argument, in as few words as CQL has for it."""
+        """The aggregate of another argument, in as few words as CQL has for it."""
         if not isinstance(self.declared, Function):
             return f"{self.function}({argument})"
         spellings = self.declared.spellings.items()

@@ -1,4 +1,4 @@
-"""Names for the types of NumPy arrays that most loops and columns have."""
+"""Arrays by the type of their entries."""
 
 from __future__ import annotations
 
@@ -7,5 +7,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]  # numbers of distinct values
 Mask = NDArray[np.bool_]
+#: Numbers below 2^31: codes of values, positions of rows and cells.
+Codes = NDArray[np.int32]
+Positions = NDArray[np.int32]

@@ -20,7 +20,9 @@ class ExpressionKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Expression:
-    """`sql` is generated from a checked syntax tree, never the user's raw text.
+    """A scalar expression as canonical SQL text.
+
+    `sql` is generated from a checked syntax tree, never the user's raw text.
 
     Equal expressions have equal text, which is how components, predicates and groupings are recognised as shared.
     `column` names the column of the stream if the expression is nothing but that column. `tree` is the same expression

@@ -36,7 +36,8 @@ def number(value: float) -> str:
 
 
 def count(how_many: int, singular: str, many: str | None = None) -> str:
-    """
+    """A whole number with its noun.
+
     >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
     ('1 query', '1,200 queries', '0 trees')
     """
@@ -54,7 +55,8 @@ def amount(value: float, singular: str, many: str | None = None) -> str:
 
 
 def share(part: float) -> str:
-    """
+    """A share in whole per cent, which is 0 % or 100 % only if it is exactly that.
+
     >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)
     ('50 %', '>99 %', '<1 %', '0 %', '100 %')
     """
@@ -67,7 +69,8 @@ def share(part: float) -> str:
 
 
 def short_duration(ticks: int) -> str:
-    """
+    """A duration with the shortest name of its unit.
+
     >>> short_duration(3_600_000_000), short_duration(1_000_000_000), short_duration(1_500_000)
     ('1 h', '1000 s', '1500 ms')
     """

@@ -45,7 +45,10 @@ class Atom:
 
 @dataclass(frozen=True)
 class _Compound:
-    """`operands` are in the order in which they were written; formulas that differ only in that are equal."""
+    """Formulas joined by AND or OR.
+
+    `operands` are in the order in which they were written; formulas that differ only in that are equal.
+    """
 
     members: frozenset[Formula]
     operands: tuple[Formula, ...] = field(compare=False)
@@ -121,25 +124,25 @@ def any_of(operands: Iterable[Formula]) -> Formula:
 
 def _combined(kind: type[All] | type[AnyOf], operands: Iterable[Formula]) -> Formula:
     values: dict[Subject, list[ValueSet]] = {}
-    found: dict[Formula | Subject, None] = {}  # in order, and each once
+    parts: dict[Formula | Subject, None] = {}  # in order, and each once
     for operand in (inner for outer in operands for inner in (outer.operands if isinstance(outer, kind) else (outer,))):
         if isinstance(operand, Atom):
             values.setdefault(operand.subject, []).append(operand.values)
-            found[operand.subject] = None
+            parts[operand.subject] = None
         elif not operand.operands:
             return operand  # FALSE in a conjunction, or TRUE in a disjunction
         else:
-            found[operand] = None
+            parts[operand] = None
     join = intersection if kind is All else union
-    kept: list[Formula] = []
-    for each in found:
+    operands_left: list[Formula] = []
+    for each in parts:
         operand = atom(each, join(values[each])) if isinstance(each, Subject) else each
         if not isinstance(operand, Atom) and not operand.operands:
             if not isinstance(operand, kind):
                 return operand
         else:
-            kept.append(operand)
-    return kept[0] if len(kept) == 1 else kind(frozenset(kept), tuple(kept))
+            operands_left.append(operand)
+    return operands_left[0] if len(operands_left) == 1 else kind(frozenset(operands_left), tuple(operands_left))
 
 
 @lru_cache(maxsize=4_096)
@@ -223,7 +226,7 @@ def _shared_subject(formula: All) -> Subject | None:
 
 
 def implies(formula: Formula, other: Formula) -> bool:
-    """Every tuple that satisfies the one certainly satisfies the other."""
+    """Whether every tuple that satisfies the one certainly satisfies the other."""
     known = {operand.subject: operand.values for operand in conjuncts(formula) if isinstance(operand, Atom)}
     atoms_first = sorted(conjuncts(other), key=lambda operand: not isinstance(operand, Atom))
     return all(_implies_operand(formula, known, operand) for operand in atoms_first)
@@ -244,7 +247,7 @@ def _implies_operand(formula: Formula, known: Context, operand: Formula) -> bool
 
 
 def simplified(formula: Formula) -> Formula:
-    """The same condition without operands that its other operands already decide."""
+    """The condition without operands that its other operands already decide."""
     if isinstance(formula, Atom):
         return formula
     before: Formula | None = None
@@ -268,11 +271,11 @@ def _without_implied(formula: All | AnyOf) -> Formula:
 
     In a conjunction, that is an operand that another one implies; in a disjunction, one that implies another.
     """
-    kept = list(formula.operands)
+    needed = list(formula.operands)
     for operand in formula.operands:
-        if isinstance(operand, Atom) or len(kept) > _MOST_COMPARED:
+        if isinstance(operand, Atom) or len(needed) > _MOST_COMPARED:
             continue
-        others = (other for other in kept if other is not operand and not other.subjects.isdisjoint(operand.subjects))
+        others = (other for other in needed if other is not operand and not other.subjects.isdisjoint(operand.subjects))
         if any(implies(other, operand) if isinstance(formula, All) else implies(operand, other) for other in others):
-            kept.remove(operand)
-    return formula if len(kept) == len(formula.operands) else (all_of if isinstance(formula, All) else any_of)(kept)
+            needed.remove(operand)
+    return formula if len(needed) == len(formula.operands) else (all_of if isinstance(formula, All) else any_of)(needed)

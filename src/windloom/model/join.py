@@ -49,10 +49,13 @@ class Side:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression evaluated on the tuples of its stream."""
-        found = [*self.group_by, *(expression for component in self.components for expression in component.expressions)]
+        expressions = [
+            *self.group_by,
+            *(expression for component in self.components for expression in component.expressions),
+        ]
         if self.where is not None:
-            found.append(self.where)
-        return tuple(dict.fromkeys(found))
+            expressions.append(self.where)
+        return tuple(dict.fromkeys(expressions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How one side, the child, is joined to another, its parent. The links of a join form a tree.
+    """The join of one side, the child, to another, its parent. The links of a join form a tree.
 
     `residual` is a further condition on pairs of rows, over the columns `__p{i}` and `__c{i}`: grouping column i of
     the parent and of the child.

@@ -9,7 +9,7 @@ from windloom.model import formula as logic
 from windloom.model.expression import Expression
 from windloom.model.formula import ALWAYS, NEVER, AnyOf, Formula, all_of, atom, conjuncts, negation
 from windloom.model.subject import IS_TRUE, TRUTH, Subject
-from windloom.model.value_set import ValueSet, hull, is_point, union
+from windloom.model.value_set import hull, is_point, union
 
 #: A common condition lists at most this many stretches of a column; beyond, only their first start and last end.
 _MOST_STRETCHES = 8
@@ -70,6 +70,13 @@ class Predicate:
         return self.sql
 
 
+def condition_of(predicate: Predicate | None, where: Expression | None) -> Predicate | None:
+    """The predicate that tuples must satisfy, given WHERE and what is understood of it; None if all tuples do."""
+    if predicate is None and where is not None:
+        predicate = Predicate.opaque(where)
+    return None if predicate is None or predicate.is_always else predicate
+
+
 def implies(a: Predicate, b: Predicate) -> bool:
     """Whether every tuple of `a` is certainly one of `b`."""
     return a.is_never or logic.implies(a.formula, b.formula)
@@ -86,12 +93,12 @@ def covers(predicates: Iterable[Predicate]) -> bool:
 
 
 def conjunction(predicates: Iterable[Predicate]) -> Predicate:
-    """All of them at once."""
+    """The predicate that requires all of them."""
     return Predicate.of(all_of(each.formula for each in predicates))
 
 
 def common(predicates: Sequence[Predicate]) -> Predicate | None:
-    """The condition that all of them require, found by single columns and whole conditions; None if there is none.
+    """The condition that all predicates require, found by single columns and whole conditions; None if there is none.
 
     For a column, it admits every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1`
     and `x = 2` have `x IN (1, 2)`.
@@ -100,13 +107,13 @@ def common(predicates: Sequence[Predicate]) -> Predicate | None:
     if not possible:
         return Predicate(NEVER) if predicates else None
     shared = frozenset.intersection(*(each.subjects for each in possible))
-    found = [atom(each, _united(logic.projection(formula, each) for formula in possible)) for each in shared]
+    conditions = []
+    for subject in shared:
+        values = union(logic.projection(formula, subject) for formula in possible)
+        if sum(not is_point(*ends) for ends in values.stretches) > _MOST_STRETCHES:
+            values = hull(values)
+        conditions.append(atom(subject, values))
     whole = (part for part in conjuncts(possible[0]) if isinstance(part, AnyOf))
-    found += [part for part in whole if all(logic.implies(other, part) for other in possible)]
-    result = Predicate.of(all_of(found))
+    conditions += [part for part in whole if all(logic.implies(other, part) for other in possible)]
+    result = Predicate.of(all_of(conditions))
     return None if result.is_always else result
-
-
-def _united(sets: Iterable[ValueSet]) -> ValueSet:
-    found = union(sets)
-    return hull(found) if sum(not is_point(*ends) for ends in found.stretches) > _MOST_STRETCHES else found

@@ -10,7 +10,7 @@ from windloom.model.aggregate import Aggregate, Component
 from windloom.model.emission import Emission
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
-from windloom.model.predicate import Predicate
+from windloom.model.predicate import Predicate, condition_of
 from windloom.model.relation import EnrichedStream
 from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
@@ -121,11 +121,7 @@ class Query:
         """The streams it reads that are enriched with relations."""
         sources = [self.source] if isinstance(self.source, WindowedStream) else []
         sources += [] if self.join is None else [side.source for side in self.join.sides]
-        return tuple(
-            dict.fromkeys(
-                windowed_stream.enriched for windowed_stream in sources if windowed_stream.enriched is not None
-            )
-        )
+        return tuple(dict.fromkeys(source.enriched for source in sources if source.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""
@@ -134,15 +130,19 @@ class Query:
     @property
     def condition(self) -> Predicate | None:
         """The predicate that tuples must satisfy; None if all do."""
-        found = self.predicate
-        if found is None and self.where is not None:
-            found = Predicate.opaque(self.where)
-        return None if found is None or found.is_always else found
+        return condition_of(self.predicate, self.where)
 
     @property
     def is_plain(self) -> bool:
         """Whether every output column is a bare aggregate, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
+
+    @property
+    def aggregate_columns(self) -> tuple[int, ...]:
+        """Which aggregate fills each column of the table of answers: all in order, unless the query is plain."""
+        if self.is_plain:
+            return tuple(output.aggregate for output in self.outputs if output.aggregate is not None)
+        return tuple(range(len(self.aggregates)))
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
@@ -152,12 +152,12 @@ class Query:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated on the tuples it reads."""
-        found = [grouping.expression for grouping in self.group_by]
-        found += [expression for aggregate in self.aggregates for expression in aggregate.expressions]
-        found += [expression for kept in self.keeps for expression in kept.expressions]
+        expressions = [grouping.expression for grouping in self.group_by]
+        expressions += [expression for aggregate in self.aggregates for expression in aggregate.expressions]
+        expressions += [expression for kept in self.keeps for expression in kept.expressions]
         if self.where is not None:
-            found.append(self.where)
-        return tuple(dict.fromkeys(found))
+            expressions.append(self.where)
+        return tuple(dict.fromkeys(expressions))
 
     @property
     def evaluated(self) -> Iterator[tuple[str, Expression]]:

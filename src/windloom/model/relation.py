@@ -8,7 +8,7 @@ tuple as it comes in, and later versions of the relation change nothing for that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windloom.model.expression import Expression
@@ -29,7 +29,8 @@ class Relation(Stream):
 
     @property
     def kind(self) -> str:
-        """
+        """The kind of the relation, as users write it.
+
         >>> Relation("person", {}).kind, Relation("person", {}, is_retroactive=False).kind
         ('retroactive', 'non-retroactive')
         """
@@ -98,7 +99,11 @@ def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mappi
     >>> found.name, list(found.columns)
     ('orders LEFT JOIN person ON user = `person.id`', ['ts', 'user', 'person.id'])
     """
-    columns = {**base.columns, **dict(_columns(enrichments, relations))}
+    columns: dict[str, DataType] = dict(base.columns)
+    for enrichment in enrichments:
+        if enrichment.kind.shows_child:
+            read = relations[enrichment.relation].columns
+            columns |= {enrichment.column(column): kind for column, kind in read.items()}
     name = " ".join([base.name, *map(str, enrichments)])
     return EnrichedStream(
         name,
@@ -110,10 +115,3 @@ def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mappi
         base.name,
         enrichments,
     )
-
-
-def _columns(enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> Iterator[tuple[str, DataType]]:
-    for enrichment in enrichments:
-        if enrichment.kind.shows_child:
-            for column, kind in relations[enrichment.relation].columns.items():
-                yield enrichment.column(column), kind

@@ -5,8 +5,8 @@ through its window; selections join them and choose columns; set operations comb
 have one slide and end together, so a row that is made of tuples stands at ends that follow each other: from the first
 end after its latest tuple to the last end at which its earliest tuple is still in its window. That is its lifetime.
 
-An interval join (`JOIN … WITHIN 30 minutes`) is the same with windows that end at every tick: two tuples share such
-a window if they lie less than its range apart.
+An interval join (`JOIN … WITHIN 30 minutes`) is such a query whose windows end at every tick: two tuples share such a
+window if they lie less than its range apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import JoinKind
-from windloom.model.predicate import Predicate
+from windloom.model.predicate import Predicate, condition_of
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
 
@@ -58,10 +58,7 @@ class Strand:
     @property
     def condition(self) -> Predicate | None:
         """The predicate that its tuples must satisfy; None if all do."""
-        found = self.predicate
-        if found is None and self.where is not None:
-            found = Predicate.opaque(self.where)
-        return None if found is None or found.is_always else found
+        return condition_of(self.predicate, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """How a strand is joined to those before it, by INNER or LEFT.
+    """The join of a strand to those before it, by INNER or LEFT.
 
     `on` are the conditions of a LEFT join; the selection keeps those of inner joins. If `within_ticks` is set, its
     tuples lie less than this far from those of all strands before it.
@@ -140,10 +137,10 @@ class Selection:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated on its relation."""
-        found = [column.expression for column in self.columns]
+        columns = [column.expression for column in self.columns]
         conditions = [*self.conditions, *(condition for each in self.attached for condition in each.on)]
         conditions += [condition for each in self.looked for condition in each.on]
-        return tuple(dict.fromkeys([*found, *(condition.expression for condition in conditions)]))
+        return tuple(dict.fromkeys([*columns, *(condition.expression for condition in conditions)]))
 
 
 class SetKind(StrEnum):

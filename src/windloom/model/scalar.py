@@ -64,6 +64,8 @@ class Opaque:
     typed_as: Scalar | None = field(default=None, compare=False, repr=False)
 
 
+_TOO_DEEP = Opaque(f"an expression of more than {MOST_LEVELS} levels")
+
 Scalar = Read | Constant | Apply | Cast | Opaque
 
 
@@ -74,13 +76,9 @@ def apply(name: str, *operands: Scalar) -> Scalar:
     2
     """
     depth = 1 + max((operand.depth for operand in operands), default=0)
-    return Apply(name, operands, depth) if depth <= MOST_LEVELS else _too_deep()
+    return Apply(name, operands, depth) if depth <= MOST_LEVELS else _TOO_DEEP
 
 
 def cast(operand: Scalar, kind: DataType, is_certain: bool = True) -> Scalar:
     depth = 1 + operand.depth
-    return Cast(operand, kind, depth, is_certain) if depth <= MOST_LEVELS else _too_deep()
-
-
-def _too_deep() -> Opaque:
-    return Opaque(f"an expression of more than {MOST_LEVELS} levels")
+    return Cast(operand, kind, depth, is_certain) if depth <= MOST_LEVELS else _TOO_DEEP

@@ -17,7 +17,7 @@ _EFFORT = 60_000
 _MOST_KEPT = 4_096
 
 #: Signatures as masks, or an upper bound on their number.
-_Found = set[int] | float
+_Signatures = set[int] | float
 #: The bit of a predicate, and the part of it that remains to be tested.
 _Open = list[tuple[int, Formula]]
 
@@ -41,28 +41,35 @@ class _Search:
 
     effort: int
 
-    def signatures(self, formulas: _Open) -> _Found:
+    def signatures(self, formulas: _Open) -> _Signatures:
         fixed = sum(bit for bit, formula in formulas if _is_constant(formula) and isinstance(formula, All))
-        found: _Found = {fixed}
+        masks: _Signatures = {fixed}
         for component in _components([each for each in formulas if not _is_constant(each[1])]):
-            found = _product(found, self.component(component))
-        return found
+            more = self.component(component)
+            if isinstance(masks, set) and isinstance(more, set) and len(masks) * len(more) <= _MOST_KEPT:
+                masks = {left | right for left in masks for right in more}
+            else:
+                masks = _size(masks) * _size(more)
+        return masks
 
-    def component(self, formulas: _Open) -> _Found:
+    def component(self, formulas: _Open) -> _Signatures:
         if len(formulas) == 1:
             return {0, formulas[0][0]}
-        sets = _sets_by_subject(formulas)
+        sets: dict[Subject, dict[ValueSet, None]] = {}
+        for part in (part for _, formula in formulas for part in atoms(formula)):
+            sets.setdefault(part.subject, {})[part.values] = None
         subject = max(sets, key=lambda each: sum(each in formula.subjects for _, formula in formulas))
         indexes = {each: index for index, each in enumerate(sets[subject])}
         cells = classes(list(indexes))
         self.effort -= len(cells) * len(formulas)
         if self.effort < 0:
             return min(_power_of_two(len(formulas)), prod(float(len(classes(list(each)))) for each in sets.values()))
-        found: _Found = set()
+        masks: _Signatures = set()
         residuals = [_Residual(bit, formula, subject, indexes) for bit, formula in formulas]
         for mask, cell in cells.items():
-            found = _sum(found, self.signatures([each.given(mask, cell) for each in residuals]))
-        return found if isinstance(found, set) else min(found, _power_of_two(len(formulas)))
+            more = self.signatures([each.given(mask, cell) for each in residuals])
+            masks = masks | more if isinstance(masks, set) and isinstance(more, set) else _size(masks) + _size(more)
+        return masks if isinstance(masks, set) else min(masks, _power_of_two(len(formulas)))
 
 
 class _Residual:
@@ -70,15 +77,15 @@ class _Residual:
 
     def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
         self.bit, self.formula, self.subject = bit, formula, subject
-        self.own = 0
+        self.sets = 0
         for each in atoms(formula):
             if each.subject == subject:
-                self.own |= 1 << indexes[each.values]
+                self.sets |= 1 << indexes[each.values]
         self.known: dict[int, tuple[int, Formula]] = {}
 
     def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
         """The bit and the remainder for a cell; `mask` shows which of the numbered sets hold the values of the cell."""
-        relevant = mask & self.own
+        relevant = mask & self.sets
         if relevant not in self.known:
             self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
         return self.known[relevant]
@@ -100,14 +107,6 @@ def _components(formulas: _Open) -> list[_Open]:
     return [members for _, members in groups]
 
 
-def _sets_by_subject(formulas: _Open) -> dict[Subject, dict[ValueSet, None]]:
-    sets: dict[Subject, dict[ValueSet, None]] = {}
-    for _, formula in formulas:
-        for each in atoms(formula):
-            sets.setdefault(each.subject, {})[each.values] = None
-    return sets
-
-
 def _is_constant(formula: Formula) -> bool:
     return not isinstance(formula, Atom) and not formula.operands
 
@@ -116,15 +115,5 @@ def _power_of_two(exponent: int) -> float:
     return 2.0**exponent if exponent < 1_000 else inf
 
 
-def _size(found: _Found) -> float:
-    return float(len(found)) if isinstance(found, set) else found
-
-
-def _product(a: _Found, b: _Found) -> _Found:
-    if isinstance(a, set) and isinstance(b, set) and len(a) * len(b) <= _MOST_KEPT:
-        return {left | right for left in a for right in b}
-    return _size(a) * _size(b)
-
-
-def _sum(a: _Found, b: _Found) -> _Found:
-    return a | b if isinstance(a, set) and isinstance(b, set) else _size(a) + _size(b)
+def _size(masks: _Signatures) -> float:
+    return float(len(masks)) if isinstance(masks, set) else masks

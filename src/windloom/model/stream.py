@@ -13,7 +13,10 @@ DEFAULT_EVENTS_PER_SECOND = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`time_unit` is None for timestamp columns, else the unit (`s`, `ms`, `us`) of an integer time column."""
+    """A stream that queries may read.
+
+    `time_unit` is None for timestamp columns, else the unit (`s`, `ms`, `us`) of an integer time column.
+    """
 
     name: str
     columns: Mapping[str, DataType] = field(hash=False)

@@ -30,7 +30,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """`low` and `high` are the first and last value of a discrete domain, if any; `scale` is that of decimals."""
+    """The domain of the values of a subject, which orders them.
+
+    `low` and `high` are the first and last value of a discrete domain, if any; `scale` is that of decimals.
+    """
 
     kind: Kind
     scale: int = 0
@@ -43,8 +46,8 @@ class Domain:
         if operator in ("=", "<>"):
             equal = at_most & less.complement
             return equal if operator == "=" else PRESENT & equal.complement
-        found = less if operator in ("<", ">=") else at_most
-        return found if operator in ("<", "<=") else PRESENT & found.complement
+        lower = less if operator in ("<", ">=") else at_most
+        return lower if operator in ("<", "<=") else PRESENT & lower.complement
 
     def _below(self, value: Any, inclusive: bool) -> ValueSet:
         if self.kind in (Kind.FLOAT, Kind.STRING):
@@ -204,17 +207,12 @@ class _Line:
         if domain.kind is Kind.DATE:
             return f"DATE '{date.fromordinal(value).isoformat()}'"
         if domain.kind is Kind.FLOAT:
-            return _float_text(value)
+            whole = value.is_integer() and abs(value) <= EXACT_IN_FLOAT
+            shown = str(int(value)) if whole else repr(value)
+            return f"{shown.upper()}D" if "e" in shown else shown
         if domain.scale == 0:
             return str(value)
         # Digits after the point make it a decimal that fits the type of the column.
         sign, digits = "-" if value < 0 else "", str(abs(value)).rjust(domain.scale + 1, "0")
         fraction = digits[-domain.scale :].rstrip("0") or "0"
         return f"{sign}{digits[: -domain.scale]}.{fraction}"
-
-
-def _float_text(value: float) -> str:
-    if value.is_integer() and abs(value) <= EXACT_IN_FLOAT:
-        return str(int(value))
-    shown = repr(value)
-    return f"{shown.upper()}D" if "e" in shown else shown

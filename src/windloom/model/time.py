@@ -120,7 +120,8 @@ def format_duration(ticks: int) -> str:
 
 
 def format_instant(tick: int) -> str:
-    """
+    """An instant in ISO format, to the microsecond.
+
     >>> format_instant(1_767_571_200_000_000)
     '2026-01-05T00:00:00.000000'
     """

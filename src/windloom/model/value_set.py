@@ -15,7 +15,9 @@ Cut = tuple[Any, int]
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """`null`: whether NULL is in the set; `below`: whether values before the first cut are; every cut leads in or out.
+    """A set of values of an ordered domain.
+
+    `null`: whether NULL is in the set; `below`: whether values before the first cut are; every cut leads in or out.
 
     Sets are made without cuts before the first and after the last value of the domain, so equal sets are
     equal values and no stretch between two cuts is empty.
@@ -39,7 +41,7 @@ class ValueSet:
 
     @property
     def present(self) -> ValueSet:
-        """The same set without NULL."""
+        """The set without NULL."""
         return ValueSet(False, self.below, self.cuts) if self.null else self
 
     @property
@@ -68,7 +70,7 @@ PRESENT = ValueSet(False, True)
 
 
 def union(sets: Iterable[ValueSet]) -> ValueSet:
-    """All values of any of the sets, in one pass over their cuts."""
+    """The values of any of the sets, in one pass over their cuts."""
     null, depth = False, 0
     steps: dict[Cut, int] = defaultdict(int)
     for each in sets:
@@ -115,11 +117,11 @@ def classes(sets: Sequence[ValueSet]) -> dict[int, ValueSet]:
         mask |= each.below << index
         for cut in each.cuts:
             steps[cut] ^= 1 << index
-    found = {null: NULL}
+    values_of_mask = {null: NULL}
     cuts = sorted(steps)
     for start, end in zip([None, *cuts], [*cuts, None], strict=True):
         if start is not None:
             mask ^= steps[start]
-        if mask not in found:
-            found[mask] = ValueSet(False, start is None, tuple(cut for cut in (start, end) if cut is not None))
-    return found
+        if mask not in values_of_mask:
+            values_of_mask[mask] = ValueSet(False, start is None, tuple(cut for cut in (start, end) if cut is not None))
+    return values_of_mask

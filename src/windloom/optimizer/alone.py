@@ -1,4 +1,4 @@
-"""What queries would cost if they were the only ones: their sets without the others, taken in as a plan would do it."""
+"""What each query would cost if it ran alone: its sets without the other queries, scanned as a plan would scan them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """`files` has, by stream, the columns that the driver can read itself, as they were known to the plan."""
+    """The costs of queries that run alone, for comparison with a plan.
+
+    `files` has, by stream, the columns that the driver can read itself, as the plan knew them.
+    """
 
     plan: Plan
     constants: Constants
@@ -38,20 +41,19 @@ class Alone:
         has_marks = bool(find_slicing(self.plan.slicing).marks(query.window))
         key = partial_set.number, components, edges, has_marks
         if key not in self._known:
-            own = _cut(partial_set, components, edges)
-            self._known[key] = self._scanned([own]) + (self._merged(own) if has_marks else 0.0)
+            cut = replace(partial_set, components=components, edges=edges, slice_id=choose_slice_id(edges))
+            merging = 0.0
+            if has_marks:  # cells are merged from edges and marks to edges
+                model = set_model(cut, self.constants.scaled(cut.statistics.pace))
+                merging = float(model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0])
+            self._known[key] = self._scanned([cut]) + merging
         return self._known[key]
 
-    def _merged(self, partial_set: PartialSet) -> float:
-        """The cost of merging cells from edges and marks to edges."""
-        model = set_model(partial_set, self.constants.scaled(partial_set.statistics.pace))
-        return float(model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0])
-
     def join_seconds(self, join: PlannedJoin, job: float) -> float:
-        """The cost of a join with its sides, which share what they have in common, and its fold."""
-        slicing, names = find_slicing(self.plan.slicing), {place.name for place in join.sides}
+        """The cost of a join: its sides, which share what they have in common, and its fold."""
+        slicing, names = find_slicing(self.plan.slicing), {side.name for side in join.sides}
         sets = []
-        for number in sorted({place.set for place in join.sides}):
+        for number in sorted({side.set for side in join.sides}):
             partial_set = self.plan.sets[number]
             members = [planned for planned in partial_set.queries if planned.name in names]
             sets.append(_only(partial_set, members, slicing))
@@ -74,7 +76,7 @@ class Alone:
         )
         by_number = {partial_set.number: partial_set for partial_set in sets}
         fed = ((scan, [by_number[feed.number] for feed in scan.feeds]) for scan in scans)
-        return sum(scan_cost(scan, own, self.constants).total for scan, own in fed if own)
+        return sum(scan_cost(scan, fed_sets, self.constants).total for scan, fed_sets in fed if fed_sets)
 
 
 def edges_of(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
@@ -90,18 +92,14 @@ def unmarked(window: Window, slicing: Slicing, edges: EdgeSet) -> EdgeSet:
 
 
 def _needed(partial_set: PartialSet, queries: Sequence[Query]) -> tuple[PlannedComponent, ...]:
-    """Those of the set's components that the queries need; the first one, COUNT(*), counts tuples for all."""
+    """The set's components that the queries need; the first one, COUNT(*), counts tuples for all."""
     asked = {each for query in queries for each in (*query.window.components, *query.components)}
     first, *others = partial_set.components
     return (first, *(planned for planned in others if planned.component in asked))
 
 
-def _cut(partial_set: PartialSet, components: tuple[PlannedComponent, ...], edges: EdgeSet) -> PartialSet:
-    return replace(partial_set, components=components, edges=edges, slice_id=choose_slice_id(edges))
-
-
 def _only(partial_set: PartialSet, members: list[Member], slicing: Slicing) -> PartialSet:
-    """The set with one tree for these of its queries, by the techniques that they have."""
+    """The set with a single tree for `members`, which keep their techniques."""
     queries = [planned.query for planned in members]
     components = _needed(partial_set, queries)
     tree = next(tree for tree in partial_set.trees if members[0] in tree.queries)
@@ -115,4 +113,5 @@ def _only(partial_set: PartialSet, members: list[Member], slicing: Slicing) -> P
         marks=EdgeSet.of(edge_class for window in windows for edge_class in slicing.marks(window)),
         techniques=tuple(known[planned] for planned in components),
     )
-    return replace(_cut(partial_set, components, edges_of(windows, slicing)), trees=(tree,))
+    edges = edges_of(windows, slicing)
+    return replace(partial_set, components=components, edges=edges, slice_id=choose_slice_id(edges), trees=(tree,))

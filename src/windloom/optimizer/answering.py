@@ -42,7 +42,7 @@ def estimate_answering(
     techniques: Sequence[tuple[str, ...]],
     constants: Constants,
 ) -> Answering:
-    """For any trees of the set's queries, all at once, so that a thousand trees are a few arrays.
+    """Predict the cost of answering any trees of the set's queries; arrays hold all trees, so a thousand are cheap.
 
     A tree may have no queries that are answered.
     """
@@ -54,15 +54,15 @@ def estimate_answering(
     values = np.array([sum(len(query.aggregates) for query in tree) / max(1, len(tree)) for tree in trees])
     answers = set_model(partial_set, constants).answer_cost(every, values)
     costs = np.zeros((len(trees), len(partial_set.components)))
-    known: dict[object, Work] = {}
+    work_of: dict[object, Work] = {}
     predicted: dict[object, Floats] = {}
     for index, planned in enumerate(partial_set.components):
         asking = tuple(tuple(query for query in tree if planned.component in query.components) for tree in trees)
         key = tuple(tuple(map(id, tree)) for tree in asking)
-        if key not in known:  # many components are asked for by the same queries
+        if key not in work_of:  # many components are asked for by the same queries
             windows = ([query.window for query in tree] for tree in asking)
-            known[key] = Work.of(Demand.of(windows, statistics), rates, statistics, regular)
-        work = known[key]
+            work_of[key] = Work.of(Demand.of(windows, statistics), rates, statistics, regular)
+        work = work_of[key]
         names = np.array([each[index] for each in techniques])
         for name in dict.fromkeys(each[index] for each in techniques):
             has = (names == name) & (work.queries > 0)

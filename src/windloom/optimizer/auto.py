@@ -54,10 +54,19 @@ def calibrated_problem(
     constants: Constants,
 ) -> SharingProblem:
     """The sharing problem of the queries of a set, with costs predicted in seconds."""
+    kinds: dict[tuple[Family, float], int] = {}
+    for planned in components:
+        asking = sum(planned.component in query.components for query in queries)
+        if asking:
+            key = (planned.family, asking / len(queries))
+            kinds[key] = kinds.get(key, 0) + planned.card.limbs(planned)
     return windows_problem(
         tuple(query.window for query in queries),
         components,
-        _asked(queries, components, technique, constants),
+        tuple(
+            Asked(family, parts, share, _cost_names(family, technique, constants))
+            for (family, share), parts in kinds.items()
+        ),
         slicing,
         statistics,
         constants,
@@ -77,11 +86,12 @@ def windows_problem(
     values: float = 1.0,
     groupings: int = 0,
 ) -> SharingProblem:
-    """The same for windows alone, with what is asked of them; an answer has `values` columns on average."""
+    """The sharing problem of windows, given the components asked of them; an answer has `values` columns on average."""
     edges = EdgeSet.of(
         edge_class for each in set(windows) for edge_class in (*slicing.edges(each), *slicing.marks(each))
     )
     rate = edges.edges_per_second
+    dense = replace(statistics, events_per_second=float("inf"))
     model = CalibratedCost(
         constants,
         statistics,
@@ -89,36 +99,16 @@ def windows_problem(
         rate,
         columns_of(components),
         values,
-        _answered(windows, statistics),
+        float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0]),
         any(slicing.marks(window) for window in set(windows)),
     )
     once = scanning_cost(constants, statistics, rate, choose_slice_id(edges), groupings, components).total
     return SharingProblem(windows, slicing, model, once)
 
 
-def _asked(
-    queries: Sequence[Query], components: tuple[PlannedComponent, ...], technique: str, constants: Constants
-) -> tuple[Asked, ...]:
-    kinds: dict[tuple[Family, float], int] = {}
-    for planned in components:
-        asking = sum(planned.component in query.components for query in queries)
-        if asking:
-            key = (planned.family, asking / len(queries))
-            kinds[key] = kinds.get(key, 0) + planned.card.limbs(planned)
-    return tuple(
-        Asked(family, parts, share, _cost_names(family, technique, constants))
-        for (family, share), parts in kinds.items()
-    )
-
-
 def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> Asked:
-    """What every query asks for."""
+    """The demand for a component that every query needs."""
     return Asked(planned.family, planned.card.limbs(planned), 1.0, _cost_names(planned.family, technique, constants))
-
-
-def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
-    dense = replace(statistics, events_per_second=float("inf"))
-    return float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0])
 
 
 def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[str, ...]:
@@ -162,10 +152,10 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
         return best, trees
     name = THOROUGH if len(problem.bundles) <= FEW_BUNDLES else QUICK
     try:
-        found = find_strategy(name).choose(problem)
+        searched = find_strategy(name).choose(problem)
     except WindloomError:
         return best, trees  # The search would take too much memory; nobody asked for it, so that is no reason to fail.
-    return (name, found) if problem.cost(found) < cost * (1 - 1e-9) else (best, trees)
+    return (name, searched) if problem.cost(searched) < cost * (1 - 1e-9) else (best, trees)
 
 
 def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
@@ -209,8 +199,5 @@ def _fastest(constants: Constants, family: Family, work: Work) -> str:
     writing = float(work.rows[0]) * constants.seconds("row")
     if usual - min(others) < max(CLEARLY * usual, NOTICEABLY * writing):
         return choose_technique(family)
-    return _technique_of(names[1 + int(np.argmin(others))], family)
-
-
-def _technique_of(name: str, family: Family) -> str:
-    return next(technique for technique in allowed(family) if cost_name(technique, family) == name)
+    fastest = names[1 + int(np.argmin(others))]
+    return next(technique for technique in allowed(family) if cost_name(technique, family) == fastest)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from windloom.kernels.folds.slice_matrix import SliceMatrix
-from windloom.model.arrays import Floats
 from windloom.optimizer.answering import estimate_answering, set_model
-from windloom.optimizer.cost.calibrated import Scanning, scanning_cost
+from windloom.optimizer.cost.calibrated import Scanning, set_scanning
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.cost import NOTHING, scan_costs
 from windloom.optimizer.joins.folds import fold_seconds
@@ -32,34 +31,27 @@ def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
 
 def idle_sides(plan: Plan) -> frozenset[str]:
     """Sides of joins that are never answered, because matrices are made from their cells."""
-    by_matrix = {place.name for join in plan.joins if join.fold == SliceMatrix.name for place in join.sides}
-    by_rows = {place.name for join in plan.joins if join.fold != SliceMatrix.name for place in join.sides}
+    by_matrix = {side.name for join in plan.joins if join.fold == SliceMatrix.name for side in join.sides}
+    by_rows = {side.name for join in plan.joins if join.fold != SliceMatrix.name for side in join.sides}
     return frozenset(by_matrix - by_rows)
 
 
 def estimate_set(
     partial_set: PartialSet, constants: Constants, scanning: Scanning | None = None, idle: frozenset[str] = frozenset()
 ) -> SetSeconds:
-    """`scanning` is the set's part of the cost of its scan; by default, the set has a scan of its own.
+    """The cost of a set; `scanning` is its part of the cost of its scan, by default that of a scan of its own.
 
     `idle` are sides that are not answered.
     """
     constants = constants.scaled(partial_set.statistics.pace)
-    scanning = scanning or scanning_cost(
-        constants,
-        partial_set.statistics,
-        partial_set.edges.edges_per_second,
-        partial_set.slice_id,
-        len(partial_set.group_by),
-        partial_set.components,
-    )
+    scanning = scanning or set_scanning(constants, partial_set)
     return SetSeconds(
         scanning.scan, scanning.partials, scanning.merge, tuple(_tree_seconds(partial_set, constants, idle))
     )
 
 
 def estimate_trees(partial_set: PartialSet, constants: Constants, idle: frozenset[str] = frozenset()) -> float:
-    """Seconds per second that the trees of a set take, whatever it takes to make the cells of the set."""
+    """Seconds per second that the trees of a set take, without making the cells of the set."""
     constants = constants.scaled(partial_set.statistics.pace)
     return sum(tree.total for tree in _tree_seconds(partial_set, constants, idle))
 
@@ -70,18 +62,12 @@ def _tree_seconds(partial_set: PartialSet, constants: Constants, idle: frozenset
     answering = estimate_answering(
         partial_set, members, edges, [tree.techniques for tree in partial_set.trees], constants
     )
-    own = _own_costs(partial_set, constants).tolist()
-    for seconds, answers, techniques in zip(
-        own, answering.answers.tolist(), answering.techniques.tolist(), strict=True
-    ):
-        yield TreeSeconds(seconds, answers, tuple(techniques))
-
-
-def _own_costs(partial_set: PartialSet, constants: Constants) -> Floats:
     model = set_model(partial_set, constants)
-    own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
-    if not any(tree.marks.classes for tree in partial_set.trees):
-        return own
+    making = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
     # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
-    return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees]))
+    making = making + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees])
+    for seconds, answers, techniques in zip(
+        making.tolist(), answering.answers.tolist(), answering.techniques.tolist(), strict=True
+    ):
+        yield TreeSeconds(seconds, answers, tuple(techniques))

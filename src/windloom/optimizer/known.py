@@ -34,7 +34,9 @@ LEAST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`constants` is None for the constants in force. `ongoing` is None for a batch run, which has one round.
+    """The figures that a plan is made with.
+
+    `constants` is None for the constants in force. `ongoing` is None for a batch run, which has one round.
 
     `versions` are those of relations that were last seen. `files` has, by stream, the columns that the driver
     can read itself, from files.
@@ -50,7 +52,7 @@ class Known:
         return self.constants or load_constants()
 
     def with_estimates(self, estimates: Estimates) -> Known:
-        """The same with other estimates."""
+        """A copy that has other estimates."""
         return replace(self, estimates=estimates)
 
 
@@ -64,43 +66,45 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     if stream.is_relation:
         return _relation_statistics(stream, known)
     identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
-    own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
+    set_estimate, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
     seen = seen or estimates.streams.get(queries[0].streams[0])  # an enriched stream has the pace of its stream
-    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
-    rate, of_rate = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
-    shown = estimates.selectivity(identity)
-    share, of_share = _figure(None if identity.predicate else 1.0, shown, DEFAULT_SELECTIVITY)
+    given_rate = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, of_rate = _figure(given_rate, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    observed_share = estimates.selectivity(identity)
+    share, of_share = _figure(None if identity.predicate else 1.0, observed_share, DEFAULT_SELECTIVITY)
     counted = estimates.groups(identity)
     groups, of_groups = _figure(None if identity.grouping else 1.0, counted, DEFAULT_GROUPS)
     length, of_length = _round(known, None if seen is None else seen.round)
     share = max(share, LEAST)
-    found = Statistics(
+    statistics = Statistics(
         max(rate, LEAST) * share,
         max(groups, 1.0),
         length,
-        regularity=0.0 if own is None else own.regularity,
-        spread=1.0 if own is None else own.spread,
+        regularity=0.0 if set_estimate is None else set_estimate.regularity,
+        spread=1.0 if set_estimate is None else set_estimate.spread,
         selectivity=share,
         conditions={} if seen is None else seen.conditions,
         signatures=MOST_SIGNATURES if seen is None else seen.signatures,
         is_ongoing=known.ongoing is not None,
-        origins=Origins(of_rate, of_share, of_groups, of_length, ASSUMED if own is None else _origin(own.cells)),
+        origins=Origins(
+            of_rate, of_share, of_groups, of_length, ASSUMED if set_estimate is None else _origin(set_estimate.cells)
+        ),
     )
     counted_by = queries[0].window.counted_by
-    found = found if counted_by is None else found.of_positions(bool(counted_by))
+    statistics = statistics if counted_by is None else statistics.of_positions(bool(counted_by))
     if known.ongoing is None:
-        return found
+        return statistics
     extents = [query.window.extent_ticks or 0 for query in queries]
-    kept = max(max(extents) / TICKS_PER_SECOND, known.ongoing.history_seconds * found.pace)
-    return replace(found, kept_seconds=kept)
+    kept_seconds = max(max(extents) / TICKS_PER_SECOND, known.ongoing.history_seconds * statistics.pace)
+    return replace(statistics, kept_seconds=kept_seconds)
 
 
 def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
     """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
     estimates = known.estimates
     seen = estimates.streams.get(stream.name)
-    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
-    rate, origin = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    given_rate = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, origin = _figure(given_rate, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
     length, _ = _round(known, None if seen is None else seen.round)
     share, condition = 1.0, strand.condition
     if condition is not None:
@@ -116,7 +120,7 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
 
 
 def with_statistics(plan: Plan, known: Known) -> Plan:
-    """The same plan, with the statistics that are known now."""
+    """The plan with the statistics that are known now."""
     sets = tuple(
         replace(
             partial_set,

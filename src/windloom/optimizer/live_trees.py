@@ -37,7 +37,7 @@ class _Followed:
 
 
 class LiveTrees:
-    """Remembers the costs of full plans, by set; after a restart it learns them from the recorded trees."""
+    """Plans that follow queries as they come and go, by set; after a restart they start from the recorded trees."""
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
@@ -47,14 +47,14 @@ class LiveTrees:
         self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types, known: Known
     ) -> list[list[str]]:
         """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
-        found: list[list[str]] = []
+        trees: list[list[str]] = []
         followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(with_sides(queries)):
             identity = SetIdentity.of_query(members[0])
             followed[identity] = self._follow_set(identity, before, members, types, known)
-            found += followed[identity].trees
+            trees += followed[identity].trees
         self._followed = followed
-        return found
+        return trees
 
     def _follow_set(
         self,
@@ -68,36 +68,37 @@ class LiveTrees:
         problem = sharing_problem(stream, members, types, self.options, known)
         statistics = set_statistics(stream, members, known)
         wanted = {query.name: query for query in members}
-        kept = [[name for name in tree if name in wanted] for tree in before]
-        kept = [tree for tree in kept if tree]
-        if not kept:
-            return self._full(problem, members, statistics)
+        remaining = [[name for name in tree if name in wanted] for tree in before]
+        remaining = [tree for tree in remaining if tree]
+        if not remaining:
+            plan = IncrementalPlan.of(problem, self._choose(problem), self._epsilon, self._choose)
+            return _Followed(plan, {number: query.name for number, query in enumerate(members)}, statistics)
         followed = self._followed.get(identity)
         if followed is None or not _holds(followed, before, wanted) or differ(followed.statistics, statistics):
-            followed = self._taken_up(problem, kept, wanted, statistics)
+            followed = self._taken_up(problem, remaining, wanted, statistics)
         for number in [number for number, name in followed.names.items() if name not in wanted]:
             followed.plan.remove(number)
             del followed.names[number]
-        there = set(followed.names.values())
+        known_names = set(followed.names.values())
         for query in members:
-            if query.name not in there:
+            if query.name not in known_names:
                 followed.names[followed.plan.next_query] = query.name
                 followed.plan.add(query.window)
         return followed
 
-    def _full(self, problem: SharingProblem, members: Sequence[Query], statistics: Statistics) -> _Followed:
-        plan = IncrementalPlan.of(problem, self._choose(problem), self._epsilon, self._choose)
-        return _Followed(plan, {number: query.name for number, query in enumerate(members)}, statistics)
-
     def _taken_up(
-        self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query], statistics: Statistics
+        self,
+        problem: SharingProblem,
+        recorded_trees: list[list[str]],
+        wanted: Mapping[str, Query],
+        statistics: Statistics,
     ) -> _Followed:
         """A plan that continues from trees made elsewhere: before a restart, with other options or statistics."""
-        names = [name for tree in kept for name in tree]
-        place = {name: i for i, name in enumerate(names)}
-        there = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
-        trees: Trees = tuple(tuple(place[name] for name in tree) for tree in kept)
-        plan = IncrementalPlan.of(there, trees, self._epsilon, self._choose)
+        names = [name for tree in recorded_trees for name in tree]
+        position_of = {name: i for i, name in enumerate(names)}
+        shared_problem = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
+        trees: Trees = tuple(tuple(position_of[name] for name in tree) for tree in recorded_trees)
+        plan = IncrementalPlan.of(shared_problem, trees, self._epsilon, self._choose)
         return _Followed(plan, dict(enumerate(names)), statistics)
 
     def _choose(self, problem: SharingProblem) -> Trees:

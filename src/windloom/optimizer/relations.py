@@ -21,22 +21,24 @@ def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
 
 def enriched_streams(queries: Iterable[Query]) -> tuple[EnrichedStream, ...]:
     """Every stream that is enriched for some of the queries, once."""
-    found = {enriched_stream.name: enriched_stream for query in queries for enriched_stream in query.enriched}
-    return tuple(found[name] for name in sorted(found))
+    by_name = {enriched_stream.name: enriched_stream for query in queries for enriched_stream in query.enriched}
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def plan_relations(
     queries: Iterable[Query], sources: Mapping[str, Stream], sets: Sequence[PartialSet], known: Known
 ) -> tuple[PlannedRelation, ...]:
     """The relations that queries read, by name."""
-    found = []
+    planned = []
     for number, name in enumerate(sorted({name for query in queries for name in query.relations})):
         relation = sources[name]
         assert isinstance(relation, Relation)
-        own = [partial_set for partial_set in sets if partial_set.is_relation and partial_set.stream == name]
-        fed = [partial_set for partial_set in own if is_fed(partial_set)]
+        of_relation = [partial_set for partial_set in sets if partial_set.is_relation and partial_set.stream == name]
+        fed = [partial_set for partial_set in of_relation if is_fed(partial_set)]
         scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
-        found.append(
-            PlannedRelation(relation, tuple(partial_set.number for partial_set in own), scan, known.versions.get(name))
+        planned.append(
+            PlannedRelation(
+                relation, tuple(partial_set.number for partial_set in of_relation), scan, known.versions.get(name)
+            )
         )
-    return tuple(found)
+    return tuple(planned)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import gcd
 
@@ -15,7 +15,7 @@ from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.alone import Alone, edges_of, unmarked
 from windloom.optimizer.answering import estimate_answering, set_model
-from windloom.optimizer.cost.calibrated import scanning_cost
+from windloom.optimizer.cost.calibrated import scanning_cost, set_scanning
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import weaveability_of
 from windloom.optimizer.estimate import estimate_plan
@@ -40,20 +40,22 @@ _WORTH = 0.05
 def report_sharing(
     plan: Plan, constants: Constants, files: Mapping[str, frozenset[str]] | None = None
 ) -> SharingReport:
-    """`files` has, by stream, the columns that the driver can read itself, if the plan was made with them."""
+    """What each query costs, what it would cost alone, and which changes would save more.
+
+    `files` has, by stream, the columns that the driver can read itself, if the plan was made with them.
+    """
     seconds = estimate_plan(plan, constants)
     lone = Alone(plan, constants, files or {})
     slicing = find_slicing(plan.slicing)
     queries: dict[str, QueryShare] = {}
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
-    count = sum(
-        1 for partial_set in plan.sets for _ in partial_set.queries
-    )  # a job serves sides as it serves plain queries
+    # A job serves sides as it serves plain queries.
+    count = sum(1 for partial_set in plan.sets for _ in partial_set.queries)
     for partial_set, costs in zip(plan.sets, seconds.sets, strict=True):
-        own = constants.scaled(partial_set.statistics.pace)
-        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, own, lone))
-        queries.update(_advised(partial_set, costs, queries, slicing, own))
-        mergers.update(_mergers(partial_set, costs, own))
+        scaled = constants.scaled(partial_set.statistics.pace)
+        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, scaled, lone))
+        queries.update(_advised(partial_set, costs, queries, slicing, scaled))
+        mergers.update(_mergers(partial_set, costs, scaled))
     common = {
         (partial_set.number, tree.number): weaveability_of(tree, slicing)
         for partial_set in plan.sets
@@ -64,15 +66,15 @@ def report_sharing(
 
 
 def _joins(plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], lone: Alone) -> dict[str, QueryShare]:
-    """The cost of every join: its part of its sides, which are divided among the joins that ask them, and its fold."""
+    """The cost of every join: its fold, and its part of its sides, which are divided among the joins that use them."""
     asking = Counter(place.name for join in plan.joins for place in join.sides)
-    found = {}
+    shares = {}
     for join in plan.joins:
         places = [place.name for place in join.sides]
-        own = sum(sides[name].seconds / asking[name] for name in places) + seconds.folds[join.name]
+        seconds_of_join = sum(sides[name].seconds / asking[name] for name in places) + seconds.folds[join.name]
         added = sum(sides[name].added_edges_per_second for name in dict.fromkeys(places) if asking[name] == 1)
-        found[join.name] = QueryShare(own, lone.join_seconds(join, seconds.job), added)
-    return found
+        shares[join.name] = QueryShare(seconds_of_join, lone.join_seconds(join, seconds.job), added)
+    return shares
 
 
 def _shares(
@@ -86,7 +88,8 @@ def _shares(
 ) -> dict[str, QueryShare]:
     """Divides each cost among the queries that cause it, in proportion to what each would cause alone."""
     members = [planned.query for planned in partial_set.queries]
-    own_edges = _edges_of([query.window for query in members], slicing)
+    edges_by_window = {query.window: edges_of([query.window], slicing) for query in members}
+    own_edges = [edges_by_window[query.window] for query in members]
     scans, partials = _weights(partial_set, members, own_edges, constants)
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
     techniques = [tree.techniques for tree in partial_set.trees for _ in tree.queries]
@@ -94,7 +97,7 @@ def _shares(
     answering = estimate_answering(partial_set, [[query] for query in members], tree_edges, techniques, constants)
     cells = [lone.cell_seconds(partial_set, query, cut) for query, cut in zip(members, own_edges, strict=True)]
     alone = job + np.array(cells) + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))
-    found: dict[str, QueryShare] = {}
+    shares: dict[str, QueryShare] = {}
     first = 0
     for tree, tree_cost in zip(partial_set.trees, costs.trees, strict=True):
         last = first + len(tree.queries)
@@ -110,9 +113,9 @@ def _shares(
             if cost:
                 seconds = seconds + cost * _parts(each.techniques[:, index])
         for i, planned in enumerate(tree.queries):
-            found[planned.name] = QueryShare(float(seconds[i]), float(alone[first + i]), 0.0)
+            shares[planned.name] = QueryShare(float(seconds[i]), float(alone[first + i]), 0.0)
         first = last
-    return found
+    return shares
 
 
 def _parts(weights: Floats) -> Floats:
@@ -120,25 +123,14 @@ def _parts(weights: Floats) -> Floats:
     return np.asarray(weights / total) if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
-def _edges_of(windows: Iterable[Window], slicing: Slicing) -> list[EdgeSet]:
-    """The edges of each window by itself."""
-    known: dict[Window, EdgeSet] = {}
-    found = []
-    for window in windows:
-        if window not in known:
-            known[window] = edges_of([window], slicing)
-        found.append(known[window])
-    return found
-
-
 def _weights(
     partial_set: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
 ) -> tuple[Floats, Floats]:
     """What each query contributes to the cost of scanning, and of fetching and sorting partials.
 
-    All are weighed alike, as if Spark aggregated each of them: by itself, each might be taken in differently.
+    All are weighed as if Spark aggregated each of them; alone, each might have another intake.
     """
-    found = []
+    weights = []
     for query, cut in zip(queries, edges, strict=True):
         needed = tuple(
             planned
@@ -148,8 +140,8 @@ def _weights(
         cost = scanning_cost(
             constants, partial_set.statistics, cut.edges_per_second, _REGULAR, len(partial_set.group_by), needed
         )
-        found.append((cost.scan, cost.partials + cost.merge))
-    scans, partials = np.array(found).T
+        weights.append((cost.scan, cost.partials + cost.merge))
+    scans, partials = np.array(weights).T
     return scans, partials
 
 
@@ -163,38 +155,29 @@ def _mergers(
     if len(partial_set.trees) == 1:
         return {}
     compared = sorted(partial_set.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
-    found: dict[tuple[int, int], list[Merger]] = {}
+    by_tree: dict[tuple[int, int], list[Merger]] = {}
     model = set_model(partial_set, constants)
     for i, tree in enumerate(compared):
         for other in compared[i + 1 :]:
             edges = tree.edges.union(other.edges)
             queries = [planned.query for both in (tree, other) for planned in both.queries]
-            techniques = _better(partial_set, tree, other, queries, edges, constants)
-            together = float(techniques + model.own_cost(np.array([_fine_rate(tree, other)]))[0])
+            seconds = [
+                estimate_answering(partial_set, [queries], [edges], [both.techniques], constants).total[0]
+                for both in (tree, other)
+            ]
+            techniques = float(min(seconds))
+            together = float(
+                techniques + model.own_cost(np.array([tree.fine_edges.union(other.fine_edges).edges_per_second]))[0]
+            )
             apart = costs.trees[tree.number].total + costs.trees[other.number].total
             common = weaveability(tree.edges, other.edges)
-            found.setdefault((partial_set.number, tree.number), []).append(
+            by_tree.setdefault((partial_set.number, tree.number), []).append(
                 Merger(other.number, common, together - apart)
             )
-            found.setdefault((partial_set.number, other.number), []).append(
+            by_tree.setdefault((partial_set.number, other.number), []).append(
                 Merger(tree.number, common, together - apart)
             )
-    return {key: tuple(sorted(each, key=lambda merger: (merger.more, merger.other))) for key, each in found.items()}
-
-
-def _fine_rate(tree: Tree, other: Tree) -> float:
-    return tree.fine_edges.union(other.fine_edges).edges_per_second
-
-
-def _better(
-    partial_set: PartialSet, tree: Tree, other: Tree, queries: list[Query], edges: EdgeSet, constants: Constants
-) -> float:
-    """The cost of answering both from one tree, with the better techniques of the two."""
-    each = [
-        estimate_answering(partial_set, [queries], [edges], [both.techniques], constants).total[0]
-        for both in (tree, other)
-    ]
-    return float(min(each))
+    return {key: tuple(sorted(each, key=lambda merger: (merger.more, merger.other))) for key, each in by_tree.items()}
 
 
 def _advised(
@@ -207,21 +190,21 @@ def _advised(
     windows = len({query.window for query in members.values()})
     names = sorted(members, key=lambda name: (-shares[name].seconds, name))
     names = names[: min(_ADVISED_QUERIES, _COUNTED_WINDOWS // windows)]
-    found = {}
+    advised = {}
     for name in names:
         window = members[name].window
         others = {query.window for query in members.values() if query.name != name}
         rest = edges_of(others, slicing).edges_per_second
         added = max(0.0, partial_set.edges.edges_per_second - rest)
         if added <= 1e-12 * partial_set.edges.edges_per_second:
-            found[name] = replace(shares[name], added_edges_per_second=0.0)
+            advised[name] = replace(shares[name], added_edges_per_second=0.0)
             continue
         near = _nearest(members, name)
         advice = _other_slides(partial_set, members[name], others, shares[name], slicing, constants)
         hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
         added *= partial_set.statistics.pace
-        found[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
-    return found
+        advised[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
+    return advised
 
 
 def _nearest(members: dict[str, Query], name: str) -> str | None:
@@ -253,14 +236,14 @@ def _other_slides(
     tried = sorted(candidates, key=lambda ticks: (abs(np.log(ticks / window.slide_ticks)), ticks))[:_TRIED_SLIDES]
     tree = next(tree for tree in partial_set.trees if any(planned.name == query.name for planned in tree.queries))
     now = _set_and_query(partial_set, tree, query, partial_set.edges, constants)
-    kept = []
+    worthwhile = []
     for slide in tried:
         changed = replace(query, source=WindowedStream(query.stream, window.with_slide(slide)))
         edges = edges_of({*others, changed.window}, slicing)
         saves = now - _set_and_query(partial_set, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:
-            kept.append(Advice(slide, saves))
-    best = sorted(kept, key=lambda advice: (-advice.saves, advice.slide_ticks))[:_KEPT_SLIDES]
+            worthwhile.append(Advice(slide, saves))
+    best = sorted(worthwhile, key=lambda advice: (-advice.saves, advice.slide_ticks))[:_KEPT_SLIDES]
     return tuple(sorted(best, key=lambda advice: advice.slide_ticks))
 
 
@@ -273,14 +256,6 @@ def _fractions(slide: int, wanted: int) -> list[int]:
 
 def _set_and_query(partial_set: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
     """The costs that depend on the query's window: the set's partials on these edges, and answering the query."""
-    rate = edges.edges_per_second
-    scanning = scanning_cost(
-        constants,
-        partial_set.statistics,
-        rate,
-        choose_slice_id(edges),
-        len(partial_set.group_by),
-        partial_set.components,
-    )
+    scanning = set_scanning(constants, partial_set, edges)
     answering = estimate_answering(partial_set, [[query]], [edges], [tree.techniques], constants)
     return scanning.total + float(answering.total[0])

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from windloom.model.aggregate import Component
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.types import DataType
-from windloom.plan.physical import Shape
+from windloom.plan.physical import PlannedComponent, Shape
 
-#: Type of every expression that the queries evaluate on tuples.
+#: The type of every expression that queries evaluate on tuples.
 Types = Mapping[ExpressionKey, DataType]
 
 
+def planned_components(components: Iterable[Component], query: Query, types: Types) -> tuple[PlannedComponent, ...]:
+    """Components with the types of their arguments, which `query` reads."""
+    return tuple(
+        PlannedComponent(component, None if component.argument is None else types[query.key_of(component.argument)])
+        for component in components
+    )
+
+
 def shape_of(query: Query, types: Types) -> Shape:
-    """The columns of a query; those of a plain query go to the answer as the step writes them."""
+    """The answer columns of a query; those of a plain query are reported as the step writes them."""
     group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
         aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])

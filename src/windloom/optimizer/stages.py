@@ -33,7 +33,7 @@ from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
 from windloom.optimizer.rows.plan import plan_rows, stores_of
 from windloom.optimizer.shapes import Types as Types
-from windloom.optimizer.shapes import shape_of
+from windloom.optimizer.shapes import planned_components, shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.choices import Choices
@@ -57,7 +57,7 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is made, by name; unknown names are refused here, before anything else is done.
+    """The settings of a plan, by name; unknown names are refused at once.
 
     `tuples` is the number of ticks for which a stream keeps its tuples, besides what row queries need; None for a batch
     run, which keeps nothing.
@@ -168,23 +168,23 @@ def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
     """The given trees by set and position; they must partition the queries of every set."""
-    place = {query.name: (number, i) for number, members in enumerate(groups) for i, query in enumerate(members)}
-    found: list[list[tuple[int, ...]]] = [[] for _ in groups]
-    left = set(place)
+    position_of = {query.name: (number, i) for number, members in enumerate(groups) for i, query in enumerate(members)}
+    trees_by_set: list[list[tuple[int, ...]]] = [[] for _ in groups]
+    left = set(position_of)
     for tree in trees:
         for name in tree:
             if name not in left:
-                fact = "it is in two of them" if name in place else "there is no such query"
+                fact = "it is in two of them" if name in position_of else "there is no such query"
                 raise WindloomError(f"the given trees hold '{name}', and {fact}", hint="name every query once")
             left.remove(name)
-        numbers = {place[name][0] for name in tree}
+        numbers = {position_of[name][0] for name in tree}
         if len(numbers) != 1:
             fact = "they differ in stream, predicate, grouping or kind of window" if numbers else "it has no queries"
             raise WindloomError(f"the given tree {sorted(tree)} cannot be planned", fact, "give a tree for each set")
-        found[numbers.pop()].append(tuple(sorted(place[name][1] for name in tree)))
+        trees_by_set[numbers.pop()].append(tuple(sorted(position_of[name][1] for name in tree)))
     if left:
         raise WindloomError(f"the given trees miss '{min(left)}'", f"{len(left)} missing", "name every query once")
-    return [tuple(set_trees) for set_trees in found]
+    return [tuple(set_trees) for set_trees in trees_by_set]
 
 
 def _plan_set(
@@ -198,7 +198,7 @@ def _plan_set(
     named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
     known: Known,
 ) -> PartialSet:
-    """`given` are the trees, and `named` techniques by tree and component, where they are not to be chosen."""
+    """A set with its trees; `given` trees, and techniques `named` by tree and component, are not chosen again."""
     group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)
@@ -239,13 +239,13 @@ def _plan_set(
 def with_trees(partial_set: PartialSet, trees: Trees, options: PlanOptions, constants: Constants) -> PartialSet:
     """A planned set with other trees, in the order given; a tree is given as positions among the set's queries."""
     members, slicing = list(partial_set.queries), find_slicing(options.slicing)
-    made = []
+    planned = []
     for number, positions in enumerate(trees):
         tree = _plan_tree(number, [members[i] for i in positions], slicing, partial_set.trees[0].techniques)
         if options.technique == "auto":
             tree = _with_fastest(tree, partial_set.components, partial_set.statistics, constants)
-        made.append(tree)
-    return replace(partial_set, trees=tuple(made))
+        planned.append(tree)
+    return replace(partial_set, trees=tuple(planned))
 
 
 def sharing_problem(
@@ -269,19 +269,11 @@ def sharing_problem(
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
     asked = (component for query in queries for component in query.components)
     wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
-    key_of = queries[0].key_of
-    return tuple(
-        PlannedComponent(component, None if component.argument is None else types[key_of(component.argument)])
-        for component in wanted
-    )
-
-
-def _is_asked(planned_component: PlannedComponent, queries: Sequence[Query]) -> bool:
-    return any(planned_component.component in query.components for query in queries)
+    return planned_components(wanted, queries[0], types)
 
 
 def _technique(planned_component: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
-    if not _is_asked(planned_component, queries):
+    if not any(planned_component.component in query.components for query in queries):
         forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
     try:
         return choose_technique(planned_component.family, forced)
@@ -333,9 +325,11 @@ def _with_named(
     tree: Tree, components: tuple[PlannedComponent, ...], named: Mapping[tuple[str, ...], Mapping[str, str]]
 ) -> Tree:
     """The tree with the techniques that a record names for it."""
-    own = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
+    technique_of = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
     techniques = tuple(
-        choose_technique(planned.family, own[str(planned.component)]) if str(planned.component) in own else usual
+        choose_technique(planned.family, technique_of[str(planned.component)])
+        if str(planned.component) in technique_of
+        else usual
         for planned, usual in zip(components, tree.techniques, strict=True)
     )
     return replace(tree, techniques=techniques)

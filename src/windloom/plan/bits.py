@@ -7,7 +7,7 @@ from windloom.plan.scans import NativeScan
 
 
 def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
-    """Early sides are aggregated by Spark, before anything leaves it; the tuples of late ones leave it as they are."""
+    """Whether each side of a join is early: aggregated by Spark before anything leaves it."""
     return tuple(isinstance(plan.scan_of(plan.sets[place.set]), NativeScan) for place in join.sides)
 
 

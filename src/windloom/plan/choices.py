@@ -30,20 +30,22 @@ class Choices:
 
     @classmethod
     def of(cls, trees: Iterable[TreeChoice], options: Mapping[str, Mapping[str, str]]) -> Choices:
-        flat = ((switch, about, option) for switch, found in options.items() for about, option in found.items())
+        flat = ((switch, about, option) for switch, chosen in options.items() for about, option in chosen.items())
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
     def option(self, switch: str, about: str, otherwise: str) -> str:
         """The option of a switch for a stream or join, or `otherwise` if none was chosen."""
-        return next((option for name, own, option in self.options if (name, own) == (switch, about)), otherwise)
+        return next(
+            (option for name, chosen_for, option in self.options if (name, chosen_for) == (switch, about)), otherwise
+        )
 
     def options_of(self, switch: str) -> dict[str, str]:
         return {about: option for name, about, option in self.options if name == switch}
 
     def with_option(self, switch: str, about: str, option: str) -> Choices:
-        """The same with another option of one switch."""
-        kept = (option for option in self.options if option[:2] != (switch, about))
-        return Choices(self.trees, tuple(sorted((*kept, (switch, about, option)))))
+        """These choices with another option of one switch."""
+        others = (option for option in self.options if option[:2] != (switch, about))
+        return Choices(self.trees, tuple(sorted((*others, (switch, about, option)))))
 
     @property
     def tree_names(self) -> list[list[str]]:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from windloom.plan.physical import Plan
-from windloom.plan.scans import NativeScan, Scan, WovenScan
+from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan
 
 
 def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
-    """Predicates of sets and conditions of FILTERs that have a bit."""
+    """The bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
     watched = () if isinstance(scan, NativeScan) else scan.watched
-    found = {}
+    bit_of = {}
     for number, bit in [*((fed.number, fed.bit) for fed in scan.feeds), *watched]:
         predicate = plan.sets[number].predicate
         if predicate is not None and bit is not None:
-            found[predicate.sql] = bit
+            bit_of[predicate.sql] = bit
     if isinstance(scan, WovenScan) and scan.kept is not None:
-        found |= {sql: bit for sql, bit in scan.kept.conditions if bit is not None}
-    for number, bits in _filters(scan):
-        for planned, bit in zip(plan.sets[number].components, bits, strict=True):
+        bit_of |= {sql: bit for sql, bit in scan.kept.conditions if bit is not None}
+    for fed in scan.feeds:
+        filters = fed.filters if isinstance(fed, Fed) else [read.filter for read in fed.components]
+        for planned, bit in zip(plan.sets[fed.number].components, filters, strict=True):
             if planned.component.where is not None and bit is not None:
-                found[planned.component.where.sql] = bit
-    return found
-
-
-def _filters(scan: Scan) -> Iterator[tuple[int, Sequence[int | None]]]:
-    """For every set, the bits of its components' FILTERs."""
-    if isinstance(scan, NativeScan):
-        yield from ((fed.number, fed.filters) for fed in scan.feeds)
-    else:
-        yield from ((fed.number, [read.filter for read in fed.components]) for fed in scan.feeds)
+                bit_of[planned.component.where.sql] = bit
+    return bit_of

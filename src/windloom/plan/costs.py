@@ -22,7 +22,7 @@ class TreeSeconds:
 @dataclass(frozen=True, slots=True)
 class SetSeconds:
     scan: float  # tuples read, sliced and aggregated, once for all trees
-    partials: float  # partials shuffled and brought over from the JVM
+    partials: float  # partials shuffled and fetched from the JVM
     merge: float  # partials put in order as cells
     trees: tuple[TreeSeconds, ...]
 
@@ -38,7 +38,10 @@ class SetSeconds:
 
 @dataclass(frozen=True, slots=True)
 class PlanSeconds:
-    """`job` is the one Spark job of a round, spread over the round; `folds` are the folds of joins, by name."""
+    """The predicted cost of a plan, in seconds per second of event time.
+
+    `job` is the one Spark job of a round, spread over the round; `folds` are the folds of joins, by name.
+    """
 
     job: float
     sets: tuple[SetSeconds, ...]

@@ -20,7 +20,9 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class StreamEstimate:
-    """`rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
+    """The estimated figures of a stream.
+
+    `rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
 
     `conditions` are, by SQL, the shares of tuples that satisfy a condition.
     """
@@ -41,7 +43,9 @@ class StreamEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SetEstimate:
-    """`selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
+    """The estimated figures of a set.
+
+    `selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
 
     For `regularity` and `spread`, see `Statistics`.
     """
@@ -67,27 +71,27 @@ class Estimates:
     def before(self, earlier: Estimates) -> Estimates:
         """These estimates, completed by earlier ones."""
         streams = {
-            name: own.before(earlier.streams[name]) if name in earlier.streams else own
-            for name, own in self.streams.items()
+            name: estimate.before(earlier.streams[name]) if name in earlier.streams else estimate
+            for name, estimate in self.streams.items()
         }
         return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
 
     def without_rounds(self) -> Estimates:
-        """The same without the lengths of rounds: used when a stream starts from what a batch run has shown."""
+        """These estimates without the lengths of rounds, for a stream that starts from what a batch run has shown."""
         return replace(
             self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
         )
 
     def selectivity(self, identity: SetIdentity) -> Mean | None:
-        """The share of its stream's tuples that a set wants, as it or another set with the same predicate has shown."""
-        own, stream = self.sets.get(identity), self.streams.get(identity.stream)
-        if own is not None:
-            return own.selectivity
+        """The share of its stream's tuples that a set wants, observed of it or of another set with its predicate."""
+        set_estimate, stream = self.sets.get(identity), self.streams.get(identity.stream)
+        if set_estimate is not None:
+            return set_estimate.selectivity
         share = None if stream is None else stream.conditions.get(identity.predicate)
         return None if stream is None or share is None else Mean(share, stream.rate.rounds)
 
     def groups(self, identity: SetIdentity) -> Mean | None:
-        """The groups of a set, or else those that sets of the same stream and grouping have with other predicates."""
+        """The groups of a set, or else of sets that have its stream and grouping but another predicate."""
         own = self.sets.get(identity)
         if own is not None:
             return own.groups

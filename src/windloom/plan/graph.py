@@ -20,7 +20,10 @@ from windloom.plan.scans import Scan
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`id` is unique in a plan, and `inputs` are ids of nodes that stand before this one."""
+    """A part of a plan, and the parts that it reads.
+
+    `id` is unique in a plan, and `inputs` are ids of nodes that stand before this one.
+    """
 
     kind: ClassVar[str]
 
@@ -120,7 +123,10 @@ class AnswerNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class PlanGraph:
-    """`nodes` stand in an order in which every node follows its inputs."""
+    """The nodes of a plan and their links.
+
+    `nodes` stand in an order in which every node follows its inputs.
+    """
 
     nodes: tuple[Node, ...]
     _by_id: dict[str, Node] = field(init=False, repr=False, compare=False)
@@ -163,15 +169,15 @@ class PlanGraph:
         return tuple(self._consumers[node.id])
 
     def behind(self, node: Node) -> tuple[Node, ...]:
-        """All nodes that the node feeds, directly or through others."""
-        found: dict[str, Node] = {}
+        """The nodes that a node feeds, directly or through others."""
+        reached: dict[str, Node] = {}
         waiting = list(self._consumers[node.id])
         while waiting:
             other = waiting.pop()
-            if other.id not in found:
-                found[other.id] = other
+            if other.id not in reached:
+                reached[other.id] = other
                 waiting += self._consumers[other.id]
-        return tuple(other for other in self.nodes if other.id in found)
+        return tuple(other for other in self.nodes if other.id in reached)
 
 
 def graph_of(plan: Plan) -> PlanGraph:

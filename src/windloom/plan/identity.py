@@ -62,7 +62,8 @@ class SetIdentity:
         return cls.of(query.stream, query.condition, set_grouping(query), query.window)
 
     def differences(self, other: SetIdentity) -> tuple[Difference, ...]:
-        """
+        """The ways in which two identities differ.
+
         >>> [str(one) for one in SetIdentity("s", "x > 1").differences(SetIdentity("s", "", ("k",)))]
         ['predicate', 'grouping']
         """

@@ -50,9 +50,9 @@ class KeyHistogram:
     def __add__(self, other: KeyHistogram) -> KeyHistogram:
         """The histogram of two parts that have no key in common."""
         every = sorted((*self.counted, *other.counted), key=lambda entry: (-entry[1], entry[0]))
-        kept, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
+        counted, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
         groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
-        return KeyHistogram(tuple(kept), groups, self.other_keys + other.other_keys + len(rest))
+        return KeyHistogram(tuple(counted), groups, self.other_keys + other.other_keys + len(rest))
 
 
 def _per_key(side: KeyHistogram) -> float:
@@ -110,7 +110,7 @@ class LinkEstimate:
         )
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
-        """The same estimate, one round older, unless the round shows clearly another selectivity or number of keys."""
+        """This estimate, one round older; a new one if the round shows clearly other selectivity or key counts."""
         pairs = (
             (link_round.selectivity, self.selectivity),
             (link_round.parent.keys, self.parent_keys),

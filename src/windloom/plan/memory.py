@@ -19,7 +19,7 @@ from statistics import median
 
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
-from windloom.plan.links import LinkEstimate, LinkRound
+from windloom.plan.links import LinkEstimate
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 #: The number of rounds that estimates are made from (d), and how fast the weight of older ones falls (a).
@@ -47,33 +47,35 @@ class Memory:
         self._joins: Mapping[str, tuple[LinkEstimate, ...]] = {}
 
     def add(self, seen: RoundObserved) -> None:
-        """Adds a round that is over. A stream that brought nothing keeps what it showed before."""
+        """Add a completed round. A stream without new tuples keeps its earlier observations."""
         streams = dict(self._streams)
         leaping = set()
         for name, stream_round in seen.streams.items():
             if stream_round.tuples:
-                held = (stream_round, *streams.get(name, ()))[: self.rounds]
-                if self._leaps([_pace(each) for each in held]) or self._leaps([_extent(each) for each in held]):
-                    held = held[:2]
+                rounds = (stream_round, *streams.get(name, ()))[: self.rounds]
+                if self._leaps([_pace(each) for each in rounds]) or self._leaps([_extent(each) for each in rounds]):
+                    rounds = rounds[:2]
                     leaping.add(name)
-                streams[name] = held
+                streams[name] = rounds
         sets = {}
         for identity, each in seen.sets.items():
             before, beside = self._sets.get(identity, ()), seen.streams.get(identity.stream)
             if beside is not None and beside.tuples:
                 before = ((each, beside), *before)[: self.rounds]
-                if identity.stream in leaping or self._leaps([float(own.groups) for own, _ in before]):
+                if identity.stream in leaping or self._leaps([float(set_round.groups) for set_round, _ in before]):
                     before = before[:2]
             if before:
                 sets[identity] = before
         self._streams, self._sets = streams, sets
-        self._joins = {name: self._linked(self._joins.get(name, ()), links) for name, links in seen.joins.items()}
-
-    @staticmethod
-    def _linked(before: tuple[LinkEstimate, ...], links: tuple[LinkRound, ...]) -> tuple[LinkEstimate, ...]:
-        if len(before) != len(links):
-            return tuple(LinkEstimate.of(link_round) for link_round in links)
-        return tuple(known.after(link_round) for known, link_round in zip(before, links, strict=True))
+        joins = {}
+        for name, links in seen.joins.items():
+            known = self._joins.get(name, ())
+            estimates = known if len(known) == len(links) else (None,) * len(links)
+            joins[name] = tuple(
+                LinkEstimate.of(link) if estimate is None else estimate.after(link)
+                for estimate, link in zip(estimates, links, strict=True)
+            )
+        self._joins = joins
 
     def _leaps(self, values: Sequence[float]) -> bool:
         """Whether the two newest values are far from all before, on the same side."""
@@ -85,8 +87,8 @@ class Memory:
 
     def estimates(self, *, trends: bool = False) -> Estimates:
         """The estimates for the next round; `trends` take longer to find than the rest."""
-        streams = {name: self._stream(held, trends) for name, held in self._streams.items()}
-        sets = {identity: self._set(held, trends) for identity, held in self._sets.items()}
+        streams = {name: self._stream(rounds, trends) for name, rounds in self._streams.items()}
+        sets = {identity: self._set(rounds, trends) for identity, rounds in self._sets.items()}
         return Estimates(
             {name: stream_estimate for name, stream_estimate in streams.items() if stream_estimate is not None},
             {identity: set_estimate for identity, set_estimate in sets.items() if set_estimate is not None},
@@ -95,10 +97,10 @@ class Memory:
 
     def rate_of(self, stream: str) -> float | None:
         """The estimated rate of one stream."""
-        held = self._streams.get(stream, ())
-        weights = self._counting(held)
-        seconds = _weighed(weights, [stream_round.seconds for stream_round in held])
-        return _weighed(weights, [stream_round.tuples for stream_round in held]) / seconds if seconds > 0 else None
+        rounds = self._streams.get(stream, ())
+        weights = self._counting(rounds)
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
+        return _weighed(weights, [stream_round.tuples for stream_round in rounds]) / seconds if seconds > 0 else None
 
     def round_of(self, stream: str) -> float | None:
         """The estimated length of a round of one stream, in seconds of its time."""
@@ -112,21 +114,21 @@ class Memory:
 
     def share_of(self, stream: str, condition: str) -> float | None:
         """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
-        held = self._streams.get(stream, ())
-        if not any(condition in stream_round.conditions for stream_round in held):
+        rounds = self._streams.get(stream, ())
+        if not any(condition in stream_round.conditions for stream_round in rounds):
             return None
-        return self._share(condition, held, self._counting(held))
+        return self._share(condition, rounds, self._counting(rounds))
 
-    def _lengths(self, held: Sequence[StreamRound]) -> list[float]:
+    def _lengths(self, rounds: Sequence[StreamRound]) -> list[float]:
         """The lengths of rounds, newest first, since they last became far longer, or far shorter."""
-        found: list[float] = []
-        for stream_round in held:
-            ratio = _extent(stream_round) / max(_extent(held[0]), 1e-12)
-            if found and self.leap is not None and not 1 / self.leap <= ratio <= self.leap:
+        lengths: list[float] = []
+        for stream_round in rounds:
+            ratio = _extent(stream_round) / max(_extent(rounds[0]), 1e-12)
+            if lengths and self.leap is not None and not 1 / self.leap <= ratio <= self.leap:
                 break
             if stream_round.seconds > 0:
-                found.append(stream_round.seconds)
-        return found
+                lengths.append(stream_round.seconds)
+        return lengths
 
     def _geometric(self, values: Sequence[float]) -> float | None:
         """The decayed geometric mean, newest first."""
@@ -137,67 +139,67 @@ class Memory:
         """The decayed mean, newest first."""
         return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
 
-    def _counting(self, held: Sequence[StreamRound]) -> list[float]:
+    def _counting(self, rounds: Sequence[StreamRound]) -> list[float]:
         """The weight of each round, newest first."""
-        longest = LONGEST * median(stream_round.span for stream_round in held) if held else 0.0
+        longest = LONGEST * median(stream_round.span for stream_round in rounds) if rounds else 0.0
         capped = (
-            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in held
+            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in rounds
         )
         return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
 
-    def _stream(self, held: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
-        weights = self._counting(held)
-        seconds = _weighed(weights, [stream_round.seconds for stream_round in held])
-        tuples = _weighed(weights, [stream_round.tuples for stream_round in held])
+    def _stream(self, rounds: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
+        weights = self._counting(rounds)
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
+        tuples = _weighed(weights, [stream_round.tuples for stream_round in rounds])
         if seconds <= 0:
             return None
-        lengths = self._lengths(held)
+        lengths = self._lengths(rounds)
         length = self._geometric(lengths)
         assert length is not None, "some time has passed"
-        conditions = {sql for stream_round in held for sql in stream_round.conditions}
+        conditions = {sql for stream_round in rounds for sql in stream_round.conditions}
         trend = (
             self._trend(
-                [stream_round.tuples / stream_round.seconds for stream_round in held if stream_round.seconds > 0]
+                [stream_round.tuples / stream_round.seconds for stream_round in rounds if stream_round.seconds > 0]
             )
             if trends
             else 0.0
         )
         return StreamEstimate(
-            Mean(tuples / seconds, len(held), trend),
+            Mean(tuples / seconds, len(rounds), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
-            {sql: self._share(sql, held, weights) for sql in sorted(conditions)},
-            self._mean([float(stream_round.signatures) for stream_round in held]) or 1.0,
+            {sql: self._share(sql, rounds, weights) for sql in sorted(conditions)},
+            self._mean([float(stream_round.signatures) for stream_round in rounds]) or 1.0,
         )
 
     @staticmethod
-    def _share(sql: str, held: Sequence[StreamRound], weights: Sequence[float]) -> float:
+    def _share(sql: str, rounds: Sequence[StreamRound], weights: Sequence[float]) -> float:
         """The share of tuples that satisfy a condition, over the rounds in which it was tested."""
         tested = [
             (stream_round.conditions[sql], stream_round.tuples, w)
-            for stream_round, w in zip(held, weights, strict=True)
+            for stream_round, w in zip(rounds, weights, strict=True)
             if sql in stream_round.conditions
         ]
         total = sum(tuples * weight for _, tuples, weight in tested)
         return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
 
-    def _set(self, held: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
-        own, streams = [set_round for set_round, _ in held], [beside for _, beside in held]
+    def _set(self, rounds: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
+        set_rounds, streams = [set_round for set_round, _ in rounds], [beside for _, beside in rounds]
         weights = self._counting(streams)
         came = _weighed(weights, [stream_round.tuples for stream_round in streams])
         if came <= 0:
             return None
-        tuples = _weighed(weights, [set_round.tuples for set_round in own])
-        cells = _weighed(weights, [set_round.cells for set_round in own])
+        tuples = _weighed(weights, [set_round.tuples for set_round in set_rounds])
+        cells = _weighed(weights, [set_round.cells for set_round in set_rounds])
         # The edges of rounds also cut cells: a round of n slices has parts of n + 1.
-        slices = _weighed(weights, [set_round.slices + 1.0 for set_round in own])
-        there = [float(set_round.groups) for set_round in own if set_round.groups]
-        groups = self._mean(there) or 0.0
-        shares = [min(1.0, set_round.tuples / beside.tuples) for set_round, beside in held]
+        slices = _weighed(weights, [set_round.slices + 1.0 for set_round in set_rounds])
+        groups_per_round = [float(set_round.groups) for set_round in set_rounds if set_round.groups]
+        groups = self._mean(groups_per_round) or 0.0
+        shares = [min(1.0, set_round.tuples / beside.tuples) for set_round, beside in rounds]
         regularity = regularity_of(tuples, cells, groups * slices)
         return SetEstimate(
-            Mean(min(1.0, tuples / came), len(held), self._trend(shares) if trends else 0.0),
-            Mean(groups, len(there), self._trend(there) if trends else 0.0),
-            Mean(cells / slices, len(held)),
+            Mean(min(1.0, tuples / came), len(rounds), self._trend(shares) if trends else 0.0),
+            Mean(groups, len(groups_per_round), self._trend(groups_per_round) if trends else 0.0),
+            Mean(cells / slices, len(rounds)),
             regularity,
             1.0 if regularity > 0 else spread_of(tuples, cells, groups, slices),
         )
@@ -246,13 +248,13 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
     """
     if min(tuples, cells, groups, slices) <= 0:
         return 1.0
-    held, mean = cells / slices, tuples / slices
-    low, high = min(held, groups), groups
-    if held >= -high * math.expm1(-mean / high) * (1 - 1e-9):
+    cells_per_slice, mean = cells / slices, tuples / slices
+    low, high = min(cells_per_slice, groups), groups
+    if cells_per_slice >= -high * math.expm1(-mean / high) * (1 - 1e-9):
         return 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        if -middle * math.expm1(-mean / middle) < held:
+        if -middle * math.expm1(-mean / middle) < cells_per_slice:
             low = middle
         else:
             high = middle

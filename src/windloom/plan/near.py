@@ -41,7 +41,7 @@ def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin |
     ticks = selection.attached[0].within_ticks if selection.attached else None
     if len(strands) != 2 or ticks is None or any(strand.where is not None for strand in strands):
         return None
-    known = {
+    column_of = {
         f"{Expression.of_column(strand.alias).sql}.{Expression.of_column(name).sql}": (side, name)
         for side, strand in enumerate(strands)
         for name in strand.columns
@@ -49,13 +49,13 @@ def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin |
     keys = []
     for condition in selection.conditions:
         left, equals, right = condition.expression.sql.partition(" = ")
-        pair = sorted(known[column] for column in (left, right) if column in known)
+        pair = sorted(column_of[column] for column in (left, right) if column in column_of)
         if not equals or [side for side, _ in pair] != [0, 1]:
             return None
         kinds = [streams[strand.stream].columns[name] for strand, (_, name) in zip(strands, pair, strict=True)]
         if kinds[0] != kinds[1] or kinds[0].kind not in _ALIKE:
             return None
         keys.append((pair[0][1], pair[1][1]))
-    columns = [known.get(column.expression.sql) for column in selection.columns]
-    found = tuple(column for column in columns if column is not None)
-    return NearJoin(ticks, tuple(keys), found) if keys and len(found) == len(columns) else None
+    columns = [column_of.get(column.expression.sql) for column in selection.columns]
+    plain = tuple(column for column in columns if column is not None)
+    return NearJoin(ticks, tuple(keys), plain) if keys and len(plain) == len(columns) else None

@@ -11,7 +11,7 @@ from windloom.plan.links import LinkRound
 
 @dataclass(frozen=True, slots=True)
 class StreamRound:
-    """`tuples` came while `seconds` of event time passed, whether a query wants them or not.
+    """The tuples of a stream in one round: `tuples`, wanted or not, while `seconds` of event time passed.
 
     They lie within a `span` of event time: longer than what passed, if tuples come in disorder. `conditions` counts, by
     SQL, the tuples that satisfied each condition of the signature; `signatures` counts their different
@@ -27,7 +27,7 @@ class StreamRound:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is known of the tuples of a stream before a round takes them in: their number, first and last tick."""
+    """An announced input of a stream: the number of its tuples, and their first and last tick."""
 
     tuples: int
     first: int | None = None
@@ -36,7 +36,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class SetRound:
-    """`tuples` of a set were made into `cells`, in a round that spans `slices` of its slices.
+    """A set in one round: its `tuples` became `cells`, over `slices` of its slices.
 
     Windows were answered from cells of `groups` groups, those of earlier rounds included: `held` cells in all.
     """
@@ -50,7 +50,7 @@ class SetRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundObserved:
-    """What a round showed. A set that received no tuple shows only what it holds. `joins` holds all links, by name."""
+    """The observations of one round. A set without new tuples reports only its cells; `joins` holds links, by name."""
 
     streams: Mapping[str, StreamRound] = field(default_factory=dict)
     sets: Mapping[SetIdentity, SetRound] = field(default_factory=dict)

@@ -55,13 +55,6 @@ class Shape:
     time: DataType = TIMESTAMP  # of window_start and window_end
     emits: Emits = Emits.FINAL
 
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the answer's columns after `window_start` and `window_end`."""
-        if self.select is not None:
-            return tuple(name for name, _ in self.select)
-        return tuple(name for name, _ in self.groups + self.columns)
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
@@ -78,7 +71,7 @@ class PlannedQuery:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
-        return _columns(self.query)
+        return self.query.aggregate_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +133,7 @@ class PlannedJoin:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
-        return _columns(self.query)
+        return self.query.aggregate_columns
 
     @property
     def pairing(self) -> object:
@@ -150,14 +143,8 @@ class PlannedJoin:
 
 #: A user's query, as planned.
 Planned = PlannedQuery | PlannedJoin | PlannedRows
-#: The same, and sides of joins.
+#: A user's query as planned, or a side of joins.
 Asking = Planned | PlannedSide
-
-
-def _columns(query: Query) -> tuple[int, ...]:
-    if query.is_plain:
-        return tuple(output.aggregate for output in query.outputs if output.aggregate is not None)
-    return tuple(range(len(query.aggregates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +162,7 @@ class Tree:
 
     @property
     def answered(self) -> tuple[PlannedQuery, ...]:
-        """Its queries without sides of joins."""
+        """The queries of users that the tree answers, without sides of joins."""
         return tuple(planned for planned in self.queries if isinstance(planned, PlannedQuery))
 
     @property
@@ -233,7 +220,7 @@ class PartialSet:
 
     @property
     def window(self) -> Window:
-        """One window of its queries. It determines how the set is cut and fed, which is the same for all of them."""
+        """One window of its queries. It determines how the set is cut and fed, which all of them have in common."""
         return next(self.queries).query.window
 
     @property
@@ -255,7 +242,9 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the settings it was made with.
+    """Everything that will run: what is read, how it becomes cells, and how queries are answered.
+
+    `strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the settings it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
     are the streams that are read joined with relations, each with scans of its own.
@@ -297,7 +286,7 @@ class Plan:
 
     @property
     def by_identity(self) -> dict[SetIdentity, PartialSet]:
-        """Its sets by identity, to find those of another plan among them."""
+        """The sets by identity, to match them with those of another plan."""
         return {partial_set.identity: partial_set for partial_set in self.sets}
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
@@ -319,10 +308,10 @@ class Plan:
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        own = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
-        found = next(chain(own, (partial_set for partial_set in self.sets if partial_set.base == stream.name)), None)
-        if found is not None:
-            return found.statistics.stream_rate, found.statistics.origins.rate
+        direct = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
+        based = (partial_set for partial_set in self.sets if partial_set.base == stream.name)
+        if (partial_set := next(chain(direct, based), None)) is not None:
+            return partial_set.statistics.stream_rate, partial_set.statistics.origins.rate
         rated = (
             rate
             for planned_rows in self.rows
@@ -341,10 +330,10 @@ class Plan:
 
     def query(self, name: str) -> Planned:
         """The user's query with this name."""
-        found = next((planned for planned in self.queries if planned.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
+        for planned in self.queries:
+            if planned.name == name:
+                return planned
+        raise KeyError(name)
 
     def side(self, place: SidePlace) -> tuple[PartialSet, Tree, Member]:
         """Where a side of a join is answered."""

@@ -10,7 +10,9 @@ from windloom.plan.scans import WovenScan
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelation:
-    """`sets` are the numbers of the sets that hold its version; none if it is not retroactive.
+    """A relation, and the sets that hold its version.
+
+    `sets` are the numbers of the sets that hold its version; none if it is not retroactive.
 
     `scan` makes their cells from all rows of a version, and is None if no row can be part of any set. `version` is the
     last one that was seen, if any; it does not count for equality.

@@ -80,16 +80,12 @@ class PlannedRows:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape; empty for a query that reports rows."""
-        if not self.is_aggregated:
-            return ()
-        if self.query.is_plain:
-            return tuple(output.aggregate for output in self.query.outputs if output.aggregate is not None)
-        return tuple(range(len(self.query.aggregates)))
+        return self.query.aggregate_columns if self.is_aggregated else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What is kept of one stream: these columns of the tuples that satisfy one of the predicates.
+    """The stored part of a stream: these columns of the tuples that satisfy one of the predicates.
 
     `predicates` is None if every tuple is kept. Tuples are kept as long as a row query needs them, and for `keep_ticks`
     behind the frontier of the stream. `types` are those of the columns.
@@ -117,7 +113,7 @@ class Store:
 
 #: Bytes that a value of a type takes in a file, before compression; values of other types take as much as a text.
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4, "void": 0}
-_WIDE = {"bigint": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
+_WIDTHS |= dict.fromkeys(("bigint", "double", "timestamp", "timestamp_ntz"), 8)
 _TEXT_WIDTH = 16
 #: The share of these bytes that is left after compression: neighbouring tuples have much in common.
 _COMPRESSED = 0.6
@@ -129,7 +125,7 @@ def tuple_bytes(types: Iterable[DataType]) -> float:
     >>> round(tuple_bytes([DataType.parse("bigint"), DataType.parse("string")]))
     19
     """
-    widths = (_WIDTHS.get(kind.name, _WIDE.get(kind.name, _TEXT_WIDTH)) for kind in types)
+    widths = (_WIDTHS.get(kind.name, _TEXT_WIDTH) for kind in types)
     return _COMPRESSED * (8 + sum(widths))
 
 
@@ -144,7 +140,7 @@ class StoreSize:
 
 
 def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
-    """How far behind the watermark a store reaches: as far as was asked for, and as row queries need."""
+    """The ticks behind the watermark that a store reaches: as many as the user asked for and row queries need."""
     needed = [
         strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows

@@ -55,7 +55,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """How the partials of a native scan become those of a set.
+    """A set that a native scan feeds, and how partials of the scan become those of the set.
 
     Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
     takes those that have the filter's bit as well.
@@ -132,7 +132,7 @@ SIGNED_SHARE = 0.5
 class RolledUp:
     """The expected number of sets that are rolled up from cells by signature, and of their signatures.
 
-    Kernels decide anew for the tuples at hand.
+    Kernels decide again for the tuples at hand.
     """
 
     sets: int
@@ -141,7 +141,7 @@ class RolledUp:
 
 @dataclass(frozen=True, slots=True)
 class WovenSet:
-    """How the cells of a set are made: from tuples that have the bit of its predicate, grouped by columns.
+    """A set that a woven scan feeds, from tuples that have the bit of its predicate, grouped by columns.
 
     `via` are sets of the same tuples in finer groups, whose cells hold everything that this set needs: if those cells
     are few, they are rolled up instead.
@@ -190,7 +190,7 @@ class KeyedFeed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The tuples that a scan hands over to the store of the stream: those that have one of `bits`; all if it is None.
+    """The tuples that a scan gives to the store of the stream: those that have one of `bits`; all if it is None.
 
     `places` are the columns of the store among those of the scan; None for the time column, which the tick gives.
     `strands` are those that read the store, by name of their query and window, with the bits of their predicates: the

@@ -27,7 +27,9 @@ _Option = tuple[tuple[int, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """`columns` are those of sets that joins read; other sets are divided by all of theirs.
+    """The columns by which groups are divided into shards.
+
+    `columns` are those of sets that joins read; other sets are divided by all of theirs.
 
     A set with an empty tuple of columns stays in one shard. `divided` are the joins, by their place in the plan, whose
     answers have to be merged.
@@ -44,11 +46,11 @@ class Sharding:
 def sharding_of(plan: Plan) -> Sharding:
     columns: dict[int, tuple[int, ...]] = {}
     for together in _connected([join for join in plan.joins if len(_streams(join)) > 1]):
-        found = _agreed(together, plan)
+        agreed = _agreed(together, plan)
         for join in together:
             for side in _streams(join):
                 number = join.sides[side].set
-                columns[number] = () if found is None else found[number]
+                columns[number] = () if agreed is None else agreed[number]
     divided = (number for number, join in enumerate(plan.joins) if not _is_whole(plan, join, columns))
     return Sharding(columns, frozenset(divided))
 
@@ -73,17 +75,20 @@ def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
     """Joins that share sets of streams with each other."""
     groups: list[tuple[set[int], list[PlannedJoin]]] = []
     for join in joins:
-        own = {join.sides[side].set for side in _streams(join)}
-        met = [group for group in groups if group[0] & own]
-        groups = [group for group in groups if not group[0] & own]
+        joined_sets = {join.sides[side].set for side in _streams(join)}
+        met = [group for group in groups if group[0] & joined_sets]
+        groups = [group for group in groups if not group[0] & joined_sets]
         groups.append(
-            (own.union(*(sets for sets, _ in met)), [*(planned_join for _, held in met for planned_join in held), join])
+            (
+                joined_sets.union(*(sets for sets, _ in met)),
+                [*(planned_join for _, other_joins in met for planned_join in other_joins), join],
+            )
         )
     return [together for _, together in groups]
 
 
 def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
-    """Columns for all sets of these joins under which the sides of each of them meet; None if there are none."""
+    """Columns for all sets of these joins so that the sides of every join meet in one shard; None if there are none."""
     options = list(dict.fromkeys(tuple(_options(join, plan)) for join in joins))
 
     def search(chosen: dict[int, tuple[int, ...]], left: Sequence[tuple[_Option, ...]]) -> Columns | None:
@@ -91,9 +96,9 @@ def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
             return chosen
         for option in left[0]:
             if all(chosen.get(number, places) == places for number, places in option):
-                found = search(chosen | dict(option), left[1:])
-                if found is not None:
-                    return found
+                columns = search(chosen | dict(option), left[1:])
+                if columns is not None:
+                    return columns
         return None
 
     return search({}, options)
@@ -109,17 +114,17 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
     ]
     common.sort(key=lambda key_class: sorted(key_class))
     for classes in [common, *([key_class] for key_class in common)] if len(common) > 1 else [common]:
-        found: dict[int, tuple[int, ...]] = {}
+        columns_of_set: dict[int, tuple[int, ...]] = {}
         for side in every:
             member = plan.side(join.sides[side])[2]
             # A side may have a key twice; either of the columns is equal to those of other sides.
-            places = tuple(min(place for each, place in edge_class if each == side) for edge_class in classes)
-            columns = tuple(member.group_positions[place] for place in places)
-            if found.setdefault(join.sides[side].set, columns) != columns:
+            places = tuple(min(position for each, position in edge_class if each == side) for edge_class in classes)
+            columns = tuple(member.group_positions[position] for position in places)
+            if columns_of_set.setdefault(join.sides[side].set, columns) != columns:
                 break  # a join of a set with itself on different columns
         else:
             if classes:
-                yield tuple(sorted(found.items()))
+                yield tuple(sorted(columns_of_set.items()))
 
 
 def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
@@ -130,11 +135,11 @@ def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
     for link in join.join.links:
         if link.kind is JoinKind.INNER and link.parent in paired:
             paired.add(link.child)
-    told = {place for place in join.join.groups if place[0] in paired}
+    reported = {place for place in join.join.groups if place[0] in paired}
     classes = key_classes(join.join)
     for column in dividing:
-        own = {(0, place) for place, position in enumerate(member.group_positions) if position == column}
-        same = own.union(*(edge_class for edge_class in classes if edge_class & own))
-        if not same & told:
+        key = {(0, place) for place, position in enumerate(member.group_positions) if position == column}
+        same = key.union(*(edge_class for edge_class in classes if edge_class & key))
+        if not same & reported:
             return False
     return True

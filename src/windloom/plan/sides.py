@@ -43,15 +43,15 @@ def sides_of(query: Query) -> tuple[Query, ...]:
 def with_sides(queries: Iterable[Query]) -> list[Query]:
     """Queries of one stream each: the plain ones, and for joins their sides, each once, with all that joins need.
 
-    Row queries are not among them: they are not answered from partials.
+    Row queries are left out, because they are not answered from partials.
     """
-    found: dict[str, Query] = {}
+    by_name: dict[str, Query] = {}
     for query in queries:
         if query.rows is not None:
             continue
         for side in sides_of(query) or (query,):
-            known = found.get(side.name)
+            known = by_name.get(side.name)
             if known is not None:
                 side = replace(known, keeps=tuple(dict.fromkeys(known.keeps + side.keeps)))
-            found[side.name] = side
-    return list(found.values())
+            by_name[side.name] = side
+    return list(by_name.values())

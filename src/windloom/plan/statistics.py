@@ -26,7 +26,7 @@ DEFAULT_ROUND_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a figure comes from: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
+    """The source of a figure: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
 
     `trend` is the share by which an observed figure changes from one round to the next; 0 if that is not certain.
     """
@@ -79,7 +79,7 @@ class Statistics:
     origins: Origins = field(default_factory=Origins)
 
     def of_positions(self, is_partitioned: bool) -> Statistics:
-        """The same if slices are of positions: every position has a tuple, for each key that is counted by itself."""
+        """The statistics if slices are of positions: every position has a tuple, for each key that is counted alone."""
         tuples = POSITIONS_PER_SECOND * (self.groups if is_partitioned else 1.0)
         pace = self.events_per_second / tuples
         return replace(self, events_per_second=tuples, round_seconds=self.round_seconds * pace, pace=pace)
@@ -142,7 +142,7 @@ class Statistics:
         return np.asarray(edges_per_second * self.groups * self.filled(edges_per_second))
 
     def taken_per_second(self, edges_per_second: Floats) -> Floats:
-        """The cells that rounds take in: a slice that lies in several rounds is taken in by each of them."""
+        """The cells that rounds add: a slice that lies in several rounds is added by each of them."""
         if not self.is_ongoing:
             return self.cells_per_second(edges_per_second)
         return self.cells_per_second(edges_per_second + 1.0 / self.round_seconds)
@@ -150,7 +150,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
-    """What is known of the rounds of a stream before any has run; `history_seconds` of cells are kept."""
+    """The expected rounds of a stream before any has run; `history_seconds` of cells are kept."""
 
     round_seconds: float = DEFAULT_ROUND_SECONDS
     origin: Origin = ASSUMED
@@ -171,7 +171,7 @@ def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_g
 
 
 def differ(statistics: Statistics, other: Statistics, share: float = 0.25) -> bool:
-    """Whether two statistics differ so much that costs should be predicted anew."""
+    """Whether two statistics differ so much that costs should be predicted again."""
     pairs = (
         (getattr(statistics, name), getattr(other, name))
         for name in ("events_per_second", "groups", "round_seconds", "selectivity", "pace")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.arrays import Ints

@@ -20,6 +20,3 @@ class Cutty:
     def marks(self, window: Window) -> tuple[EdgeClass, ...]:
         ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
         return () if (ends,) == self.edges(window) else (ends,)
-
-    def partials_per_window(self, window: Window) -> int:
-        return -(-window.range_ticks // window.slide_ticks)

@@ -48,7 +48,10 @@ def union_density(classes: tuple[Class, ...]) -> Density:
     """The share of all ticks that lie in at least one class."""
     if not classes:
         return Density(Fraction(0), True)
-    step, panes = _in_panes(classes)
+    # The classes are shifted and scaled so that they share no common step: the same edges, counted in panes.
+    first = classes[0][1]
+    step = gcd(*(period for period, _ in classes), *(residue - first for _, residue in classes))
+    panes = tuple((period // step, (residue - first) % period // step) for period, residue in classes)
     try:
         return Density(_exact(frozenset(panes), [RECURSION_BUDGET]) / step, True)
     except _BudgetSpentError:
@@ -56,47 +59,40 @@ def union_density(classes: tuple[Class, ...]) -> Density:
     return Density(inside / step, False, error / step)
 
 
-def _in_panes(classes: tuple[Class, ...]) -> tuple[int, tuple[Class, ...]]:
-    """The classes shifted and scaled so that they share no common step: the same edges, counted in panes."""
-    first = classes[0][1]
-    step = gcd(*(period for period, _ in classes), *(residue - first for _, residue in classes))
-    return step, tuple((period // step, (residue - first) % period // step) for period, residue in classes)
-
-
 def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
     budget[0] -= 1
     if budget[0] < 0:
         raise _BudgetSpentError
-    kept = _drop_covered(classes)
-    if not kept:
+    needed = _drop_covered(classes)
+    if not needed:
         return Fraction(0)
-    if kept[0][0] == 1:
+    if needed[0][0] == 1:
         return Fraction(1)
-    if len(kept) == 1:
-        return Fraction(1, kept[0][0])
-    composite = lcm(*(period for period, _ in kept))
+    if len(needed) == 1:
+        return Fraction(1, needed[0][0])
+    composite = lcm(*(period for period, _ in needed))
     if composite <= BITSET_PANES:
-        return Fraction(_marked(kept, composite), composite)
-    if len(kept) > RECURSION_CLASSES:
+        return Fraction(_marked(needed, composite), composite)
+    if len(needed) > RECURSION_CLASSES:
         raise _BudgetSpentError
-    parts = _independent_parts(kept)
+    parts = _independent_parts(needed)
     if len(parts) > 1:
         missed = Fraction(1)
         for part in parts:
             missed *= 1 - _exact(frozenset(part), budget)
         return 1 - missed
     # Take one class from the rest: it adds its own edges, less those that the others already have.
-    *rest, (period, residue) = kept
+    *rest, (period, residue) = needed
     others = frozenset(met for edge_class in rest if (met := _restrict(edge_class, period, residue)) is not None)
     return _exact(frozenset(rest), budget) + Fraction(1, period) * (1 - _exact(others, budget))
 
 
 def _drop_covered(classes: frozenset[Class]) -> list[Class]:
-    kept: list[Class] = []
+    needed: list[Class] = []
     for period, residue in sorted(classes):
-        if not any(period % p == 0 and residue % p == r for p, r in kept):
-            kept.append((period, residue))
-    return kept
+        if not any(period % p == 0 and residue % p == r for p, r in needed):
+            needed.append((period, residue))
+    return needed
 
 
 def _marked(classes: list[Class], composite: int) -> int:

@@ -18,13 +18,13 @@ from windloom.model.arrays import Ints
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles as for kernels, which this folder cannot import."""
-    made: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return made
+    """The function compiled like a kernel; this folder cannot import the kernels."""
+    fast: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return fast
 
 
 def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
-    """Where the run of each class begins; this depends on the class alone."""
+    """The position at which the run of each class begins, which depends on the class alone."""
     # Splitmix64 on period and residue: neighbouring classes begin far from each other.
     with np.errstate(over="ignore"):
         mixed = np.array([period for period, _ in classes], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -69,7 +69,7 @@ def first_held(period: int, residue: int, begin: int, other: int, other_residue:
 @compiled
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
     """For each class, the number of edges of its run that no earlier class holds."""
-    found = np.zeros(len(periods), np.int64)
+    fresh = np.zeros(len(periods), np.int64)
     for own in range(len(periods)):
         length = lengths[own]
         held = np.zeros(length, np.bool_)
@@ -78,8 +78,8 @@ def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> I
             if first >= 0:
                 held[first:length:every] = True
         for i in range(length):
-            found[own] += not held[i]
-    return found
+            fresh[own] += not held[i]
+    return fresh
 
 
 @compiled

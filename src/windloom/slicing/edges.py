@@ -103,7 +103,7 @@ def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
 
 @lru_cache(maxsize=65_536)
 def _without_covered(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
-    kept: list[EdgeClass] = []
+    needed: list[EdgeClass] = []
     by_period: dict[int, set[int]] = {}
     for edge_class in classes:  # ascending periods: only a shorter period can cover a longer one
         covered = any(
@@ -111,6 +111,6 @@ def _without_covered(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
             for period, residues in by_period.items()
         )
         if not covered:
-            kept.append(edge_class)
+            needed.append(edge_class)
             by_period.setdefault(edge_class.period, set()).add(edge_class.residue)
-    return tuple(kept)
+    return tuple(needed)

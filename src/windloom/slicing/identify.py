@@ -20,7 +20,7 @@ PANE_BLOW_UP = 16.0
 
 @dataclass(frozen=True, slots=True)
 class RegularSlice:
-    """For edges at equal distances: one remainder."""
+    """One remainder, for edges at equal distances."""
 
     edges: EdgeClass
     way: str = "regular"

@@ -16,7 +16,3 @@ class Pairs:
 
     def marks(self, window: Window) -> tuple[EdgeClass, ...]:
         return ()
-
-    def partials_per_window(self, window: Window) -> int:
-        whole, rest = divmod(window.range_ticks, window.slide_ticks)
-        return 2 * whole + 1 if rest else whole

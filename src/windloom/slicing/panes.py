@@ -16,6 +16,3 @@ class Panes:
 
     def marks(self, window: Window) -> tuple[EdgeClass, ...]:
         return ()
-
-    def partials_per_window(self, window: Window) -> int:
-        return window.range_ticks // gcd(window.range_ticks, window.slide_ticks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import find_named
 from windloom.model.windows import Window
 from windloom.slicing.cutty import Cutty
 from windloom.slicing.edges import EdgeClass
@@ -22,15 +22,9 @@ class Slicing(Protocol):
 
     def marks(self, window: Window) -> tuple[EdgeClass, ...]: ...
 
-    def partials_per_window(self, window: Window) -> int: ...
-
 
 SLICINGS: dict[str, Slicing] = {slicing.name: slicing for slicing in (Pairs(), Panes(), Cutty())}
 
 
 def find_slicing(name: str) -> Slicing:
-    if name not in SLICINGS:
-        raise WindloomError(
-            f"unknown slicing '{name}'", "it says where streams are cut into slices", near_names(name, list(SLICINGS))
-        )
-    return SLICINGS[name]
+    return find_named("slicing", name, SLICINGS, "it says where streams are cut into slices")

@@ -1,4 +1,4 @@
-"""A projected column over the tuples of a block: its numbers, ordered keys and codes, each made once, when needed."""
+"""A projected column over the tuples of a block: its numbers, ordered keys and codes, each computed once, on demand."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ class Column:
     """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        self._given = column
+        self._source = column
         self.type = _plain(column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
         self.lock = RLock()
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._source)
 
     @once
     def column(self) -> pa.ChunkedArray:
-        return self._given if self._given.type == self.type else self._given.cast(self.type)
+        return self._source if self._source.type == self.type else self._source.cast(self.type)
 
     @once
     def valid(self) -> Mask | None:
         """A mask of the tuples that have a value; None if all of them do."""
-        if not self._given.null_count:
+        if not self._source.null_count:
             return None
         return np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in self.column.chunks])
 
@@ -128,18 +128,31 @@ class Column:
     @once
     def coded(self) -> Coded:
         """Codes by which Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
-        if pa.types.is_dictionary(self._given.type) and (given := _given_codes(self._given, self.type)) is not None:
-            return given
+        if pa.types.is_dictionary(self._source.type) and (coded := _own_codes(self._source, self.type)) is not None:
+            return coded
         if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
-            by_offset = self._by_offset()
-            if by_offset is not None:
-                return by_offset
-        return _encoded(self._grouped)
+            (low, high), tuples = self.span, len(self)
+            if high - low < max(SMALL_SPAN, 2 * tuples) and high - low < MOST_SPAN:
+                codes = np.empty(tuples, np.int32)
+                _subtract(self.integers, low, codes)
+                return Coded(codes, pa.array(np.arange(low, high + 1, dtype=np.int64)).cast(self.type))
+        column = self.column
+        if pa.types.is_floating(self.type):
+            # Adding 0.0 turns -0.0 into 0.0; NaN has many bit patterns.
+            column = pc.add(column, pa.scalar(0.0, self.type))
+            is_nan = pc.is_nan(column)
+            if pc.any(is_nan).as_py():
+                column = pc.if_else(is_nan, pa.scalar(float("nan"), self.type), column)
+        if not column.num_chunks or not len(column):
+            return Coded(np.empty(0, np.int32), pa.array([], column.type))
+        # Arrow gives all chunks of a column one dictionary.
+        encoded = column.dictionary_encode(null_encoding="encode")
+        return Coded(_filled_codes(encoded), encoded.chunk(0).dictionary)
 
     @property
     def comes_coded(self) -> bool:
         """Whether the column came with a dictionary."""
-        return bool(pa.types.is_dictionary(self._given.type))
+        return bool(pa.types.is_dictionary(self._source.type))
 
     @once
     def ranked(self) -> Ranked:
@@ -148,10 +161,8 @@ class Column:
             return Ranked(np.zeros(len(self), np.int32), pa.array([], self.type))
         coded = self.coded
         codes, values = coded.codes, coded.dictionary
-        if pa.types.is_boolean(values.type):
-            order = pc.array_sort_indices(values.cast(pa.int8()))
-        else:
-            order = pc.array_sort_indices(values)  # NaN after all numbers, NULL after everything
+        # NaN comes after all numbers, NULL after everything.
+        order = pc.array_sort_indices(values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values)
         places = order.to_numpy()
         rank = np.empty(len(places), np.int32)
         rank[places] = np.arange(len(places), dtype=np.int32)
@@ -159,28 +170,9 @@ class Column:
         _rank_rows(codes, rank, ranks)
         return Ranked(ranks, values.take(order.slice(0, len(values) - values.null_count)))
 
-    @property
-    def _grouped(self) -> pa.ChunkedArray:
-        if not pa.types.is_floating(self.type):
-            return self.column
-        # Adding 0.0 turns -0.0 into 0.0; NaN has many bit patterns.
-        plain = pc.add(self.column, pa.scalar(0.0, self.type))
-        is_nan = pc.is_nan(plain)
-        return pc.if_else(is_nan, pa.scalar(float("nan"), self.type), plain) if pc.any(is_nan).as_py() else plain
-
-    def _by_offset(self) -> Coded | None:
-        values = self.integers
-        low, high = self.span
-        span = high - low + 1
-        if span > max(SMALL_SPAN, 2 * len(values)) or span > MOST_SPAN:
-            return None
-        codes = np.empty(len(values), np.int32)
-        _subtract(values, low, codes)
-        return Coded(codes, pa.array(np.arange(low, high + 1, dtype=np.int64)).cast(self.type))
-
 
 class MovedColumn(Column):
-    """A column of the same tuples in another order, made from the values of the first; `places` are the new places."""
+    """A column whose tuples are in another order; `places` are their new places."""
 
     def __init__(self, column: Column, places: Codes) -> None:
         self._from, self._places, self.type = column, places, column.type
@@ -263,22 +255,14 @@ def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]
     return out
 
 
-def _given_codes(column: pa.ChunkedArray, kind: pa.DataType) -> Coded | None:
-    """The codes that a column came with, if they are like those made here: strings or integers, each once, no NULL."""
+def _own_codes(column: pa.ChunkedArray, kind: pa.DataType) -> Coded | None:
+    """The codes of the column's own dictionary; None unless it holds strings or integers, each once, and no NULL."""
     if not len(column) or column.null_count or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
     dictionary = column.chunk(0).dictionary.cast(kind)
     if dictionary.null_count or len(dictionary.unique()) != len(dictionary):
         return None
     return Coded(_filled_codes(column), dictionary)
-
-
-def _encoded(column: pa.ChunkedArray) -> Coded:
-    if not column.num_chunks or not len(column):
-        return Coded(np.empty(0, np.int32), pa.array([], column.type))
-    # Arrow gives all chunks of a column one dictionary.
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return Coded(_filled_codes(encoded), encoded.chunk(0).dictionary)
 
 
 def _filled_codes(encoded: pa.ChunkedArray) -> Codes:

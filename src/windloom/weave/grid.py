@@ -109,12 +109,15 @@ def number_cells(rows: Codes, of_tuple: Codes, slicing: Slicing, grouping: Group
     if count < 0:
         return None
     # If much is cut off, its memory is given back.
-    kept = (column[:count] for column in (slice_of, group_of, row_of))
-    return Numbered(cells, *(column if 2 * count > room else column.copy() for column in kept))
+    numbered = (column[:count] for column in (slice_of, group_of, row_of))
+    return Numbered(cells, *(column if 2 * count > room else column.copy() for column in numbered))
 
 
 class Grid:
-    """`cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell."""
+    """The cells of a slicing and a grouping.
+
+    `cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell.
+    """
 
     def __init__(self, slicing: Slicing, grouping: Grouping, numbered: Numbered) -> None:
         self.lock = RLock()

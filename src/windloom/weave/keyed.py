@@ -75,7 +75,7 @@ class Keyed:
         return len(self.outs[0]) if self.outs else 1
 
     def grouped(self, columns: tuple[int, ...]) -> Grouped:
-        """The tuples of each key by some of `outs`; made once for the same columns."""
+        """The tuples of each key by some of `outs`; computed once per choice of columns."""
         with self._lock:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
@@ -89,7 +89,9 @@ class Keyed:
         tuples = np.diff(self.bounds)
         groups = np.minimum(tuples, 1)
         one_in = max(1, len(self) // COUNTED)
-        keys = _sampled(len(tuples), one_in)
+        # The sample does not depend on patterns in the numbers of the keys.
+        mixed = np.arange(len(tuples), dtype=np.uint32) * np.uint32(2_654_435_769)
+        keys = np.flatnonzero(mixed <= np.uint32((2**32 - 1) // one_in))
         sampled, seen = np.empty(len(keys), np.int64), int(tuples[keys].sum())
         cells = int(_count_groups(self.bounds, self.records, keys, of_out, count, sampled))
         if one_in == 1:
@@ -99,12 +101,6 @@ class Keyed:
             groups = np.minimum(tuples, np.maximum(groups, np.rint(tuples * (sampled.sum() / max(1, seen)))))
             groups[keys] = sampled
         return groups.astype(np.int64), min(len(self), max(int(groups.sum()), round(cells * share)))
-
-
-def _sampled(keys: int, one_in: int) -> Ints:
-    """A sample of the keys that does not depend on patterns in their numbers."""
-    every = np.arange(keys, dtype=np.uint32)
-    return np.flatnonzero(every * np.uint32(2_654_435_769) <= np.uint32((2**32 - 1) // one_in))
 
 
 def key_tuples(
@@ -133,10 +129,18 @@ def key_tuples(
     bounds = np.zeros(len(coded.dictionary) + 1, np.int64)
     _count_keys(coded.codes, mask, bounds)
     records = _records(int(bounds[-1]), 1 + len(columns))
-    given = [column.integers for column in columns]
-    given += [np.empty(0, np.int64)] * (MOST_VALUES - len(columns))
+    value_columns = [column.integers for column in columns]
+    value_columns += [np.empty(0, np.int64)] * (MOST_VALUES - len(columns))
     _place(
-        tuples.slices.rows, coded.codes, mask, tuples.slices.of_tuple, slicing.of_fine, codes, *given, bounds, records
+        tuples.slices.rows,
+        coded.codes,
+        mask,
+        tuples.slices.of_tuple,
+        slicing.of_fine,
+        codes,
+        *value_columns,
+        bounds,
+        records,
     )
     return Keyed(coded.dictionary, bounds, records, slicing.starts, of_outs, sizes)
 
@@ -177,10 +181,10 @@ def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.A
 
 
 def _records(rows: int, columns: int) -> Codes:
-    """Room for records in Arrow's memory, which is kept from run to run: new pages take as long as filling them."""
+    """Uninitialised records in Arrow's memory, which outlives runs: new pages would take as long as filling them."""
     room = pa.allocate_buffer(max(4, 4 * rows * columns))
-    found: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
-    return found
+    records: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
+    return records
 
 
 def joined_records(
@@ -191,8 +195,8 @@ def joined_records(
     `keys`, `outs` and `slices` hold, for each portion, the new numbers of its own ones.
     """
     bounds = np.zeros(count + 1, np.int64)
-    for part, own in zip(parts, keys, strict=True):
-        np.add.at(bounds, own + 1, np.diff(part.bounds))
+    for part, numbers_of_keys in zip(parts, keys, strict=True):
+        np.add.at(bounds, numbers_of_keys + 1, np.diff(part.bounds))
     np.cumsum(bounds, out=bounds)
     records = _records(int(bounds[-1]), parts[0].records.shape[1])
     following, latest = bounds[:-1].copy(), np.full(count, -1, np.int64)
@@ -200,7 +204,7 @@ def joined_records(
     for part, *numbers in zip(parts, keys, outs, slices, strict=True):
         in_order &= bool(_append(part.bounds, part.records, *numbers, following, latest, records))
     if not in_order:  # a portion has tuples that are earlier than those of the portion before it, which files may have
-        _sort_by_slice(bounds, records, 1 + max(int(own.max(initial=0)) for own in slices))
+        _sort_by_slice(bounds, records, 1 + max(int(numbers_of_keys.max(initial=0)) for numbers_of_keys in slices))
     return bounds, records
 
 

@@ -35,15 +35,15 @@ def largest_ranks(cut: Cut, read: Read, packed: Ints, registers: int, bits: int)
 
 
 def _lists(cut: Cut, read: Read, values: Codes | Ints, codes: int, bits: int) -> Lists:
-    kept = cut.kept.cells
-    bounds = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(cut.counts(read, read.argument)[kept], out=bounds[1:])
+    cells = cut.kept.cells
+    bounds = np.zeros(len(cells) + 1, np.int64)
+    np.cumsum(cut.counts(read, read.argument)[cells], out=bounds[1:])
     entries = int(bounds[-1])
     places = np.empty(len(cut.grid), np.int64)
-    places[kept] = bounds[:-1]
+    places[cells] = bounds[:-1]
     gathered = np.empty(entries, np.int32)
     _gather(*cut.where(read, read.argument), values, places, gathered)
-    lists = Lists(np.zeros(len(kept) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
+    lists = Lists(np.zeros(len(cells) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
     used = _list_cells(bounds, gathered, codes, bits, *lists)
     if 2 * used > entries:
         return Lists(lists.bounds, lists.codes[:used], lists.counts[:used])

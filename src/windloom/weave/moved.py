@@ -40,6 +40,20 @@ def places_by_code(rows: Codes, codes: Codes, count: int) -> Codes:
 
 
 @compiled
+def count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def]
+    """The chosen rows in order of their numbers, below `count`; those with equal numbers stay in their order."""
+    places = np.zeros(count + 1, np.int64)
+    for k in range(len(out)):
+        places[numbers[np.uint32(k if every else rows[k])] + 1] += 1
+    for number in range(count):
+        places[number + 1] += places[number]
+    for k in range(len(out)):
+        i = np.uint32(k if every else rows[k])
+        out[places[numbers[i]]] = i
+        places[numbers[i]] += 1
+
+
+@compiled
 def _place_by_code(rows, codes, count, places):  # type: ignore[no-untyped-def]
     following = np.zeros(count + 1, np.int32)
     for i in range(len(codes)):

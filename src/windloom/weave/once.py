@@ -29,10 +29,10 @@ class once(Generic[Made]):  # noqa: N801 - a decorator
         self._name = name
 
     def __get__(self, shared: Shared, owner: type[Any] | None = None) -> Made:
-        kept = shared.__dict__
-        if self._name not in kept:
+        values = shared.__dict__
+        if self._name not in values:
             with shared.lock:
-                if self._name not in kept:
-                    kept[self._name] = self._make(shared)
-        found: Made = kept[self._name]
-        return found
+                if self._name not in values:
+                    values[self._name] = self._make(shared)
+        value: Made = values[self._name]
+        return value

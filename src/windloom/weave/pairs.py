@@ -10,6 +10,7 @@ import pyarrow as pa
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.arrays import Codes, Ints
 from windloom.weave.columns import Column
+from windloom.weave.moved import count_sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,10 @@ def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPai
     chosen = len(by) if every else len(rows)
     ranks, firsts = np.empty(len(by), np.int64), np.empty(chosen, np.int64)
     by_value, in_order = np.empty(chosen, np.int32), np.empty(chosen, np.int32)
-    _count_sort(rows, every, values, len(value.ranked.dictionary) + 1, by_value)
-    _count_sort(by_value, False, by.ranked.ranks, len(by.ranked.dictionary), in_order)
-    found = _number_pairs(in_order, by.ranked.ranks, values, ranks, firsts)
-    return RankedPairs(ranks, firsts[:found])
+    count_sort(rows, every, values, len(value.ranked.dictionary) + 1, by_value)
+    count_sort(by_value, False, by.ranked.ranks, len(by.ranked.dictionary), in_order)
+    count = _number_pairs(in_order, by.ranked.ranks, values, ranks, firsts)
+    return RankedPairs(ranks, firsts[:count])
 
 
 def can_rank(value: Column) -> bool:
@@ -56,20 +57,6 @@ def _ascends(keys):  # type: ignore[no-untyped-def]
     for i in range(1, len(keys)):
         back += keys[i] <= keys[i - 1]
     return back == 0
-
-
-@compiled
-def _count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def]
-    """The chosen rows in order of their numbers; those with equal numbers stay in their order."""
-    places = np.zeros(count + 1, np.int64)
-    for k in range(len(out)):
-        places[numbers[np.uint32(k if every else rows[k])] + 1] += 1
-    for number in range(count):
-        places[number + 1] += places[number]
-    for k in range(len(out)):
-        i = np.uint32(k if every else rows[k])
-        out[places[numbers[i]]] = i
-        places[numbers[i]] += 1
 
 
 @compiled

@@ -12,7 +12,10 @@ from windloom.weave.grid import Grid, Grouping
 
 
 class SessionGrid(Grid):
-    """Made of the chosen tuples only: others would bridge pauses. Tuples that are not chosen have no cell."""
+    """The cells of sessions: one for every run of tuples of a group without a pause.
+
+    Only chosen tuples count, because others would bridge pauses. Tuples that are not chosen have no cell.
+    """
 
     def __init__(self, ticks: Ints, gap: int, grouping: Grouping, rows: Codes, every: bool) -> None:
         self.lock = RLock()

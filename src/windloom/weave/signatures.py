@@ -28,7 +28,10 @@ _FIRST_TABLE = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """`codes` is the number of every tuple's signature, `words` has the distinct ones, `counts` their tuples."""
+    """The distinct signatures of the tuples of a block.
+
+    `codes` is the number of every tuple's signature, `words` has the distinct ones, `counts` their tuples.
+    """
 
     codes: Codes
     words: Ints  # one row per word
@@ -39,10 +42,10 @@ class Signatures:
 
     def have(self, bits: Bits) -> Mask:
         """A mask of the distinct signatures that have all these bits."""
-        found = np.ones(len(self), np.bool_)
+        mask = np.ones(len(self), np.bool_)
         for bit in bits:
-            found &= (self.words[bit // SIGNATURE_BITS] >> np.int64(bit % SIGNATURE_BITS)) & 1 == 1
-        return found
+            mask &= (self.words[bit // SIGNATURE_BITS] >> np.int64(bit % SIGNATURE_BITS)) & 1 == 1
+        return mask
 
     def count(self, bits: Bits) -> int:
         """The number of tuples that have all these bits."""
@@ -59,29 +62,33 @@ class CodedWord:
 
 def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signatures | None:
     """Numbers the distinct signatures in order of appearance; None if there are more than `most`."""
-    codes, found, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
+    codes, words_of, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
     for word in words:
         # The signatures so far, each together with the next word.
-        given = word.codes if isinstance(word, CodedWord) else word
-        next_codes, before, own = np.empty(len(given), np.int32), np.zeros(most, np.int32), np.empty(most, np.int64)
+        word_codes = word.codes if isinstance(word, CodedWord) else word
+        next_codes, before, next_words = (
+            np.empty(len(word_codes), np.int32),
+            np.zeros(most, np.int32),
+            np.empty(most, np.int64),
+        )
         pairs = max(1, len(counts)) * len(word.words) if isinstance(word, CodedWord) else 0
         counts = np.zeros(most, np.int64)
         if isinstance(word, CodedWord) and pairs <= MOST_PAIRS:
             numbers = np.full(pairs, -1, np.int32)
-            count = _number_coded(codes, given, word.words, numbers, next_codes, before, own, counts)
+            count = _number_coded(codes, word_codes, word.words, numbers, next_codes, before, next_words, counts)
         else:
             plain = word.words[word.codes] if isinstance(word, CodedWord) else word
-            count = _number(codes, plain, next_codes, before, own, counts)
+            count = _number(codes, plain, next_codes, before, next_words, counts)
         if count < 0:
             return None
-        found = np.concatenate([found[:, before[:count]], own[None, :count]])
+        words_of = np.concatenate([words_of[:, before[:count]], next_words[None, :count]])
         codes, counts = next_codes, counts[:count]
-    return Signatures(codes, found, counts)
+    return Signatures(codes, words_of, counts)
 
 
 @compiled
 def _number_coded(codes, given, words, numbers, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
-    """The same as `_number`, for words that have numbers; `numbers` has an entry of -1 for each pair."""
+    """Number the pairs of a code and a coded word, like `_number`; `numbers` has an entry of -1 per pair."""
     count = 0
     for i in range(len(given)):
         code = codes[i] if len(codes) else np.int32(0)

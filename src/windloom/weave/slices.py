@@ -11,7 +11,7 @@ import numpy as np
 from windloom.kernels.compiling.compiled import compiled
 from windloom.model.arrays import Codes, Ints
 from windloom.slicing.edges import EdgeSet
-from windloom.weave.moved import moved
+from windloom.weave.moved import count_sort, moved
 
 #: If more than one tuple in this many is earlier than its predecessor, ticks are sorted before they are sliced.
 ORDERED_SHARE = 16
@@ -46,10 +46,10 @@ class Slices:
 
     def moved(self, places: Codes) -> Slices:
         """The slices of the same tuples in another order, in which those of every group come in order of slice."""
-        found = copy(self)
-        found.__dict__.pop("rows", None)
-        found.of_tuple, found.is_ordered = moved(self.of_tuple, places), True
-        return found
+        slices = copy(self)
+        slices.__dict__.pop("rows", None)
+        slices.of_tuple, slices.is_ordered = moved(self.of_tuple, places), True
+        return slices
 
     @cached_property
     def rows(self) -> Codes:
@@ -57,7 +57,7 @@ class Slices:
         if self.is_ordered:
             return np.empty(0, np.int32)
         rows = np.empty(len(self.of_tuple), np.int32)
-        _sorted_rows(self.of_tuple, len(self.starts), rows)
+        count_sort(np.empty(0, np.int32), True, self.of_tuple, len(self.starts), rows)
         return rows
 
 
@@ -112,16 +112,3 @@ def _slice_runs(ticks, order, periods, residues, runs, starts):  # type: ignore[
 def _renumber(runs, number):  # type: ignore[no-untyped-def]
     for i in range(len(runs)):
         runs[i] = number[runs[i]]
-
-
-@compiled
-def _sorted_rows(numbers, count, rows):  # type: ignore[no-untyped-def]
-    """A stable counting sort."""
-    places = np.zeros(count + 1, np.int64)
-    for i in range(len(numbers)):
-        places[numbers[i] + 1] += 1
-    for place in range(count):
-        places[place + 1] += places[place]
-    for i in range(len(numbers)):
-        rows[places[numbers[i]]] = i
-        places[numbers[i]] += 1

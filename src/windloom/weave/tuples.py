@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from threading import Lock
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
 Made = TypeVar("Made")
+Given = ParamSpec("Given")
 
 #: The pairs of all tuples are ranked for sets with at least one cell per this many tuples.
 CELLS_PER_PAIR = 32
@@ -53,66 +55,69 @@ class Chosen:
 _EVERY = Chosen(np.empty(0, np.int32), True)
 
 
+def _shared(make: Callable[Concatenate[Tuples, Given], Made]) -> Callable[Concatenate[Tuples, Given], Made]:
+    """A method whose result is computed once per choice of arguments; threads that ask at the same time wait."""
+
+    @wraps(make)
+    def result(tuples: Tuples, /, *args: Given.args, **kwargs: Given.kwargs) -> Made:
+        return tuples._once((make.__name__, *args, *kwargs.items()), lambda: make(tuples, *args, **kwargs))
+
+    return result
+
+
 class Tuples:
     """Tuples as columns; each has a tick.
 
     `place` is the column that is sliced, the tick or a position. `words` are the columns of the signature. A part that
-    several sets need is made when the first one asks for it; threads that ask at the same time wait.
+    several sets need is computed when the first one asks for it.
     """
 
     def __init__(
         self, tick: Column, place: Column, words: Sequence[Column], columns: Sequence[Column], edges: EdgeSet
     ) -> None:
         self.tick, self._place, self._words, self._columns, self._edges = tick, place, words, columns, edges
-        self._made: dict[Hashable, object] = {}
+        self._results: dict[Hashable, object] = {}
         self._locks: dict[Hashable, Lock] = {}
         self._lock = Lock()
 
     @classmethod
     def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
-        """`table` has the columns `tick`, the position (if `has_positions`), `s0…` (the signature), then others."""
+        """The tuples of a table with the columns `tick`, the position (if any), `s0…` (the signature), then others."""
         columns = [Column(column) for column in table.columns]
         tick, place = columns[0], columns[1 if has_positions else 0]
         rest = columns[2 if has_positions else 1 :]
         return cls(tick, place, rest[:words], rest[words:], edges)
 
+    @_shared
     def since(self, tick: int) -> Tuples:
         """Only tuples at that tick or later."""
+        wanted = self.tick.integers >= tick
+        if wanted.all():
+            return self
+        mask = pa.array(wanted)
+        return self._mapped(lambda column: Column(column.column.filter(mask)))
 
-        def make() -> Tuples:
-            wanted = self.tick.integers >= tick
-            if wanted.all():
-                return self
-            mask = pa.array(wanted)
-            columns = {id(column): Column(column.column.filter(mask)) for column in self._every}
-            words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
-            return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
-
-        return self._once(("since", tick), make)
-
+    @_shared
     def by(self, position: int) -> Tuples:
-        """The same tuples in order of a column's values, and for each value in order of their slices.
+        """These tuples in order of a column's values, and for each value in order of their slices.
 
         This is for groupings that have the column: all tuples of a cell and of its neighbours are near each other.
         """
+        coded = self.column(position).coded
+        places = places_by_code(self.slices.rows, coded.codes, len(coded.dictionary))
+        tuples = self._mapped(lambda column: MovedColumn(column, places))
+        tuples._results["slices"] = self.slices.moved(places)
+        return tuples
 
-        def make() -> Tuples:
-            coded = self.column(position).coded
-            places = places_by_code(self.slices.rows, coded.codes, len(coded.dictionary))
-            columns = {id(column): MovedColumn(column, places) for column in self._every}
-            words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
-            found = Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
-            found._made["slices"] = self.slices.moved(places)
-            return found
-
-        return self._once(("by", position), make)
+    def _mapped(self, change: Callable[[Column], Column]) -> Tuples:
+        """Tuples whose columns are changed; one that has several roles is changed once."""
+        every = [self.tick, self._place, *self._words, *self._columns]
+        columns = {id(column): change(column) for column in every}
+        words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
+        return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
 
     def __len__(self) -> int:
         return len(self.tick)
-
-    @property
-    def _every(self) -> list[Column]:
-        return [self.tick, self._place, *self._words, *self._columns]
 
     def column(self, position: int) -> Column:
         return self.tick if position == TICK else self._columns[position]
@@ -129,81 +134,71 @@ class Tuples:
     def slices(self) -> Slices:
         return self._once("slices", lambda: Slices(self._place.integers, self._edges))
 
+    @_shared
     def grid(self, groups: tuple[int, ...], edges: EdgeSet) -> Grid:
         """The cells of a grouping (positions of columns) and a slicing."""
+        grid = Grid.of(self.slices, self.slices.slicing(edges), self.grouping(groups))
+        assert grid is not None
+        return grid
 
-        def make() -> Grid:
-            grid = Grid.of(self.slices, self.slices.slicing(edges), self.grouping(groups))
-            assert grid is not None
-            return grid
-
-        return self._once((groups, edges), make)
-
+    @_shared
     def signed_grid(self, groups: tuple[int, ...], edges: EdgeSet, most: int) -> Grid | None:
         """The cells of a grouping and a slicing, divided by signature; None if there are more than `most`."""
-
-        def make() -> list[Grid | None]:
-            signatures, grouping = self.signatures(), self.grouping(groups)
-            if signatures is None or not is_small(grouping.count * len(signatures), len(self)):
-                return [None]
-            divided = multiplied(grouping, signatures.codes, len(signatures))
-            return [Grid.of(self.slices, self.slices.slicing(edges), divided, most)]
-
-        return self._once(("signed", groups, edges), make)[0]
+        signatures, grouping = self.signatures(), self.grouping(groups)
+        if signatures is None or not is_small(grouping.count * len(signatures), len(self)):
+            return None
+        divided = multiplied(grouping, signatures.codes, len(signatures))
+        return Grid.of(self.slices, self.slices.slicing(edges), divided, most)
 
     def signatures(self, most: int | None = None) -> Signatures | None:
         """The distinct signatures; None if there are too many. The first result is kept."""
 
-        def make() -> list[Signatures | None]:
+        def make() -> Signatures | None:
             fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
-            return [number_signatures([_word(column) for column in self._words], fewer)]
+            return number_signatures([_word(column) for column in self._words], fewer)
 
-        return self._once("signatures", make)[0]
+        return self._once("signatures", make)
 
     @property
     def known_signatures(self) -> Signatures | None:
         """The distinct signatures, if they were asked for before."""
-        return self.signatures() if "signatures" in self._made else None
+        return self.signatures() if "signatures" in self._results else None
 
     def count(self, bits: Bits) -> int:
         """The number of tuples that have all these bits."""
         known = self.known_signatures
         return self.chosen(bits).count(len(self)) if known is None else known.count(bits)
 
+    @_shared
     def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
         """The cells of a grouping over the tuples with these bits, divided by pauses longer than the gap."""
+        chosen = self.chosen(bits)
+        return SessionGrid(self.tick.integers, gap, self.grouping(groups), chosen.rows, chosen.every)
 
-        def make() -> Grid:
-            chosen = self.chosen(bits)
-            return SessionGrid(self.tick.integers, gap, self.grouping(groups), chosen.rows, chosen.every)
-
-        return self._once(("sessions", groups, gap, bits), make)
-
+    @_shared
     def grouping(self, groups: tuple[int, ...]) -> Grouping:
-        def make() -> Grouping:
-            return group_tuples([self.column(position).coded for position in groups], len(self))
-
-        return self._once(("grouping", groups), make)
+        """The group of every tuple, by columns."""
+        return group_tuples([self.column(position).coded for position in groups], len(self))
 
     def chosen(self, bits: Bits, known: int | None = None) -> Chosen:
         """The tuples that have all these bits of the signature and, with `known`, a value in that column."""
         if known is not None and self.column(known).valid is None:
             known = None
-        return self._once(("chosen", bits, known), lambda: self._choose(bits, known))
+        return self._choose(bits, known)
 
     def pairs(self, by: int, value: int, cells: int) -> RankedPairs | None:
         """The pairs of two columns in order, if that is cheap for a set with `cells` cells.
 
         Otherwise it takes less time to sort what each cell has picked.
         """
-        own, other = self.column(by), self.column(value)
+        by_column, other = self.column(by), self.column(value)
         if cells * CELLS_PER_PAIR < len(self):
             return None
-        ascending = self._once(("ascending", by), lambda: (ascending_pairs(own),))[0]
+        ascending = self._once(("ascending", by), lambda: ascending_pairs(by_column))
         if ascending is not None or not can_rank(other):
             return ascending
         chosen = self.chosen((), by)
-        return self._once(("pairs", by, value), lambda: rank_pairs(own, other, chosen.rows, chosen.every))
+        return self._once(("pairs", by, value), lambda: rank_pairs(by_column, other, chosen.rows, chosen.every))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
         """The number of chosen tuples in each cell of a grid."""
@@ -216,6 +211,7 @@ class Tuples:
 
         return self._once(("counts", id(grid), id(chosen)), make)
 
+    @_shared
     def _choose(self, bits: Bits, known: int | None) -> Chosen:
         if known is None and not bits:
             return _EVERY
@@ -228,26 +224,21 @@ class Tuples:
         rows = np.empty(before.count(len(self)), np.int32)
         return Chosen(rows[: _where(before.rows, before.every, mask, rows)], False)
 
+    @_shared
     def _has(self, bit: int) -> Mask:
         """A mask of the tuples that have a bit: one byte each, so that it stays in the caches in random access."""
-
-        def make() -> Mask:
-            mask = np.empty(len(self), np.bool_)
-            _test(self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS), mask)
-            return mask
-
-        return self._once(("bit", bit), make)
+        mask = np.empty(len(self), np.bool_)
+        _test(self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS), mask)
+        return mask
 
     def _once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        found = self._made.get(key)
-        if found is None:
+        if key not in self._results:
             with self._lock:
                 lock = self._locks.setdefault(key, Lock())
             with lock:
-                found = self._made.get(key)
-                if found is None:
-                    found = self._made[key] = make()
-        return found  # type: ignore[return-value]
+                if key not in self._results:
+                    self._results[key] = make()
+        return self._results[key]  # type: ignore[return-value]
 
 
 def _word(column: Column) -> Ints | CodedWord:

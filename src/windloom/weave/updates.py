@@ -23,8 +23,8 @@ def count_rows(cells, rows, every, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_integers(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    """Sums values with so few bits that no sum of a block can overflow."""
+def sum_values(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
+    """Sums doubles, or integers with so few bits that no sum of a block can overflow."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         total[np.uint32(cells[i])] += values[i]
@@ -86,13 +86,6 @@ def keep_smallest(cells, rows, every, keys, largest):  # type: ignore[no-untyped
 
 
 @compiled
-def add_floats(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    for k in range(len(cells) if every else len(rows)):
-        i = k if every else np.int64(rows[k])
-        total[np.uint32(cells[i])] += values[i]
-
-
-@compiled
 def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-untyped-def]
     """Adds squared deviations from the mean, which a first pass has found."""
     for k in range(len(cells) if every else len(rows)):
@@ -104,7 +97,7 @@ def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-un
 
 @compiled
 def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def]
-    """For any family: `values` has one value per tuple, `out` a neutral one per cell."""
+    """Combines the values of any family; `values` has one per tuple, `out` a neutral one per cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         store(out, cells[i], combine(load(out, cells[i]), load(values, i)))

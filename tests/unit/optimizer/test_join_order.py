@@ -7,20 +7,12 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from experiments.probe_orders import JoinedWindow, by_selectivity, probe_cost, probe_order
 
 from windloom.model import Expression, Join, JoinKind, Link, Side, TimeWindow
 from windloom.model.join import KeyPair
 from windloom.model.source import WindowedStream
-from windloom.optimizer.joins.order import (
-    JoinedWindow,
-    SideSize,
-    Size,
-    by_selectivity,
-    cheapest_order,
-    elimination_order,
-    probe_cost,
-    probe_order,
-)
+from windloom.optimizer.joins.order import SideSize, Size, cheapest_order, elimination_order
 from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.statistics import Statistics
 

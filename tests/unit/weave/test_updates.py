@@ -15,7 +15,6 @@ import pytest
 from windloom.kernels.families.algebra import LOWEST
 from windloom.weave.columns import Column
 from windloom.weave.updates import (
-    add_floats,
     add_squares,
     count_rows,
     keep_largest,
@@ -23,8 +22,8 @@ from windloom.weave.updates import (
     pick_rows,
     sum_floats,
     sum_halves,
-    sum_integers,
     sum_limbs,
+    sum_values,
 )
 
 CELLS = 7
@@ -66,7 +65,7 @@ def test_tuples_are_counted(case: Case) -> None:
 
 def test_short_integers_are_added(case: Case) -> None:
     values, total = np.array([case.rng.randrange(-(2**31), 2**31) for _ in range(200)]), zeros()
-    sum_integers(*case.where, values, total)
+    sum_values(*case.where, values, total)
     assert total.tolist() == case.folded(values.tolist(), sum)
 
 
@@ -117,7 +116,7 @@ def test_the_largest_and_the_smallest_key_are_kept(case: Case) -> None:
 def test_deviations_are_squared_and_added(case: Case) -> None:
     values = np.array([case.rng.uniform(-5, 5) for _ in range(200)])
     mean, square = zeros(np.float64), zeros(np.float64)
-    add_floats(*case.where, values, mean)
+    sum_values(*case.where, values, mean)
     assert mean.tolist() == pytest.approx(case.folded(values.tolist(), sum))
     mean /= np.maximum(case.folded(values.tolist(), len), 1)
     add_squares(*case.where, values, mean, square)

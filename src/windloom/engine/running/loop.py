@@ -35,6 +35,7 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.query import Query
 from windloom.model.time import TICK_MIN
 from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again

@@ -1,4 +1,4 @@
-"""Finds the cells that each window covers: two cursors over sorted slice starts, for all queries and groups at once.
+"""The cells that each window covers, found by two cursors over sorted slice starts, for all queries and groups at once.
 
 Cells of one group lie side by side in order of slice start. Window edges are slice edges, so a window is a run
 `[lo, hi)` of its group's cells. Windows without cells are skipped, never visited, so the work is proportional to rows
@@ -11,14 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.cells.seek import NO_LANDMARK, seek, walk_landmark, walk_periods
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.memory import new_array
-from windloom.model.arrays import Ints
-
-Positions = NDArray[np.int32]
+from windloom.model.arrays import Ints, Positions
 
 #: Runs of at least this many rows are noted.
 LONG_RUN = 64
@@ -28,7 +25,7 @@ LONG_RUN = 64
 class WindowArrays:
     """Ranges, slides and offsets of a tree's queries, in ticks.
 
-    All windows of a query with a landmark begin there; those of a query with a period begin anew at every
+    All windows of a query with a landmark begin there; those of a query with a period restart at every
     `k·period + offset` (0 stands for no period). The range of both is their slide, and a row is identified by the
     stretch `[end - slide, end)` that is new in its window.
     """
@@ -44,7 +41,7 @@ class WindowArrays:
 
     @property
     def landmark_queries(self) -> Ints:
-        """The places of the queries that have a landmark."""
+        """The positions of the queries that have a landmark."""
         return np.flatnonzero(self.every_landmark != NO_LANDMARK)
 
     @property
@@ -53,7 +50,7 @@ class WindowArrays:
 
     @property
     def periodic_queries(self) -> Ints:
-        """The places of the queries whose windows begin anew."""
+        """The positions of the queries whose windows restart."""
         return np.flatnonzero(self.every_period)
 
     @property

@@ -36,17 +36,17 @@ def places_of(
     For each part: the slice starts of its cells, the bounds of its groups, and the numbers of these groups among all.
     """
     sizes, last = np.zeros(groups, np.int64), np.empty(groups, np.int64)
-    found = []
+    places_by_part = []
     for own_starts, own_bounds, own_numbers in zip(starts, bounds, numbers, strict=True):
         places = Places(own_bounds, np.empty(len(own_numbers), np.int64), np.zeros(len(own_numbers), np.bool_))
         if not _follow(own_starts, own_bounds, own_numbers, sizes, last, places.first, places.joins):
             return None
-        found.append(places)
+        places_by_part.append(places)
     all_bounds = np.zeros(groups + 1, np.int64)
     np.cumsum(sizes, out=all_bounds[1:])
-    for places, own_numbers in zip(found, numbers, strict=True):
+    for places, own_numbers in zip(places_by_part, numbers, strict=True):
         places.first[:] += all_bounds[own_numbers]
-    return all_bounds, found
+    return all_bounds, places_by_part
 
 
 @compiled

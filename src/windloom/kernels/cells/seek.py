@@ -88,7 +88,7 @@ def walk_periods(  # type: ignore[no-untyped-def]
     starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, stretches, earliest, last,
     counting, row, window_start, lo, hi, tail,
 ):  # fmt: skip
-    """The rows of one lane whose windows begin anew every so many stretches: in every period from its first cell on.
+    """The rows of one lane whose windows restart every so many stretches: in every period from its first cell on.
 
     Fine cells are those of `walk_landmark`.
     """

@@ -16,7 +16,7 @@ _PASSING: set[type[Any]] = set()
 
 
 def never_keep(columns: type[Any]) -> None:
-    """Code for these columns is neither kept on disk nor searched for there.
+    """Neither keep code for these columns on disk nor look for it there.
 
     The cache identifies a kernel by its file and the types of its arguments. An operation that a user
     defines is part of neither, so the cache would return code for another definition with the same name.
@@ -42,13 +42,12 @@ def _passes(signature: Any) -> bool:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles to machine code, keeps the code on disk if possible, and releases the interpreter lock while it runs.
+    """Compile a function to machine code, which is kept on disk if possible and runs without the interpreter lock.
 
     `error_model="numpy"` and no `fastmath`: divisions do not raise, and compensated sums keep their meaning.
     """
-    made: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    kernel: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if not COUNTING:
         with suppress(RuntimeError):  # no folder is writable: every process compiles for itself
-            made._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    found: Callable[..., Any] = made
-    return found
+            kernel._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    return kernel  # type: ignore[no-any-return]

@@ -6,61 +6,52 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+
+from windloom.kernels.compiling.operations import compiled_in
 
 #: Integers that are worked on together.
 LANES = 4
 
 
-def _add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any, place: Any) -> Any:
+@compiled_in
+def add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any, place: Any) -> Any:
     """`out[at : at + LANES]` += left[:LANES] · right[place : place + LANES], in 64 bits.
 
     All are arrays of one dimension; factors have 32 or 64 bits. Nothing checks bounds.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        long = ir.VectorType(ir.IntType(64), LANES)
-
-        def loaded(number: int, index: Any = None) -> tuple[Any, Any]:
+        long, factors = ir.VectorType(ir.IntType(64), LANES), []
+        for number, index in ((2, ir.Constant(ir.IntType(64), 0)), (3, arguments[4])):
             kind = signature.args[number]
-            element = context.get_data_type(kind.dtype)
-            pointer = context.make_array(kind)(context, builder, arguments[number]).data
-            if index is not None:
-                pointer = builder.gep(pointer, [index])
-            pointer = builder.bitcast(pointer, ir.VectorType(element, LANES).as_pointer())
-            values = builder.load(pointer)
-            values.align = kind.dtype.bitwidth // 8  # the alignment of one element
-            return (builder.sext(values, long) if kind.dtype.bitwidth < 64 else values), pointer
-
-        product = builder.mul(loaded(2)[0], loaded(3, arguments[4])[0])
-        total, place_of_total = loaded(0, arguments[1])
-        builder.store(builder.add(total, product), place_of_total).align = 8
+            values, _ = _lanes_at(context, builder, kind, arguments[number], index)
+            factors.append(builder.sext(values, long) if kind.dtype.bitwidth < 64 else values)
+        total, place_of_total = _lanes_at(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(builder.add(total, builder.mul(*factors)), place_of_total).align = 8
         return context.get_dummy_value()
 
     return types.void(out, at, left, right, place), generate
 
 
-add_products: Any = intrinsic(_add_products)
-
-
 def _side_by_side(builder: Any, values: Any, bits: int) -> Any:
     """Numbers in registers as one vector; if written to memory one by one, they could not soon be read at once."""
-    found = ir.Constant(ir.VectorType(ir.IntType(bits), LANES), ir.Undefined)
+    vector = ir.Constant(ir.VectorType(ir.IntType(bits), LANES), ir.Undefined)
     for lane, value in enumerate(values):
-        found = builder.insert_element(found, value, ir.Constant(ir.IntType(32), lane))
-    return found
+        vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), lane))
+    return vector
 
 
 def _lanes_at(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, Any]:
-    """The lanes of an array from an index on, and where they are."""
+    """The lanes of an array from an index on, and their address."""
     pointer = builder.gep(context.make_array(kind)(context, builder, array).data, [index])
     pointer = builder.bitcast(pointer, ir.VectorType(context.get_data_type(kind.dtype), LANES).as_pointer())
     values = builder.load(pointer)
-    values.align = kind.dtype.bitwidth // 8
+    values.align = kind.dtype.bitwidth // 8  # the alignment of one element
     return values, pointer
 
 
-def _add_lanes(typing_context: Any, out: Any, at: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+@compiled_in
+def add_lanes(typing_context: Any, out: Any, at: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
     """`out[at : at + LANES]` += the four numbers, in the bits that `out` has; nothing checks bounds."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -73,7 +64,8 @@ def _add_lanes(typing_context: Any, out: Any, at: Any, first: Any, second: Any, 
     return types.void(out, types.int64, *(out.dtype,) * LANES), generate
 
 
-def _add_scaled(
+@compiled_in
+def add_scaled(
     typing_context: Any, out: Any, at: Any, first: Any, second: Any, third: Any, fourth: Any, right: Any, place: Any
 ) -> Any:
     """`out[at : at + LANES]` += the four numbers · right[place : place + LANES], in 64 bits; nothing checks bounds."""
@@ -89,7 +81,3 @@ def _add_scaled(
         return context.get_dummy_value()
 
     return types.void(out, types.int64, *(right.dtype,) * LANES, right, types.int64), generate
-
-
-add_lanes: Any = intrinsic(_add_lanes)
-add_scaled: Any = intrinsic(_add_scaled)

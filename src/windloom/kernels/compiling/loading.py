@@ -62,7 +62,7 @@ def write_note(kernels: Iterable[Compiled]) -> None:
 
 
 def _outlives_process(kernel: Compiled) -> bool:
-    """Whether another process can know its types: those of a user-defined aggregate are made anew in each process."""
+    """Whether another process can know its types: those of a user-defined aggregate differ between processes."""
     try:
         pickle.dumps(kernel)
     except (pickle.PicklingError, AttributeError):
@@ -104,13 +104,13 @@ def load_in_background() -> threading.Thread:
 def _kernels() -> list[tuple[Any, Any]]:
     """The kernels, with the Python functions they were made from."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
-    found = {
+    kernels = {
         id(dispatcher): dispatcher
         for module in modules
         for dispatcher in list(vars(module).values())
         if isinstance(dispatcher, Dispatcher)
     }
-    return [(kernel.py_func, kernel) for kernel in found.values()]
+    return [(kernel.py_func, kernel) for kernel in kernels.values()]
 
 
 @lru_cache(maxsize=1)
@@ -118,6 +118,6 @@ def _fingerprint() -> str:
     digest = sha256(f"{numba.__version__} {sys.version} {platform.machine()} {binding.get_host_cpu_name()}".encode())
     root = Path(__file__).parents[2]
     for source in sorted(root.rglob("*.py")):
-        found = source.stat()
-        digest.update(f"\n{source} {found.st_size} {found.st_mtime_ns}".encode())
+        facts = source.stat()
+        digest.update(f"\n{source} {facts.st_size} {facts.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]

@@ -77,6 +77,11 @@ class Family:
         """Columns of this family."""
         return self.columns(*columns)
 
+    def neutral(self, length: int) -> Columns:
+        """Columns of values that change nothing they are combined with."""
+        value = _OPERATIONS[self.columns].neutral
+        return self.of(*(np.full(length, field, kind) for field, kind in zip(value, self.kinds, strict=True)))
+
     def empty(self, length: int) -> Columns:
         """Columns whose values are undefined."""
         return self.columns(*(new_array(length, kind) for kind in self.kinds))
@@ -106,7 +111,7 @@ def declare(
     remove: Callable[..., Any] | None = None,
     same: Callable[..., Any] | None = None,
 ) -> Family:
-    """Makes a family known to kernels: its operations, functions of `left` and `right`, are compiled into them."""
+    """Declare a family to kernels: its operations, functions of `left` and `right`, are compiled into them."""
     value = family.columns(*(kind(neutral_field) for kind, neutral_field in zip(family.kinds, neutral, strict=True)))
     _OPERATIONS[family.columns] = _Operation(combine, value, remove, same)
     return family
@@ -119,15 +124,14 @@ def ship(
     remove: Callable[..., Any] | None = None,
     same: Callable[..., Any] | None = None,
 ) -> Family:
-    """Declares a family that is known by its name wherever Windloom runs; snapshots name it."""
+    """Declare a family that is known by its name wherever Windloom runs; snapshots name it."""
     FAMILIES[family.name] = declare(family, combine, neutral, remove, same)
     return family
 
 
 def _listed(name: str) -> Family:
-    made = Family(name, Lists, (np.int64, np.int32, np.int64), Needs.LISTS, "running_counts")
-    FAMILIES[name] = made
-    return made
+    FAMILIES[name] = Family(name, Lists, (np.int64, np.int32, np.int64), Needs.LISTS, "running_counts")
+    return FAMILIES[name]
 
 
 def _add_pairs(left: Any, right: Any) -> Any:
@@ -219,12 +223,12 @@ def remove(left: Any, right: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> Any:
-    """For selective families: whether the values are the same."""
+    """Whether two values of a selective family are the same."""
     raise NotImplementedError("compiled code only")
 
 
 def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """For selective families: whether the value stays if combined with any of the `BATCH` cells from `first` on."""
+    """Whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
     raise NotImplementedError("compiled code only")
 
 
@@ -335,9 +339,6 @@ def _like(columns: Any, length: Any) -> Callable[..., Any] | None:
 
 def _with_array(kind: type[np.generic], others: Callable[..., Any] | None) -> Callable[..., Any]:
     """Compiled: a tuple of new arrays of a length, one more than in `others`."""
-    made: Callable[..., Any]
     if others is None:
-        made = numba.njit(lambda length: (np.empty(length, kind),))
-    else:
-        made = numba.njit(lambda length: (np.empty(length, kind), *others(length)))
-    return made
+        return numba.njit(lambda length: (np.empty(length, kind),))  # type: ignore[no-any-return]
+    return numba.njit(lambda length: (np.empty(length, kind), *others(length)))  # type: ignore[no-any-return]

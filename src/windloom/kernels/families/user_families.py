@@ -39,8 +39,7 @@ def number_kind(kind: DataType) -> type[np.generic]:
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A user's function as machine code, by the rules of all kernels: divisions do not raise."""
-    made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
-    return made
+    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def user_family(own: UserDefined) -> Family:
@@ -54,9 +53,12 @@ def _made(own: UserDefined) -> Family:
     columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
     never_keep(columns)
     kinds = tuple(number_kind(kind) for _, kind in own.fields)
-    inside, outside = _inside(columns, kinds), _outside(own.value_class)
-    _LIFTS[columns] = _lifting(own, inside)
-    _LOWERS[columns] = _lowering(own, outside)
+    inside, value_class = _inside(columns, kinds), own.value_class
+    # A value of the columns' class, in the form that the user's functions take.
+    outside = compile_function((lambda value: value[0]) if value_class is None else (lambda value: value_class(*value)))
+    lift, lower = compile_function(own.lift), compile_function(own.lower)
+    _LIFTS[columns] = lambda columns, argument: inside(lift(argument))
+    _LOWERS[columns] = lambda value: lower(outside(value))
     usual, like = "block_decomposition", "max_int" if Needs.SELECTIVE in own.has else "moments"
     if own.inverse is not None:
         usual, like = "prefix_ring", "add_int"
@@ -67,7 +69,7 @@ def _made(own: UserDefined) -> Family:
         _between(own.combine, inside, outside),
         neutral,
         remove=_between(own.inverse, inside, outside) if own.inverse is not None else None,
-        same=_equal if Needs.SELECTIVE in own.has else None,
+        same=(lambda left, right: left == right) if Needs.SELECTIVE in own.has else None,
     )
 
 
@@ -102,32 +104,11 @@ def _with_field(place: int, kind: type[np.generic], others: Callable[..., Any] |
     return compile_function(lambda value: (kind(value[place]), *others(value)))
 
 
-def _outside(value_class: type[Any] | None) -> Callable[..., Any]:
-    """Compiled: a value of the columns' class in the form that the user's functions take."""
-    if value_class is None:
-        return compile_function(lambda value: value[0])
-    return compile_function(lambda value: value_class(*value))
-
-
-def _lifting(own: UserDefined, inside: Callable[..., Any]) -> Callable[..., Any]:
-    lift = compile_function(own.lift)
-    return lambda columns, argument: inside(lift(argument))
-
-
-def _lowering(own: UserDefined, outside: Callable[..., Any]) -> Callable[..., Any]:
-    lower = compile_function(own.lower)
-    return lambda value: lower(outside(value))
-
-
 def _between(
     function: Callable[..., Any], inside: Callable[..., Any], outside: Callable[..., Any]
 ) -> Callable[..., Any]:
     body = compile_function(function)
     return lambda left, right: inside(body(outside(left), outside(right)))
-
-
-def _equal(left: Any, right: Any) -> Any:
-    return left == right
 
 
 # Names for compiled code only, as in `families`.
@@ -152,10 +133,10 @@ def _lower_of(value: Any) -> Callable[..., Any] | None:
 
 @compiled
 def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
-    """Takes in tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
+    """Folds tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
 
     As in `weave.updates`, `rows` names the chosen tuples; with `every`, all are chosen. `out` holds neutral values, or
-    those of tuples that were taken in before.
+    those of earlier tuples.
     """
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])

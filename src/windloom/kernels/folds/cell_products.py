@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.lanes import LANES, add_products
-from windloom.kernels.folds.matching import Positions
 from windloom.kernels.folds.pairs import in_order
 from windloom.kernels.folds.slice_matrix import CellSide
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 
 #: A group with cells in at least one slice out of this many is spread out; others are walked cell by cell.
 _SPREAD = 8
@@ -25,7 +24,7 @@ _SPREAD = 8
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """For every slice of the fixed side, the slices `low : high` of the moving side that windows hold together with it.
+    """The slices `low : high` of the moving side that some window holds together with each slice of the fixed side.
 
     Both count from the first slice of their side. A row of the band has `width` entries from `low` on.
     """
@@ -47,7 +46,7 @@ Lanes = tuple[tuple[Ints, ...], tuple[Ints, ...]]
 
 
 def by_moving_group(pairs: tuple[Positions, Positions], groups: int) -> tuple[Positions, Positions]:
-    """The same pairs of groups, side by side if they have the same moving group."""
+    """The pairs of groups, side by side if they have the same moving group."""
     order, _ = in_order(pairs[1], groups)
     return pairs[0][order], pairs[1][order]
 

@@ -60,7 +60,9 @@ def float_corners(  # type: ignore[no-untyped-def]
     left_rows, right_rows, out_rows, lengths, low, high, nan, left_last, left_known, other_low, other_high, other_nan,
     right_last, right_known, operator, lowest, found, unclear, out,
 ):  # fmt: skip
-    """The same for doubles. `low` and `high` are those of the numbers that are not NaN; they are NaN if not known.
+    """`out` becomes the lowest or highest value of doubles, over the numbers that are not NaN.
+
+    `low` and `high` are those of such numbers; they are NaN if not known.
 
     `nan` is 1 if some numbers are NaN and 2 if all are. If extrema do not determine the result, `unclear` becomes true.
     """

@@ -8,31 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.lists.cells import Lists
-from windloom.model.arrays import Ints
-
-Positions = NDArray[np.int32]
-
-
-def count_matches(lengths: Positions) -> int:
-    """The number of rows that match in stretches of these lengths."""
-    return int(lengths.sum(dtype=np.int64))
+from windloom.model.arrays import Ints, Positions
 
 
 def match_rows(
     rows: Positions, other_rows: Positions, outs: Positions, lengths: Positions, last: int, times: Ints, times_last: int
 ) -> tuple[Positions, Positions, Ints]:
-    """Stretches row by row: the row of the result, the row that has the list, and how often that row counts.
+    """Stretches as single rows: the row of the result, the row that has the list, and how often that row counts.
 
     Rows from `last` on have no list, and rows that count 0 times are left out.
     """
-    most = count_matches(lengths)
-    found = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int64)
-    count = _match_rows(rows, other_rows, outs, lengths, last, times, times_last, *found)
-    return found[0][:count], found[1][:count], found[2][:count]
+    most = int(lengths.sum(dtype=np.int64))
+    to_outs, to_rows, to_times = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int64)
+    count = _match_rows(rows, other_rows, outs, lengths, last, times, times_last, to_outs, to_rows, to_times)
+    return to_outs[:count], to_rows[:count], to_times[:count]
 
 
 @compiled
@@ -67,11 +59,11 @@ def add_lists(
     rows = len(before.bounds) - 1
     entries = int(before.bounds[-1]) + _count_entries(cells.bounds, lo, hi, matched[1])
     most = min(entries, rows * codes)
-    made = Lists(np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64))
-    used = _add_lists(before, cells, codes, *matched, lo, hi, largest, *made)
+    lists = Lists(np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64))
+    used = _add_lists(before, cells, codes, *matched, lo, hi, largest, *lists)
     if used < 0:
         return None
-    return Lists(made.bounds, made.codes[:used].copy(), made.counts[:used].copy())
+    return Lists(lists.bounds, lists.codes[:used].copy(), lists.counts[:used].copy())
 
 
 @compiled

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 
-Positions = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 

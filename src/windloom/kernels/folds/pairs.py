@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions
-from windloom.model.arrays import Ints
+from windloom.kernels.folds.matching import Alone, Linked, Matchable
+from windloom.model.arrays import Ints, Positions
 
 #: Pairs that are listed at a time.
 BLOCK_PAIRS = 1 << 22
@@ -31,20 +31,16 @@ class GroupPairs:
         self.order, self.out_bounds = in_order(self.first.outs, self.first.out_count)
         self.of_key, self.key_bounds = in_order(self.second.codes, linked.keys)
         self.is_sorted = self.second.out_count == 1 and linked.alone_out == 0
-        self.totals = self._totals()
-        self._only: tuple[Positions, Positions] | None = None
-
-    def _totals(self) -> Ints:
-        """The largest possible number of pairs before each group, in order of listing."""
+        # The largest possible number of pairs before each group, in order of listing.
         counts = np.zeros(len(self.order) + 1, np.int64)
-        if self.linked.pairs:
+        sizes = np.diff(self.key_bounds)
+        if linked.pairs and len(sizes):
             codes = self.first.codes[self.order]
-            sizes = np.diff(self.key_bounds)
-            if len(sizes):
-                counts[1:] = np.where(codes >= 0, sizes[codes], 0)
-        if self.linked.alone is not Alone.NONE:
+            counts[1:] = np.where(codes >= 0, sizes[codes], 0)
+        if linked.alone is not Alone.NONE:
             counts[1:] += 1
-        return np.cumsum(counts)
+        self.totals = np.cumsum(counts)
+        self._only: tuple[Positions, Positions] | None = None
 
     def blocks(self) -> Iterator[tuple[Positions, Positions]]:
         """Groups of the parent, and of the child."""
@@ -54,10 +50,10 @@ class GroupPairs:
         begin, count = 0, len(self.order)
         while begin < count:
             end = self._block_end(begin)
-            found = self._list(begin, end)
+            pairs = self._list(begin, end)
             if begin == 0 and end == count:
-                self._only = found
-            yield found
+                self._only = pairs
+            yield pairs
             begin = end
 
     def _block_end(self, begin: int) -> int:
@@ -96,14 +92,10 @@ class GroupPairs:
             second,
         )
         first, second = first[:count], second[:count]
-        return self._tested(*((second, first) if self.is_swapped else (first, second)))
-
-    def _tested(self, parents: Positions, children: Positions) -> tuple[Positions, Positions]:
-        """Only pairs for which a condition without a table holds."""
-        allowed = self.linked.allowed
+        parents, children = (second, first) if self.is_swapped else (first, second)
         if allowed is None or allowed.test is None:
             return parents, children
-        kept = children < 0
+        kept = children < 0  # and pairs for which the condition holds, which has no table
         pairs = np.flatnonzero(~kept)
         kept[pairs] = allowed.test(allowed.parent[parents[pairs]], allowed.child[children[pairs]])
         return parents[kept], children[kept]
@@ -130,6 +122,21 @@ def _in_order(numbers, bounds, order):  # type: ignore[no-untyped-def]
             order[place[numbers[i]]] = i
             place[numbers[i]] += 1
     return bounds[-1]
+
+
+def runs_of(numbers: Positions, bounds: Ints) -> Positions:
+    """The number of entries of its group, from each entry on, whose numbers are consecutive."""
+    out = np.empty(len(numbers), np.int32)
+    _count_runs(bounds, numbers, out)
+    return out
+
+
+@compiled
+def _count_runs(bounds, numbers, out):  # type: ignore[no-untyped-def]
+    for group in range(len(bounds) - 1):
+        last = bounds[group + 1] - 1
+        for i in range(last, bounds[group] - 1, -1):
+            out[i] = out[i + 1] + 1 if i < last and numbers[i + 1] == numbers[i] + 1 else 1
 
 
 @compiled

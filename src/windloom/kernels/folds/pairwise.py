@@ -14,15 +14,16 @@ without comparing ends again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Alone, Flags, Linked, Matchable, Matched, Positions, Stretches
-from windloom.kernels.folds.pairs import GroupPairs
-from windloom.model.arrays import Ints
+from windloom.kernels.folds.matching import Alone, Flags, Linked, Matched, Stretches
+from windloom.kernels.folds.pairs import GroupPairs, runs_of
+from windloom.model.arrays import Ints, Positions
 
-#: Stretches that are handed out at a time: they stay near the caches while each value is folded.
+#: Stretches in a block: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16
 
 
@@ -35,30 +36,18 @@ class Pairwise:
         wanted = np.zeros(0, np.bool_)
         if linked.alone is not Alone.NONE:
             wanted = _rows_alone(linked, sides)
-        found = _find_rows(linked, pairs, sides, wanted)
-        return Matched(*found, lambda: _stretches(linked, pairs, sides, wanted, found[2], found[3]))
+        parent_outs, child_outs, bounds, ends = _find_rows(linked, pairs, sides, wanted)
+        stretches = partial(_stretches, linked, pairs, sides, wanted, bounds, ends)
+        return Matched(parent_outs, child_outs, bounds, ends, stretches)
 
 
 class _Sides:
-    """The arrays of both sides that kernels walk along; runs[i] counts ends that follow each other from row i on."""
+    """The arrays of both sides that kernels walk along: bounds, ends, and runs of consecutive ends."""
 
     def __init__(self, linked: Linked) -> None:
-        self.parent = (linked.parent.bounds, linked.parent.ends, _runs(linked.parent))
-        self.child = (linked.child.bounds, linked.child.ends, _runs(linked.child))
-
-
-def _runs(side: Matchable) -> Positions:
-    out = np.empty(len(side.ends), np.int32)
-    _count_runs(side.bounds, side.ends, out)
-    return out
-
-
-@compiled
-def _count_runs(bounds, ends, out):  # type: ignore[no-untyped-def]
-    for group in range(len(bounds) - 1):
-        last = bounds[group + 1] - 1
-        for i in range(last, bounds[group] - 1, -1):
-            out[i] = out[i + 1] + 1 if i < last and ends[i + 1] == ends[i] + 1 else 1
+        self.parent, self.child = (
+            (side.bounds, side.ends, runs_of(side.ends, side.bounds)) for side in (linked.parent, linked.child)
+        )
 
 
 @compiled
@@ -121,7 +110,7 @@ def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) 
         parents, children = listed
         listed = next(blocks, None)
         room = _most_rows(parents, children, linked.parent.bounds, linked.child.bounds, linked.ends)
-        found = [np.empty(len(parents) + 1, np.int64) for _ in outs]
+        found_outs = [np.empty(len(parents) + 1, np.int64) for _ in outs]
         found_ends = np.empty(room + linked.ends, np.int32)
         groups, rows = _mark_rows(
             parents,
@@ -135,10 +124,10 @@ def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) 
             listed is None,
             marks,
             state,
-            *found,
+            *found_outs,
             found_ends,
         )
-        for kept, new in zip(outs, found, strict=True):
+        for kept, new in zip(outs, found_outs, strict=True):
             kept.append(new[:groups])
         ends.append(found_ends[:rows])
     parent_outs, child_outs, counts = (np.concatenate([np.zeros(0, np.int64), *out]) for out in outs)
@@ -220,8 +209,8 @@ def _write_marked(marks, low, high, out_ends, rows):  # type: ignore[no-untyped-
 def _stretches(
     linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags, bounds: Ints, ends: Positions
 ) -> Iterator[Stretches]:
-    held = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
-    place = np.empty(linked.ends, np.int64)  # the row of each end, in the current group
+    room = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
+    row_of_end = np.empty(linked.ends, np.int64)  # the row of each end, in the current group
     state = np.array([-1, -1, -1, 0, 0, 0], np.int64)  # the current group and its number; the next pair, and its rows
     for parents, children in pairs.blocks():
         state[3] = 0
@@ -238,12 +227,12 @@ def _stretches(
                 wanted,
                 bounds,
                 ends,
-                place,
+                row_of_end,
                 state,
-                *held,
+                *room,
             )
             if count:
-                yield Stretches(*(column[:count] for column in held))
+                yield Stretches(*(column[:count] for column in room))
             if state[3] == len(parents):
                 break
 

@@ -153,7 +153,7 @@ def _normalised(high, low):  # type: ignore[no-untyped-def]
 
 
 def normalised(pairs: AddFloat) -> AddFloat:
-    """The same numbers, each as the nearest double and a remainder; a sum of cells need not be in this form."""
+    """The numbers, each as the nearest double and a remainder; a sum of cells need not be in this form."""
     high, low = (np.array(half, np.float64) for half in pairs)
     _normalised(high, low)
     return AddFloat(high, low)

@@ -19,7 +19,7 @@ from windloom.kernels.folds.matching import Allowed, Alone, Linked, Matched, Str
 from windloom.kernels.folds.pairs import groups_of_rows
 from windloom.model.arrays import Ints
 
-#: Matches that are handed out at a time.
+#: Matches in a block.
 BLOCK_MATCHES = 1 << 16
 
 

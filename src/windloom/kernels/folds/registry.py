@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import find_named
 from windloom.kernels.folds.matching import Linked, Matched
 from windloom.kernels.folds.pairwise import Pairwise
 from windloom.kernels.folds.recalculate import Recalculate
@@ -28,10 +28,4 @@ FOLDS: dict[str, FoldTechnique] = {**ROW_FOLDS, SliceMatrix.name: SliceMatrix()}
 
 
 def find_fold(name: str) -> FoldTechnique:
-    if name not in FOLDS:
-        raise WindloomError(
-            f"unknown fold '{name}'",
-            "it says how the sides of a join are multiplied and added up",
-            near_names(name, ["auto", *FOLDS]),
-        )
-    return FOLDS[name]
+    return find_named("fold", name, FOLDS, "it says how the sides of a join are multiplied and added up", "auto")

@@ -33,12 +33,12 @@ from windloom.kernels.families.algebra import (
     load,
     store,
 )
-from windloom.kernels.folds.matching import Positions, Stretches
-from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, zero_wide
+from windloom.kernels.folds.matching import Stretches
+from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, widened, zero_wide
 from windloom.model.aggregate import Needs
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 
-#: Stretches that are handed out at a time: they stay near the caches while each value is folded.
+#: Stretches in a block: they stay near the caches while each value is folded.
 BLOCK_STRETCHES = 1 << 16
 
 #: Integers of 128 bits as a family, for totals that must notice when they no longer fit.
@@ -122,21 +122,6 @@ def _number_slices(starts, first, period, marks, places):  # type: ignore[no-unt
         for i in range(len(places)):
             places[i] = marks[places[i]] - 1
     return count
-
-
-def runs_of(slices: Positions, bounds: Ints) -> Positions:
-    """For every cell, the number of cells from it on that lie in slices that follow each other."""
-    out = np.empty(len(slices), np.int32)
-    _count_runs(bounds, slices, out)
-    return out
-
-
-@compiled
-def _count_runs(bounds, slices, out):  # type: ignore[no-untyped-def]
-    for group in range(len(bounds) - 1):
-        last = bounds[group + 1] - 1
-        for i in range(last, bounds[group] - 1, -1):
-            out[i] = out[i + 1] + 1 if i < last and slices[i + 1] == slices[i] + 1 else 1
 
 
 @compiled
@@ -244,7 +229,7 @@ def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangl
         out = np.empty(groups * len(rectangles), np.int64)
         _look_up(totals, *corners, out)
         return AddInt(out)
-    wide = numbers if isinstance(numbers, Wide) else Wide(numbers.value >> 63, numbers.value.view(np.uint64))
+    wide = widened(numbers)
     # Numbers of 128 bits wrap around, and so do their totals: differences are right if sums fit.
     largest = float(np.abs(wide.high.astype(np.float64)).max(initial=0.0)) + 1.0
     if (wide.high == BEYOND).any() or largest * rows * columns >= 2.0**62:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.lanes import LANES, add_lanes, add_scaled
 from windloom.kernels.folds.cell_products import Band
-from windloom.kernels.folds.matching import Positions
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 
 #: The bits of a place that have the number of a slice; those above have the number of a group.
 SLICE_BITS = 16

@@ -171,7 +171,7 @@ def _fits(high, low):  # type: ignore[no-untyped-def]
 
 
 def narrowed(numbers: Wide) -> AddInt | Wide:
-    """The same numbers in 64 bits if all of them fit."""
+    """The numbers in 64 bits if all of them fit."""
     return AddInt(numbers.low.view(np.int64)) if _fits(numbers.high, numbers.low) else numbers
 
 
@@ -251,5 +251,4 @@ def within(numbers: Wide, limit: int) -> NDArray[np.bool_]:
     below = (numbers.high < top) | ((numbers.high == top) & (numbers.low < rest))
     bottom, rest = -limit >> 64, np.uint64(-limit & (2**64 - 1))
     above = (numbers.high > bottom) | ((numbers.high == bottom) & (numbers.low > rest))
-    found: NDArray[np.bool_] = below & above & (numbers.high != BEYOND)
-    return found
+    return np.asarray(below & above & (numbers.high != BEYOND))

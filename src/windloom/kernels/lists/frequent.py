@@ -24,16 +24,16 @@ from windloom.kernels.lists.cells import Frequent, Lists
 from windloom.kernels.lists.most_frequent import best_of, put_in, room_for, take_away
 
 
-def find_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Frequent, anew: bool) -> None:
-    """With `anew`, every window is counted from nothing."""
+def find_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Frequent, restart: bool) -> None:
+    """Answer the question for every window; with `restart`, each is counted from nothing."""
     windows = (out.windows.ranges, out.windows.slides, out.windows.offsets)
     lane_arrays = (lanes.bounds, lanes.lo, lanes.hi)
-    arguments = (cells, out.starts, len(group_bounds) - 1, lane_arrays, windows, queries, out.codes, anew)
+    arguments = (cells, out.starts, len(group_bounds) - 1, lane_arrays, windows, queries, out.codes, restart)
     out.items = Lists(*_evaluate(*arguments, min(out.k, out.codes + 1), out.threshold))
 
 
 @compiled
-def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, anew, k, threshold):  # type: ignore[no-untyped-def]
+def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, restart, k, threshold):  # type: ignore[no-untyped-def]
     bounds, lo, hi = lane_arrays
     held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
     best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
@@ -53,7 +53,7 @@ def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, an
             passed = np.int64(0)
             for row in range(bounds[lane], bounds[lane + 1]):
                 first, last = of_cell[lo[row] - base], of_cell[hi[row] - base - 1] + 1
-                gone, stay = (right, first) if anew or first >= right else (first, right)
+                gone, stay = (right, first) if restart or first >= right else (first, right)
                 leaving, entering = slice(ends[left], ends[gone]), slice(ends[stay], ends[last])
                 size = take_away(codes[leaving], counts[leaving], held, places, present, size)
                 size = put_in(codes[entering], counts[entering], held, places, present, size)

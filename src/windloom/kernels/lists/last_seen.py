@@ -29,17 +29,8 @@ def count_last_seen(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, o
 
 def recount_distinct(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Distinct) -> None:
     """The slow reference: visits every entry of every window, every time."""
-    _recount(
-        cells.bounds,
-        cells.codes,
-        len(group_bounds) - 1,
-        lanes.bounds,
-        lanes.lo,
-        lanes.hi,
-        queries,
-        out.codes,
-        out.found,
-    )
+    arguments = (cells.bounds, cells.codes, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries)
+    _recount(*arguments, out.codes, out.found)
 
 
 @compiled

@@ -20,15 +20,15 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.lists.cells import Lists, Top
 
 
-def find_most_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Top, anew: bool) -> None:
-    """With `anew`, every window is counted from nothing."""
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, anew)
+def find_most_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Top, restart: bool) -> None:
+    """Answer the question for every window; with `restart`, each is counted from nothing."""
+    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, restart)
     out.items = Lists(*_evaluate(*arguments, min(out.k, out.codes), len(lanes)))
 
 
 @compiled
 def _evaluate(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, universe, anew, k, rows
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, universe, restart, k, rows
 ):  # fmt: skip
     held = np.zeros(universe, np.int64)
     places = np.empty(universe, np.int32)
@@ -44,7 +44,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
             left = right = np.int64(0)
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
-                gone, stay = (right, first) if anew or first >= right else (first, right)
+                gone, stay = (right, first) if restart or first >= right else (first, right)
                 size = take_away(codes[left:gone], counts[left:gone], held, places, present, size)
                 size = put_in(codes[stay:last], counts[stay:last], held, places, present, size)
                 left, right = first, last

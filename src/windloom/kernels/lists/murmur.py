@@ -33,7 +33,7 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
             continue
         valid = np.asarray(column.is_valid(), np.bool_)
         kind = column.type
-        if _is_bytes(kind):
+        if bool(pa.types.is_string(kind) or pa.types.is_binary(kind)):
             offsets, data = _bytes_of(column)
             _hash_bytes(offsets, data, valid, hashes)
         elif pa.types.is_decimal(kind) and kind.precision > _LONG_DIGITS:
@@ -43,10 +43,6 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
             words, is_long = _words_of(column)
             _hash_words(words, is_long, valid, hashes)
     return np.where(hashes >= 1 << 31, hashes - (1 << 32), hashes)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:

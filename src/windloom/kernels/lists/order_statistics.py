@@ -23,8 +23,8 @@ from windloom.kernels.lists.cells import Lists, Ranked
 _BITS = 6
 
 
-def find_ranks(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Ranked, anew: bool) -> None:
-    """With `anew`, every window is counted from nothing."""
+def find_ranks(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Ranked, restart: bool) -> None:
+    """Answer the question for every window; with `restart`, each is counted from nothing."""
     levels = [0]
     size = max(1, out.codes)
     while True:
@@ -33,12 +33,12 @@ def find_ranks(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: R
         if size == 1:
             break
     arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries)
-    _evaluate(*arguments, np.array(levels), anew, out.share, out.total, out.lower, out.higher)
+    _evaluate(*arguments, np.array(levels), restart, out.share, out.total, out.lower, out.higher)
 
 
 @compiled
 def _evaluate(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, levels, anew, share, total, lower, higher
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, levels, restart, share, total, lower, higher
 ):  # fmt: skip
     sums = np.zeros(levels[-1], np.int64)
     held = np.int64(0)
@@ -47,7 +47,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
             left = right = np.int64(0)  # entries of the window so far
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
-                gone, stay = (right, first) if anew or first >= right else (first, right)
+                gone, stay = (right, first) if restart or first >= right else (first, right)
                 held += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
                 held += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
                 left, right = first, last

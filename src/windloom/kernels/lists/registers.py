@@ -26,15 +26,17 @@ from windloom.model.approximate import RANK_BITS, REGISTERS
 _RANKS = 64
 
 
-def estimate_distinct(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Registered, anew: bool) -> None:
-    """With `anew`, every window is counted from nothing."""
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, anew)
+def estimate_distinct(
+    cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Registered, restart: bool
+) -> None:
+    """Estimate the distinct values of every window; with `restart`, each is counted from nothing."""
+    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, restart)
     _evaluate(*arguments, out.found)
 
 
 @compiled
 def _evaluate(  # type: ignore[no-untyped-def]
-    bounds, codes, ranks, groups, lane_bounds, lo, hi, queries, registers, anew, found
+    bounds, codes, ranks, groups, lane_bounds, lo, hi, queries, registers, restart, found
 ):  # fmt: skip
     cells_with = np.zeros((registers, _RANKS), np.int32)
     present = np.zeros(registers, np.uint64)  # bit r: some cell of the window has rank r
@@ -45,7 +47,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
             left = right = np.int64(0)
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
-                gone, stay = (right, first) if anew or first >= right else (first, right)
+                gone, stay = (right, first) if restart or first >= right else (first, right)
                 _change(codes[left:gone], ranks[left:gone], -1, cells_with, present, having)
                 _change(codes[stay:last], ranks[stay:last], 1, cells_with, present, having)
                 left, right = first, last

@@ -31,7 +31,7 @@ class RunningCounts:
         if isinstance(out, Distinct):
             count_last_seen(cells, group_bounds, lanes, queries, out)
         else:
-            _answer(cells, group_bounds, lanes, queries, out, anew=False)
+            _answer(cells, group_bounds, lanes, queries, out, restart=False)
 
 
 def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
@@ -39,16 +39,16 @@ def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Ques
     if isinstance(out, Distinct):
         recount_distinct(cells, group_bounds, lanes, queries, out)
     else:
-        _answer(cells, group_bounds, lanes, queries, out, anew=True)
+        _answer(cells, group_bounds, lanes, queries, out, restart=True)
 
 
-def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, anew: bool) -> None:
+def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, restart: bool) -> None:
     match out:
         case Ranked():
-            find_ranks(cells, group_bounds, lanes, queries, out, anew)
+            find_ranks(cells, group_bounds, lanes, queries, out, restart)
         case Top():
-            find_most_frequent(cells, group_bounds, lanes, queries, out, anew)
+            find_most_frequent(cells, group_bounds, lanes, queries, out, restart)
         case Frequent():
-            find_frequent(cells, group_bounds, lanes, queries, out, anew)
+            find_frequent(cells, group_bounds, lanes, queries, out, restart)
         case Registered():
-            estimate_distinct(cells, group_bounds, lanes, queries, out, anew)
+            estimate_distinct(cells, group_bounds, lanes, queries, out, restart)

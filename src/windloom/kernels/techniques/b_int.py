@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from windloom.kernels.cells.lanes import longest_group
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.operations import mark
 from windloom.kernels.families.algebra import combine, identity, like, load, store
@@ -34,10 +35,7 @@ class BInt:
 @compiled
 def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
-    longest = np.int64(1)
-    for group in range(groups):
-        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
-    intervals = like(cells, 2 * longest)
+    intervals = like(cells, 2 * max(np.int64(1), longest_group(group_bounds)))
     bases = np.zeros(64, np.int64)  # where each level begins
     for group in range(groups):
         begin = group_bounds[group]

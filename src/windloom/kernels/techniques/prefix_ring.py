@@ -39,19 +39,8 @@ class PrefixRing:
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
         totals = empty_like(cells, last - first + 1)
-        _evaluate(
-            cells,
-            first,
-            last,
-            totals,
-            len(group_bounds) - 1,
-            lanes.bounds,
-            lanes.lo,
-            lanes.hi,
-            lanes.runs,
-            queries,
-            out,
-        )
+        windows = (lanes.bounds, lanes.lo, lanes.hi, lanes.runs)
+        _evaluate(cells, first, last, totals, len(group_bounds) - 1, *windows, queries, out)
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import WindloomError, find_named
 from windloom.kernels.families.algebra import Family
 from windloom.kernels.lists.running_counts import RunningCounts
 from windloom.kernels.techniques.b_int import BInt
@@ -64,13 +64,7 @@ def allowed(family: Family) -> list[str]:
 
 
 def find_technique(name: str) -> Technique:
-    if name not in TECHNIQUES:
-        raise WindloomError(
-            f"unknown technique '{name}'",
-            "it says how slices are combined into windows",
-            near_names(name, ["auto", *TECHNIQUES]),
-        )
-    return TECHNIQUES[name]
+    return find_named("technique", name, TECHNIQUES, "it says how slices are combined into windows", "auto")
 
 
 def choose_technique(family: Family, forced: str = "auto") -> str:

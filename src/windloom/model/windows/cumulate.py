@@ -31,6 +31,7 @@ class CumulateWindow(Window):
     kind = "cumulate"
     example = "[CUMULATE 1 day SLIDE 1 minute]"
     plural = "cumulating windows"
+    slices_phrase = "grows at every slide by {}"
     keeps_slices = False  # a window has another number of them at every slide
     join_obstacle = "they are reported for one stream only"
     reports_rows = False
@@ -101,6 +102,3 @@ class CumulateWindow(Window):
         if self.is_tumbling:
             return "lies in exactly one window"
         return f"lies in every window of its period that ends after it: {number(self.overlap)} on average"
-
-    def slices_text(self, slices: str) -> str:
-        return f"grows at every slide by {slices}"

@@ -26,7 +26,12 @@ class LandmarkWindow(Window):
     kind = "landmark"
     example = "[LANDMARK SLIDE 1 hour]"
     plural = "windows from a landmark on"
+    tuple_phrase = "lies in every window that ends after it"
+    slices_phrase = "grows at every slide by {}"
     keeps_slices = False  # behind the watermark they are folded into one
+    is_tumbling = False
+    windows_per_tuple = None
+    extent_ticks = None
 
     def __post_init__(self) -> None:
         self._check([("slide", self.slide_ticks)])
@@ -35,18 +40,6 @@ class LandmarkWindow(Window):
     @property
     def range_ticks(self) -> int:
         return self.slide_ticks
-
-    @property
-    def is_tumbling(self) -> bool:
-        return False
-
-    @property
-    def windows_per_tuple(self) -> float | None:
-        return None
-
-    @property
-    def extent_ticks(self) -> int | None:
-        return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         return "a group has a row at every slide from its first tuple on already" if kind is Emits.EMPTY else None
@@ -63,9 +56,3 @@ class LandmarkWindow(Window):
     def intervals_text(self) -> str:
         ends = f"t = {self._multiples()}"
         return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
-
-    def tuple_text(self) -> str:
-        return "lies in every window that ends after it"
-
-    def slices_text(self, slices: str) -> str:
-        return f"grows at every slide by {slices}"

@@ -8,7 +8,6 @@ from windloom.model.emission import Emits
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType
-from windloom.model.windows.time import sliding_tuple_text
 from windloom.model.windows.window import Window
 
 
@@ -35,6 +34,10 @@ class RowsWindow(Window):
     join_obstacle = "positions of two streams have no instant in common"
     enriched_obstacle = "they count the tuples of a stream, whether these match or not"
     reports_rows = False
+    native_obstacle = "has windows of rows"
+    shard_obstacle = "positions are counted over all tuples, and a shard has only those of its groups"
+    wide_obstacle = "its windows end at positions, which no watermark tells"
+    passed_text = "its last tuple"
 
     def __post_init__(self) -> None:
         self._check([("number of rows", self.range_ticks), ("slide", self.slide_ticks)])
@@ -61,18 +64,6 @@ class RowsWindow(Window):
     @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         return self.partition_by
-
-    @property
-    def native_obstacle(self) -> str | None:
-        return "has windows of rows"
-
-    @property
-    def shard_obstacle(self) -> str | None:
-        return "positions are counted over all tuples, and a shard has only those of its groups"
-
-    @property
-    def wide_obstacle(self) -> str | None:
-        return "its windows end at positions, which no watermark tells"
 
     def edge_type(self, stream: Stream) -> DataType:
         return BIGINT
@@ -101,10 +92,3 @@ class RowsWindow(Window):
     def intervals_text(self) -> str:
         of = f" of each {', '.join(map(str, self.partition_by))}" if self.partition_by else ""
         return f"positions [p, p + {self.range_ticks}){of} for every p = {self._multiples()}"
-
-    def tuple_text(self) -> str:
-        return sliding_tuple_text(self)
-
-    @property
-    def passed_text(self) -> str:
-        return "its last tuple"

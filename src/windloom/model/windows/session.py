@@ -16,7 +16,7 @@ LAST_TICK = Component("last_tick")
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow(Window):
-    """For each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
+    """Windows `[first, last + gap)` of a group's tuples, each of which comes at most the gap after the one before it.
 
     For slicings and costs, a session is a stretch as long as the gap, its least length. Its cells are not cut at
     edges: a cell is a session, or the part of it that has come so far.
@@ -30,12 +30,18 @@ class SessionWindow(Window):
     kind = "session"
     example = "[SESSION GAP 5 minutes]"
     plural = "session windows"
+    tuple_phrase = "lies in exactly one window"
+    slices_phrase = "is one cell, which grows with every tuple"
     function = "session_window"
     join_obstacle = "those of two streams do not end together"
     reports_rows = False
     keeps_slices = False
     is_sliced = False
     rolls_up = False  # a pause of one group need not be a pause of all groups together
+    native_obstacle = "has session windows, which are not cut at edges that Spark could group by"
+    wide_obstacle = "its sessions end at another tick in every group"
+    offset_ticks = 0
+    components = (LAST_TICK,)
 
     def __post_init__(self) -> None:
         self._check([("gap", self.gap_ticks)])
@@ -47,14 +53,6 @@ class SessionWindow(Window):
     @property
     def slide_ticks(self) -> int:
         return self.gap_ticks
-
-    @property
-    def offset_ticks(self) -> int:
-        return 0
-
-    @property
-    def components(self) -> tuple[Component, ...]:
-        return (LAST_TICK,)
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         if kind is Emits.EARLY:
@@ -72,14 +70,6 @@ class SessionWindow(Window):
     def set_text(self) -> str:
         return str(self)
 
-    @property
-    def native_obstacle(self) -> str | None:
-        return "has session windows, which are not cut at edges that Spark could group by"
-
-    @property
-    def wide_obstacle(self) -> str | None:
-        return "its sessions end at another tick in every group"
-
     def _written(self) -> str:
         return f"SESSION GAP {format_duration(self.gap_ticks)}"
 
@@ -89,12 +79,6 @@ class SessionWindow(Window):
     def intervals_text(self) -> str:
         gap = short_duration(self.gap_ticks)
         return f"[first, last + {gap}) of tuples of a group that come at most {gap} after each other"
-
-    def tuple_text(self) -> str:
-        return "lies in exactly one window"
-
-    def slices_text(self, slices: str) -> str:
-        return "is one cell, which grows with every tuple"
 
     @property
     def cells_text(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.model.figures import amount, share, short_duration
+from windloom.model.figures import short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 
@@ -50,15 +50,3 @@ class TimeWindow(Window):
         '[t, t + 1 h) for every t = k · 1 min + 5 s'
         """
         return f"[t, t + {short_duration(self.range_ticks)}) for every t = {self._multiples()}"
-
-    def tuple_text(self) -> str:
-        return sliding_tuple_text(self)
-
-
-def sliding_tuple_text(window: Window) -> str:
-    """A phrase that says which windows a tuple lies in, for windows that slide over time or positions."""
-    if window.is_tumbling:
-        return "lies in exactly one window"
-    if window.slide_ticks > window.range_ticks:
-        return f"lies in one window, or in a gap between windows: {share(1 - window.overlap)} of all tuples do"
-    return f"lies in {amount(window.overlap, 'window')}" + ("" if window.overlap.is_integer() else ", on average")

@@ -21,32 +21,16 @@ class VersionWindow(Window):
     kind = "version"
     example = "a relation without a bracket"
     plural = "versions of a relation"
+    tuple_phrase = "counts at every end of a window of the join"
+    slices_phrase = "is one slice"
     is_version = True
     is_sliced = False
-
-    @property
-    def range_ticks(self) -> int:
-        return MAX_TICKS
-
-    @property
-    def slide_ticks(self) -> int:
-        return MAX_TICKS
-
-    @property
-    def offset_ticks(self) -> int:
-        return 0
-
-    @property
-    def extent_ticks(self) -> int | None:
-        return None
-
-    @property
-    def windows_per_tuple(self) -> float | None:
-        return None
-
-    @property
-    def set_identity(self) -> tuple[str, ...]:
-        return ("version",)
+    range_ticks = slide_ticks = MAX_TICKS
+    offset_ticks = 0
+    extent_ticks = None
+    windows_per_tuple = None
+    set_identity = ("version",)
+    cells_text = "one per group: a version has no slices"
 
     def with_slide(self, slide_ticks: int) -> VersionWindow:
         return self
@@ -59,13 +43,3 @@ class VersionWindow(Window):
 
     def intervals_text(self) -> str:
         return "all rows of the version that a round has"
-
-    def tuple_text(self) -> str:
-        return "counts at every end of a window of the join"
-
-    @property
-    def cells_text(self) -> str:
-        return "one per group: a version has no slices"
-
-    def slices_text(self, slices: str) -> str:
-        return "is one slice"

@@ -10,7 +10,7 @@ from windloom.errors import WindloomError
 from windloom.model.aggregate import Component
 from windloom.model.emission import Emits
 from windloom.model.expression import Expression
-from windloom.model.figures import short_duration
+from windloom.model.figures import amount, share, short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType
@@ -49,6 +49,18 @@ class Window(ABC):
     join_obstacle: ClassVar[str | None] = None
     #: Why it cannot be a window over tuples that are joined with a relation.
     enriched_obstacle: ClassVar[str | None] = None
+    #: Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`.
+    native_obstacle: ClassVar[str | None] = None
+    #: Why the shards of a stream, each with its own groups, cannot answer it.
+    shard_obstacle: ClassVar[str | None] = None
+    #: Why no watermark determines the last complete window of every group.
+    wide_obstacle: ClassVar[str | None] = None
+    #: How many slices a window has, as a phrase without its subject; `{}` stands for the number of them.
+    slices_phrase: ClassVar[str] = "spans {}"
+    #: The windows that a tuple lies in, as a phrase without its subject; by default, those that slide over it.
+    tuple_phrase: ClassVar[str] = ""
+    #: The point that the watermark must pass before a window is reported.
+    passed_text: ClassVar[str] = "its end"
     #: Whether the rows that its windows hold can be reported.
     reports_rows: ClassVar[bool] = True
     #: Whether the cells of a coarse grouping can be made from those of a finer one.
@@ -102,7 +114,7 @@ class Window(ABC):
 
     @property
     def restart_ticks(self) -> int | None:
-        """How often its windows begin anew, if all that end in the meantime begin together; None if they slide."""
+        """How often its windows restart, if all that end in the meantime begin together; None if they slide."""
         return None
 
     def last_start(self, tick: int) -> int:
@@ -145,21 +157,6 @@ class Window(ABC):
     def components(self) -> tuple[Component, ...]:
         """The components that its sets keep besides COUNT(*) and those that queries ask for."""
         return ()
-
-    @property
-    def native_obstacle(self) -> str | None:
-        """Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`."""
-        return None
-
-    @property
-    def shard_obstacle(self) -> str | None:
-        """Why the shards of a stream, each with its own groups, cannot answer it."""
-        return None
-
-    @property
-    def wide_obstacle(self) -> str | None:
-        """Why no watermark determines the last complete window of every group."""
-        return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
         """Why a query over these windows cannot report its rows with this kind of emission."""
@@ -216,20 +213,21 @@ class Window(ABC):
     def intervals_text(self) -> str:
         """The intervals that the windows are, as a phrase."""
 
-    @abstractmethod
     def tuple_text(self) -> str:
         """The windows that a tuple lies in, as a phrase without its subject."""
+        if self.tuple_phrase:
+            return self.tuple_phrase
+        if self.is_tumbling:
+            return "lies in exactly one window"
+        if self.slide_ticks > self.range_ticks:
+            return f"lies in one window, or in a gap between windows: {share(1 - self.overlap)} of all tuples do"
+        return f"lies in {amount(self.overlap, 'window')}" + ("" if self.overlap.is_integer() else ", on average")
 
     def slices_text(self, slices: str) -> str:
         """The number of slices of a window, as a phrase without its subject."""
-        return f"spans {slices}"
+        return self.slices_phrase.format(slices)
 
     @property
     def cells_text(self) -> str:
         """A description of the cells of its sets, if they are not slices."""
         return ""
-
-    @property
-    def passed_text(self) -> str:
-        """The point that the watermark must pass before a window is reported."""
-        return "its end"

@@ -16,9 +16,10 @@ from windloom.model.arrays import Floats
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work
-from windloom.plan.physical import PlannedComponent
+from windloom.plan.physical import PartialSet, PlannedComponent
 from windloom.plan.statistics import Statistics
-from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, SliceId
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, SliceId, choose_slice_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class CalibratedCost:
         return cost
 
     def own_cost(self, edges_per_second: Floats) -> Floats:
-        """What a tree costs before it answers anything."""
+        """Return what each tree costs before it answers anything."""
         cells = self.statistics.cells_per_second(np.array([self.set_edges_per_second]))[0] * self.statistics.readings
         merging = cells * (self.constants.seconds("coarsen") + self.columns * self.constants.seconds("coarsen_column"))
         is_coarser = edges_per_second < self.set_edges_per_second * (1 - 1e-9)
@@ -122,12 +123,24 @@ class Scanning:
     """Seconds per second that a set costs before any tree; the same for every way to share."""
 
     scan: float  # tuples read, sliced and aggregated
-    partials: float  # partials shuffled and brought over from the JVM
+    partials: float  # partials shuffled and fetched from the JVM
     merge: float  # partials put in order as cells
 
     @property
     def total(self) -> float:
         return self.scan + self.partials + self.merge
+
+
+def set_scanning(constants: Constants, partial_set: PartialSet, edges: EdgeSet | None = None) -> Scanning:
+    """The cost of a set that has a scan of its own; `edges` replace those at which it is cut."""
+    return scanning_cost(
+        constants,
+        partial_set.statistics,
+        (edges or partial_set.edges).edges_per_second,
+        partial_set.slice_id if edges is None else choose_slice_id(edges),
+        len(partial_set.group_by),
+        partial_set.components,
+    )
 
 
 def scanning_cost(
@@ -138,6 +151,7 @@ def scanning_cost(
     groupings: int,
     components: tuple[PlannedComponent, ...],
 ) -> Scanning:
+    """The cost of scanning one set by itself, with slices cut at `edges_per_second`."""
     fields = sum(len(planned_component.fields) for planned_component in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.taken_per_second(np.array([rate]))[0])
@@ -163,18 +177,18 @@ def dropped(constants: Constants, tuples: float) -> float:
 def keeping_cost(
     constants: Constants, statistics: Statistics, edges_per_second: float, components: tuple[PlannedComponent, ...]
 ) -> float:
-    """Seconds per second to merge what rounds take in with the cells that earlier ones have left.
+    """Seconds per second to merge the new cells of each round with those that earlier rounds left.
 
-    Each tuple is taken to have added a value and a count to a list, which are moved with their cell.
+    Each tuple is assumed to have added a value and a count to a list; both move with their cell.
     """
-    kept = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
+    kept_cells = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
     listed = (
         sum(planned_component.family.is_list for planned_component in components)
         * statistics.events_per_second
         * (statistics.readings - 1)
     )
     a_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
-    return kept * a_cell + 2 * listed * constants.seconds("read_column")
+    return kept_cells * a_cell + 2 * listed * constants.seconds("read_column")
 
 
 def compared_classes(slice_id: SliceId) -> int:

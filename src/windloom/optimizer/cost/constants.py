@@ -30,10 +30,10 @@ RUNTIME = (
     "tuple_field",  # for each column of partials computed
     "tuple_key",  # for each grouping column
     "tuple_class",  # for each edge class that the slice id compares
-    "partial",  # shuffled and brought over from the JVM
+    "partial",  # shuffled and fetched from the JVM
     "partial_field",
     "woven_tuple",  # scanned and projected
-    "woven_column",  # for each column of it, brought over from the JVM and read
+    "woven_column",  # for each column of it, fetched from the JVM and read
     "woven_update",  # for each column of cells that it is folded into
     "woven_list",  # for each list that it is counted in
     "woven_cell",  # for each column of a cell that is made this way
@@ -62,7 +62,10 @@ RUNTIME = (
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """`techniques[cost name][family][term]` and `runtime[name]`, in nanoseconds."""
+    """The constants of the calibrated cost model.
+
+    `techniques[cost name][family][term]` and `runtime[name]`, in nanoseconds.
+    """
 
     runtime: Mapping[str, float]
     techniques: Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -71,26 +74,26 @@ class Constants:
     deviation: Mapping[str, float] = field(default_factory=dict)  # the mean deviation of each fit
 
     def seconds(self, name: str) -> float:
-        found = self.runtime.get(name)
-        if found is None:  # measured by a version of Windloom that did not have it yet
-            found = shipped_constants().runtime[name]
-        return found * 1e-9
+        nanoseconds = self.runtime.get(name)
+        if nanoseconds is None:  # measured by a version of Windloom that did not have it yet
+            nanoseconds = shipped_constants().runtime[name]
+        return nanoseconds * 1e-9
 
     def of(self, technique: str, family: str) -> Mapping[str, float]:
-        found = self.techniques.get(technique, {}).get(family)
-        if found is None and self.source != "shipped":
+        terms = self.techniques.get(technique, {}).get(family)
+        if terms is None and self.source != "shipped":
             # Measured by a version of Windloom that did not have them yet.
-            found = shipped_constants().techniques.get(technique, {}).get(family)
-        if found is None:
+            terms = shipped_constants().techniques.get(technique, {}).get(family)
+        if terms is None:
             raise WindloomError(
                 f"the cost of technique '{technique}' on {family} is not known",
                 f"the constants ({self.source}) do not have it",
                 "measure it: windloom calibrate",
             )
-        return found
+        return terms
 
     def scaled(self, factor: float) -> Constants:
-        """All constants multiplied: windows of rows count positions, a million of which stand for one second."""
+        """The constants times a factor: windows of rows count positions, a million of which stand for a second."""
         if factor == 1.0:
             return self
 
@@ -104,14 +107,14 @@ class Constants:
         return replace(self, runtime=longer(self.runtime), techniques=techniques)
 
     def to_json(self) -> str:
-        found = {
+        document = {
             "format": FORMAT,
             "machine": self.machine,
             "runtime": dict(self.runtime),
             "techniques": self.techniques,
             "deviation": dict(self.deviation),
         }
-        return json.dumps(found, indent=1, sort_keys=True) + "\n"
+        return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
 def constants_path() -> Path:
@@ -126,7 +129,7 @@ _IN_FORCE: ContextVar[Constants | None] = ContextVar("constants in force", defau
 
 @contextmanager
 def in_force(constants: Constants) -> Iterator[None]:
-    """Plans are made with these constants meanwhile, and no file is read: it may be missing, or damaged."""
+    """Make plans with these constants inside the block; no file is read, so it may be missing or damaged."""
     before = _IN_FORCE.set(constants)
     try:
         yield
@@ -175,19 +178,19 @@ def read_constants(text: str, source: str) -> Constants:
         return WindloomError(f"the cost constants '{source}' are damaged", fact, _AGAIN)
 
     try:
-        found: Any = json.loads(text)
+        document: Any = json.loads(text)
     except ValueError as error:
         raise damaged(f"they are not JSON: {error}") from None
-    if not isinstance(found, dict) or not str(found.get("format", "")).startswith("windloom-costs/"):
+    if not isinstance(document, dict) or not str(document.get("format", "")).startswith("windloom-costs/"):
         raise damaged("they do not begin with a format of windloom-costs")
-    if found["format"] != FORMAT:
+    if document["format"] != FORMAT:
         raise WindloomError(
             f"the cost constants '{source}' belong to another version of windloom",
-            f"their format is {found['format']}, this version reads {FORMAT}",
+            f"their format is {document['format']}, this version reads {FORMAT}",
             _AGAIN,
         )
-    runtime: Any = found.get("runtime")
-    techniques: Any = found.get("techniques")
+    runtime: Any = document.get("runtime")
+    techniques: Any = document.get("techniques")
     if not _are_costs(runtime):
         raise damaged("'runtime' must be numbers of nanoseconds, none negative")
     missing = [name for name in RUNTIME if name not in runtime]
@@ -198,10 +201,10 @@ def read_constants(text: str, source: str) -> Constants:
         for families in techniques.values()
     ):
         raise damaged("'techniques' must be numbers of nanoseconds by technique, family and term, none negative")
-    deviation = found.get("deviation", {})
+    deviation = document.get("deviation", {})
     if not _are_costs(deviation):
         raise damaged("'deviation' must be numbers, none negative")
-    return Constants(runtime, techniques, str(found.get("machine", "")), source, deviation)
+    return Constants(runtime, techniques, str(document.get("machine", "")), source, deviation)
 
 
 def _are_costs(values: Any) -> bool:

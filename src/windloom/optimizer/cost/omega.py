@@ -21,9 +21,10 @@ P is the number of partials of a range: the range times the edges per second. Q 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from math import factorial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ EXACT_PAIRS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What Ω needs to know about the queries of one or many trees (arrays with one entry per tree)."""
+    """The figures of the queries of one or many trees that Ω depends on: arrays with one entry per tree."""
 
     overlap: Floats  # Σ range/slide
     answers_per_second: Floats  # Σ 1/slide
@@ -55,16 +56,16 @@ class Load:
     def of(cls, trees: Iterable[Iterable[Window]]) -> Load:
         members = [list(tree) for tree in trees]
         ticks = sorted({window.range_ticks for tree in members for window in tree})
-        place = {tick: i for i, tick in enumerate(ticks)}
+        index_of = {tick: i for i, tick in enumerate(ticks)}
         exact = len(members) * len(ticks) <= EXACT_PAIRS
         having = np.zeros((len(members), len(ticks) if exact else 0))
         present = np.zeros((len(members), -(-len(ticks) // 64) * 64), np.bool_)
         rows = []
         for i, windows in enumerate(members):
-            places = [place[window.range_ticks] for window in windows]
-            present[i, places] = True
+            indices = [index_of[window.range_ticks] for window in windows]
+            present[i, indices] = True
             if exact:
-                np.add.at(having[i], places, 1.0)
+                np.add.at(having[i], indices, 1.0)
             rows.append(
                 (
                     sum(window.overlap for window in windows),
@@ -82,7 +83,7 @@ class Load:
         )
 
     def merged(self, tree: int) -> Load:
-        """Each tree together with `tree`."""
+        """The load of each tree together with `tree`."""
         return Load(
             self.overlap + self.overlap[tree],
             self.answers_per_second + self.answers_per_second[tree],
@@ -95,32 +96,20 @@ class Load:
         )
 
     def only(self, tree: int) -> Load:
-        place = slice(tree, tree + 1)
-        return Load(
-            self.overlap[place],
-            self.answers_per_second[place],
-            self.longest_seconds[place],
-            self.queries[place],
-            self.log_seconds[place],
-            self.distinct[place],
-            self.seconds,
-            self.having[place],
-        )
+        """The load of one of the trees."""
+        return self._changed(lambda column: column[tree : tree + 1])
 
     def without(self, tree: int) -> Load:
-        return Load(
-            np.delete(self.overlap, tree),
-            np.delete(self.answers_per_second, tree),
-            np.delete(self.longest_seconds, tree),
-            np.delete(self.queries, tree),
-            np.delete(self.log_seconds, tree),
-            np.delete(self.distinct, tree, 0),
-            self.seconds,
-            np.delete(self.having, tree, 0),
-        )
+        """The load of the other trees."""
+        return self._changed(lambda column: np.delete(column, tree, 0))
+
+    def _changed(self, change: Callable[[Any], Any]) -> Load:
+        """The load whose columns with an entry per tree are changed."""
+        every: list[Any] = [getattr(self, each.name) for each in fields(self)]
+        return Load(*(column if column is self.seconds else change(column) for column in every))
 
     def absorb(self, tree: int, other: int) -> None:
-        """Makes `tree` the merger of the two."""
+        """Merge `other` into `tree`."""
         self.overlap[tree] += self.overlap[other]
         self.answers_per_second[tree] += self.answers_per_second[other]
         self.longest_seconds[tree] = max(self.longest_seconds[tree], self.longest_seconds[other])
@@ -161,38 +150,28 @@ def _omega_of(technique: str, load: Load, edges_per_second: Floats) -> Floats:
             partials = np.maximum(2.0, load.longest_seconds * edges_per_second)
             return np.asarray(np.log2(partials) + answers_per_edge)
         case "flat_fat" | "b_int":
-            return _tree_operations(load, edges_per_second)
-        case "running_counts":
+            if not load.having.shape[1]:
+                return np.asarray(load.log_seconds + load.queries * (np.log2(edges_per_second) + 1))
+            covered = np.maximum(2.0, load.seconds[None, :] * edges_per_second[:, None])
+            each = np.floor(np.log2(covered - 1)) + (covered - 1) / 2 ** np.floor(np.log2(covered))
+            each[load.seconds[None, :] * edges_per_second[:, None] <= 1] = 0.0
+            return np.asarray((load.having * each).sum(axis=1))
+        case "running_counts" | "two_stacks":
             return 2 * load.queries + answers_per_edge
         case "flat_fit":
             return 3 * load.queries
         case "subtract_on_evict":
             return 2 * load.queries
-        case "two_stacks":
-            return 2 * load.queries + answers_per_edge
         case "daba":
             return 4 * load.queries + answers_per_edge
         case "slick_deque_inv":
             return np.asarray(2 * np.bitwise_count(load.distinct).sum(axis=1, dtype=np.float64))
         case "slick_deque_non_inv":
             partials = np.maximum(1.0, load.longest_seconds * edges_per_second)
-            return 2 - 2 / partials + load.queries + _mean_deque(partials)
+            inverses = _INVERSE_FACTORIALS[np.minimum(partials, 18).astype(np.int64) - 1]
+            return np.asarray(2 - 2 / partials + load.queries + inverses)
     raise KeyError(technique)
-
-
-def _tree_operations(load: Load, edges_per_second: Floats) -> Floats:
-    """Eq. 4. A range of one partial takes no operation."""
-    if not load.having.shape[1]:
-        return np.asarray(load.log_seconds + load.queries * (np.log2(edges_per_second) + 1))
-    partials = np.maximum(2.0, load.seconds[None, :] * edges_per_second[:, None])
-    each = np.floor(np.log2(partials - 1)) + (partials - 1) / 2 ** np.floor(np.log2(partials))
-    each[load.seconds[None, :] * edges_per_second[:, None] <= 1] = 0.0
-    return np.asarray((load.having * each).sum(axis=1))
 
 
 #: Σ 1/i! for i = 1 …; terms after the first dozen add nothing.
 _INVERSE_FACTORIALS = np.cumsum([1 / factorial(i) for i in range(1, 19)])
-
-
-def _mean_deque(partials: Floats) -> Floats:
-    return np.asarray(_INVERSE_FACTORIALS[np.minimum(partials, 18).astype(np.int64) - 1])

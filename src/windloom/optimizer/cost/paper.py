@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from windloom.model.query import Query
 from windloom.optimizer.cost.omega import Load, cost_name, omega
 from windloom.plan.costs import PaperCosts, PaperTree
-from windloom.plan.physical import PartialSet, Plan, PlannedComponent, Tree
+from windloom.plan.physical import Plan, PlannedComponent, Tree
 from windloom.slicing.edges import EdgeSet, common_edges
 from windloom.slicing.registry import Slicing, find_slicing
 
@@ -36,23 +36,18 @@ class PaperCost:
 
 def paper_costs(plan: Plan) -> PaperCosts:
     """The papers' costs of a plan, which may have been chosen by another cost."""
-    slicing = find_slicing(plan.slicing)
-    trees = {
-        (partial_set.number, tree.number): _tree(partial_set, tree, slicing)
-        for partial_set in plan.sets
-        for tree in partial_set.trees
-    }
+    slicing, trees = find_slicing(plan.slicing), {}
+    for partial_set in plan.sets:
+        for tree in partial_set.trees:
+            queries = [planned.query for planned in tree.queries]
+            names = costed_techniques(partial_set.components, tree.techniques, queries)
+            load = Load.of([[query.window for query in queries]])
+            operations = float(omega(names, load, np.array([tree.edges_per_second]))[0])
+            rate = partial_set.statistics.pace * tree.edges_per_second
+            trees[partial_set.number, tree.number] = PaperTree(rate, operations, weaveability_of(tree, slicing))
     return PaperCosts(
         sum(len(partial_set.trees) * partial_set.statistics.stream_rate for partial_set in plan.sets), trees
     )
-
-
-def _tree(partial_set: PartialSet, tree: Tree, slicing: Slicing) -> PaperTree:
-    queries = [planned.query for planned in tree.queries]
-    names = costed_techniques(partial_set.components, tree.techniques, queries)
-    load = Load.of([[query.window for query in queries]])
-    operations = float(omega(names, load, np.array([tree.edges_per_second]))[0])
-    return PaperTree(partial_set.statistics.pace * tree.edges_per_second, operations, weaveability_of(tree, slicing))
 
 
 def weaveability_of(tree: Tree, slicing: Slicing) -> float:

@@ -24,7 +24,7 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,7 +46,7 @@ Terms = dict[str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the queries of trees ask for, whatever their slices: arrays with one entry per tree."""
+    """What the queries of trees ask for, independent of their slices: arrays with one entry per tree."""
 
     queries: Floats
     rows: Floats  # answers per second, over all groups
@@ -72,8 +72,11 @@ class Demand:
 
     @classmethod
     def of_load(cls, load: Load, statistics: Statistics, answered: float) -> Demand:
-        """Nearly the same, from what a sharing strategy keeps of its trees; `answered` is the share of windows that
-        hold something, over all queries together, so that the answers of all trees have the same sum in every plan."""
+        """An approximation from what a sharing strategy knows of its trees.
+
+        `answered` is the share of windows that hold something, over all queries together, so that the answers of all
+        trees have the same sum in every plan.
+        """
         rows = statistics.groups * (load.answers_per_second + statistics.windows_past_ends(load.overlap)) * answered
         logs = rows * load.log_seconds / np.maximum(load.queries, 1.0)  # strategies also ask about empty trees
         return cls(load.queries, rows, load.overlap, load.longest_seconds, logs)
@@ -98,7 +101,7 @@ class Work:
     def of(
         cls, demand: Demand, edges_per_second: Floats, statistics: Statistics, regular: Floats | float = 1.0
     ) -> Work:
-        """`regular` is 1 for trees whose edges are evenly spaced, else 0."""
+        """The work that a demand causes; `regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
         even = statistics.filled(edges_per_second) ** EVEN_CELLS
@@ -120,31 +123,15 @@ class Work:
         """The work for only a share of the queries."""
         if of_queries == 1.0:
             return self
-        return Work(
-            np.maximum(1.0, self.queries * of_queries),
-            self.cells,
-            self.rows * of_queries,
-            self.covered * of_queries,
-            self.doublings * of_queries,
-            self.longest,
-            self.group_cells,
-            self.group_rows * of_queries,
-            self.uneven,
-            self.unequal,
-        )
+        scaled = {
+            name: getattr(self, name) * of_queries for name in ("queries", "rows", "covered", "doublings", "group_rows")
+        }
+        return replace(self, **scaled | {"queries": np.maximum(1.0, scaled["queries"])})
 
 
 def evenly_spaced(edges: Sequence[EdgeSet]) -> Floats:
     """1 for edges at equal distances, else 0."""
     return np.array([float(each.density.value * each.pane.period == 1) for each in edges])
-
-
-def _recalculate(work: Work) -> Terms:
-    return {"covered": work.covered, "row": work.rows}
-
-
-def _prefix(work: Work) -> Terms:
-    return {"cell": work.cells, "row": work.rows}
 
 
 def _a_query(work: Work) -> Terms:
@@ -163,21 +150,20 @@ def _blocks(work: Work) -> Terms:
 
 def _sorting(work: Work) -> Terms:
     several = work.queries > 1
+    # The doublings of a group's rows beyond those that stay in the cache during jumps. A block holds no more than a
+    # million rows, so the number stops growing there.
     return {
         "cell": work.cells,
         "row": work.rows,
         "cell_of_many": np.where(several, work.cells, 0.0),
         "row_of_many": np.where(several, work.rows, 0.0),
-        "row_far": np.where(several, work.rows * _beyond_cache(work.group_rows), 0.0),
+        "row_far": np.where(
+            several,
+            work.rows
+            * np.clip(np.log2(np.maximum(work.group_rows, 1.0) / CACHED_ROWS), 0.0, np.log2(BLOCK_ROWS / CACHED_ROWS)),
+            0.0,
+        ),
     }
-
-
-def _beyond_cache(group_rows: Floats) -> Floats:
-    """The number of doublings of a group's rows beyond those that stay in the processor's cache during jumps.
-
-    A block holds no more than a million rows, so the number stops growing there.
-    """
-    return np.clip(np.log2(np.maximum(group_rows, 1.0) / CACHED_ROWS), 0.0, np.log2(BLOCK_ROWS / CACHED_ROWS))
 
 
 def _tree(work: Work) -> Terms:
@@ -189,14 +175,10 @@ def _tree(work: Work) -> Terms:
     }
 
 
-def _intervals(work: Work) -> Terms:
-    return {"cell": work.cells, "doubling": work.doublings, "row": work.rows}
-
-
-#: By the technique's `cost_name`.
+#: The terms of each technique, by its `cost_name`.
 TERMS: dict[str, Callable[[Work], Terms]] = {
-    "recalculate": _recalculate,
-    "prefix_ring": _prefix,
+    "recalculate": lambda work: {"covered": work.covered, "row": work.rows},
+    "prefix_ring": lambda work: {"cell": work.cells, "row": work.rows},
     "block_decomposition": _blocks,
     "running_counts": _a_query,
     "subtract_on_evict": _a_query,
@@ -206,5 +188,5 @@ TERMS: dict[str, Callable[[Work], Terms]] = {
     "slick_deque_non_inv": _sorting,
     "flat_fit": _sorting,
     "flat_fat": _tree,
-    "b_int": _intervals,
+    "b_int": lambda work: {"cell": work.cells, "doubling": work.doublings, "row": work.rows},
 }

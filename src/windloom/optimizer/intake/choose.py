@@ -48,18 +48,18 @@ def choose_scans(
     stores: Sequence[Store] = (),
     files: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples, and all stores.
+    """The scans that feed every set that can have tuples, and every store.
 
     `early` says for some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
-    choices, which replace the choice: by stream, and by the text of sets that are not taken in like their stream.
+    choices, which replace the choice: by stream, and by the text of sets whose intake differs from their stream's.
     `files` has, by stream, the columns that the driver can read itself.
     """
-    found: list[Scan] = []
+    chosen: list[Scan] = []
     for stream in streams:
-        own = [partial_set for partial_set in sets if partial_set.stream == stream.name and is_fed(partial_set)]
-        timed = [partial_set for partial_set in own if partial_set.counted_by is None]
+        of_stream = [partial_set for partial_set in sets if partial_set.stream == stream.name and is_fed(partial_set)]
+        timed = [partial_set for partial_set in of_stream if partial_set.counted_by is None]
         counted: dict[tuple[Expression, ...], list[PartialSet]] = {}
-        for partial_set in own:
+        for partial_set in of_stream:
             if partial_set.counted_by is not None:
                 counted.setdefault(partial_set.counted_by, []).append(partial_set)
         watched = [partial_set for members in counted.values() for partial_set in members]
@@ -67,9 +67,10 @@ def choose_scans(
         if store is not None or timed or watched:
             recorded = None if given is None else given.option("intake", stream.name, "woven")
             if store is not None:
-                _check_kept(stream, way)
+                if way == "native":
+                    raise _not_native(stream, "its tuples are kept, for row queries or because keep_tuples asks for it")
                 scans: list[Scan] = [
-                    woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
+                    woven_scan(len(chosen), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
                 ]
             else:
                 fixed = {
@@ -78,60 +79,50 @@ def choose_scans(
                     if early and partial_set.number in early
                 }
                 if given is not None:
-                    told = given.options_of("intake")
+                    recorded_ways = given.options_of("intake")
                     fixed = {
-                        partial_set.number: told[partial_set.text] == "native"
+                        partial_set.number: recorded_ways[partial_set.text] == "native"
                         for partial_set in timed
-                        if partial_set.text in told
+                        if partial_set.text in recorded_ways
                     }
                 columns = (files or {}).get(stream.name, frozenset())
-                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded, columns)
+                scans = _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded, columns)
             if given is not None:
                 log = given.options_of("log").get(stream.name)
                 scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
-            found += scans
+            chosen += scans
         for members in counted.values():
-            found.append(
-                woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
+            chosen.append(
+                woven_scan(len(chosen), members, why=f"{members[0].window.plural} need the positions of tuples")
             )
-    return tuple(_with_rolled_up(scan, sets, constants) if isinstance(scan, WovenScan) else scan for scan in found)
-
-
-def _with_rolled_up(scan: WovenScan, sets: Sequence[PartialSet], constants: Constants) -> WovenScan:
-    fed = {each.number for each in scan.feeds}
-    own = [partial_set for partial_set in sets if partial_set.number in fed]
-    return replace(scan, rolled_up=rolled_up(scan, own, constants))
-
-
-def _check_kept(stream: Stream, way: str) -> None:
-    if way == "native":
-        raise WindloomError(
-            f"stream '{stream.name}' cannot be taken in natively",
-            "its tuples are kept, for row queries or because keep_tuples asks for it",
-            "leave intake out, or use intake='woven'",
-        )
+    for position, scan in enumerate(chosen):
+        if isinstance(scan, WovenScan):
+            numbers = {each.number for each in scan.feeds}
+            fed = [partial_set for partial_set in sets if partial_set.number in numbers]
+            chosen[position] = replace(scan, rolled_up=rolled_up(scan, fed, constants))
+    return tuple(chosen)
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """A record of the choice for every stream and, by their text, for sets that are not taken in like their stream."""
-    found = {}
+    """The intake of every stream and, by their text, of sets whose intake differs from their stream's; for a record."""
+    ways = {}
     for scan in reversed(plan.scans):
         if isinstance(scan, WovenScan) and scan.counted_by is None:
-            found[scan.stream] = "woven"
+            ways[scan.stream] = "woven"
         elif isinstance(scan, NativeScan) and scan.tells:
-            found[scan.stream] = "native"
+            ways[scan.stream] = "native"
         elif isinstance(scan, NativeScan):
-            found |= {plan.sets[fed.number].text: "native" for fed in scan.feeds}
-    return found
+            ways |= {plan.sets[fed.number].text: "native" for fed in scan.feeds}
+    return ways
 
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
-    """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    """Why the intake of a stream cannot be native; None if it can."""
     if plan.store(stream) is not None:
         return "its tuples are kept"
-    own = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]
-    timed = [partial_set for partial_set in own if partial_set.counted_by is None]
-    return _obstacle(timed, [partial_set for partial_set in own if partial_set.counted_by is not None])
+    of_stream = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]
+    timed = [partial_set for partial_set in of_stream if partial_set.counted_by is None]
+    return _obstacle(timed, [partial_set for partial_set in of_stream if partial_set.counted_by is not None])
 
 
 def _timed(
@@ -145,7 +136,7 @@ def _timed(
     recorded: str | None,
     columns: frozenset[str],
 ) -> list[Scan]:
-    """One scan for all sets or, if some are early and some are late, one for each sort."""
+    """One scan for all sets or, if some are early and some are late, one for each kind."""
     native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
     if (obstacle := _obstacle(native, ())) is not None:
         raise WindloomError(
@@ -183,7 +174,7 @@ def _alike(
     recorded: str | None,
     columns: frozenset[str],
 ) -> Scan:
-    """One scan for all sets, in the way that was recorded, or else asked for, or else is predicted to be cheaper."""
+    """One scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
@@ -200,9 +191,9 @@ def _alike(
     }
     if chosen == "auto":
         chosen = "woven" if costs["woven"] < costs["native"] else "native"
-    if chosen == "woven":
-        return replace(woven, why=_told(costs["woven"], "native", costs["native"]))
-    return replace(native, why=_told(costs["native"], "woven", costs["woven"]))
+    other = "native" if chosen == "woven" else "woven"
+    why = f"predicted {costs[chosen] * 1e6:.3g} µs per tuple; {other}, it would be {costs[other] * 1e6:.3g} µs"
+    return replace(woven if chosen == "woven" else native, why=why)
 
 
 def _woven(
@@ -227,10 +218,6 @@ def _not_native(stream: Stream, obstacle: str) -> WindloomError:
         obstacle,
         "leave intake out, or use intake='woven'",
     )
-
-
-def _told(cost: float, other: str, other_cost: float) -> str:
-    return f"predicted {cost * 1e6:.3g} µs per tuple; {other}, it would be {other_cost * 1e6:.3g} µs"
 
 
 def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str | None:

@@ -14,7 +14,7 @@ from windloom.optimizer.cost.calibrated import (
     compared_classes,
     dropped,
     keeping_cost,
-    scanning_cost,
+    set_scanning,
 )
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.signatures import signatures_of, update_cost
@@ -42,22 +42,13 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
         return
     whole = scan_cost(scan, sets, constants)
     constants = constants.scaled(sets[0].statistics.pace)
-    alone = [
-        scanning_cost(
-            constants,
-            partial_set.statistics,
-            partial_set.edges.edges_per_second,
-            partial_set.slice_id,
-            len(partial_set.group_by),
-            partial_set.components,
-        )
-        for partial_set in sets
-    ]
+    alone = [set_scanning(constants, partial_set) for partial_set in sets]
     feeds: Sequence[Fed | WovenSet] = scan.feeds
-    for position, fed in enumerate(feeds):
-        parts = (
-            _part(getattr(whole, name), [getattr(scanning, name) for scanning in alone], position) for name in _PARTS
-        )
+    for fed, alone_cost in zip(feeds, alone, strict=True):
+        parts = []
+        for name in _PARTS:
+            cost, total = getattr(whole, name), sum(getattr(scanning, name) for scanning in alone)
+            parts.append(cost * getattr(alone_cost, name) / total if total > 0 else cost / len(alone))
         yield fed, Scanning(*parts)
 
 
@@ -74,11 +65,6 @@ def scanned_rate(sets: Sequence[PartialSet]) -> float:
     return max(partial_set.statistics.events_per_second / partial_set.statistics.selectivity for partial_set in sets)
 
 
-def _part(whole: float, alone: Sequence[float], position: int) -> float:
-    total = sum(alone)
-    return whole * alone[position] / total if total > 0 else whole / len(alone)
-
-
 def native_cost(
     constants: Constants, scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float
 ) -> Scanning:
@@ -87,61 +73,63 @@ def native_cost(
     fields, keys = sum(len(planned.fields) for planned in scan.components), len(scan.key_types)
     a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
     a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
-    kept = _kept(scan, sets, events_per_second)
-    partials = _partials(scan, sets, kept, signatures_of(scan, sets) * groups_of(scan, sets))
+    wanted = _kept(scan, sets, events_per_second)
+    partials = _partials(scan, sets, wanted, signatures_of(scan, sets) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
-    read = kept * a_tuple + dropped(constants, events_per_second - kept)
+    read = wanted * a_tuple + dropped(constants, events_per_second - wanted)
     return Scanning(
         _predicates(scan, sets, events_per_second) + read + shuffle,
         partials * a_partial,
         partials * a_cell
         + sum(
-            _feeding(constants, scan, partial_set, partials) + _keeping(constants, partial_set) for partial_set in sets
+            _feeding(constants, scan, partial_set, partials)
+            + keeping_cost(
+                constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components
+            )
+            for partial_set in sets
         ),
     )
 
 
 def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
-    """The same for tuples that are projected, fetched and woven."""
+    """Seconds per second of event time, for tuples that are projected, fetched and woven."""
     seconds = constants.seconds
-    kept = _kept(scan, sets, events_per_second)
+    wanted = _kept(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
-    updates = update_cost(constants, scan, sets, kept).seconds
+    updates = update_cost(constants, scan, sets, wanted).seconds
     for partial_set in sets:
         picked = partial_set.statistics.events_per_second
         lists = sum(planned.family.is_list for planned in partial_set.components)
         updates += picked * lists * seconds("woven_list")
         cells = partial_set.statistics.taken_per_second(np.array([partial_set.edges.edges_per_second]))[0]
         updates += float(min(cells, picked)) * columns_of(partial_set.components) * seconds("woven_cell")
-        updates += _keeping(constants, partial_set)
+        updates += keeping_cost(
+            constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components
+        )
     predicates = _predicates(scan, sets, events_per_second)
     if scan.local is not None:
         return Scanning(predicates, events_per_second * columns * FILE_COLUMN_SECONDS, updates)
     return Scanning(
-        predicates + events_per_second * seconds("woven_tuple"), kept * columns * seconds("woven_column"), updates
+        predicates + events_per_second * seconds("woven_tuple"), wanted * columns * seconds("woven_column"), updates
     )
 
 
 def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """Bytes of tuples, or of partials, that a scan brings over per second, if a value takes eight bytes."""
+    """Bytes of tuples, or of partials, that a scan fetches per second, if a value takes eight bytes."""
     if not sets:
         return 0.0
     rate = scanned_rate(sets)
-    kept = _kept(scan, sets, rate)
+    wanted = _kept(scan, sets, rate)
     if isinstance(scan, WovenScan):
-        return kept * _BYTES * (1 + scan.signature.words + len(scan.columns))
-    partials = _partials(scan, sets, kept, signatures_of(scan, sets) * groups_of(scan, sets))
+        return wanted * _BYTES * (1 + scan.signature.words + len(scan.columns))
+    partials = _partials(scan, sets, wanted, signatures_of(scan, sets) * groups_of(scan, sets))
     return partials * _BYTES * (1 + len(scan.key_types) + sum(len(planned.fields) for planned in scan.components))
 
 
-def _keeping(constants: Constants, partial_set: PartialSet) -> float:
-    return keeping_cost(constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components)
-
-
 def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
-    """The tuples that some set wants, if predicates are independent of each other."""
+    """The number of tuples per second that some set wants, if predicates are independent of each other."""
     if scan.signature.sees_all:
         return events_per_second
     shares = {partial_set.predicate: partial_set.statistics.selectivity for partial_set in sets}
@@ -177,10 +165,10 @@ def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: f
     if isinstance(scan.slice_id, PaneSlice):
         rate = 1e6 / scan.slice_id.edges.period
     finest = max((partial_set.statistics for partial_set in sets), key=lambda statistics: statistics.groups)
-    found = replace(finest, events_per_second=events_per_second, groups=groups)
+    united = replace(finest, events_per_second=events_per_second, groups=groups)
     if len(sets) > 1:
-        found = replace(found, regularity=0.0)
-    return float(found.taken_per_second(np.array([rate]))[0])
+        united = replace(united, regularity=0.0)
+    return float(united.taken_per_second(np.array([rate]))[0])
 
 
 def groups_of(scan: NativeScan, sets: Sequence[PartialSet]) -> float:

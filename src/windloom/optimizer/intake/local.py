@@ -19,7 +19,7 @@ _KINDS = (*_TIMES, TypeKind.FLOAT, TypeKind.DECIMAL, TypeKind.BOOLEAN, TypeKind.
 
 
 def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
-    """The projection of a scan with all types, or, as text, what only Spark knows of it."""
+    """The projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
     if scan.counted_by is not None or scan.kept is not None or stream.is_relation:
         return "positions of tuples, kept tuples and relations"
     if stream.columns[stream.time].kind not in _TIMES:
@@ -43,20 +43,16 @@ def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
 def _column(projected: Projected, scan: WovenScan, stream: Stream) -> LocalColumn:
     component = projected.component
     if component is None:
-        return LocalColumn(_known(_node(projected.guarded_sql(scan.signature.predicates), stream)))
-    kind, argument = component.argument_type, component.component.argument
-    if kind is None or argument is None or not component.card.weaves_arrow(kind):
+        node = _node(projected.guarded_sql(scan.signature.predicates), stream)
+        kind: DataType = node.kind
+        if kind.kind not in _KINDS:  # Spark decides about values of any other type
+            raise NotKnownError(f"a value of type {kind}")
+        return LocalColumn(node)
+    argument_type, argument = component.argument_type, component.component.argument
+    if argument_type is None or argument is None or not component.card.weaves_arrow(argument_type):
         raise NotKnownError(f"what is kept of '{component.component}'")
     return LocalColumn(_node(projected.guarded_sql(scan.signature.predicates, argument.sql), stream), component)
 
 
 def _node(sql: str, stream: Stream) -> Node:
     return resolve(tuple_tree(sql, stream.columns), stream.columns)
-
-
-def _known(node: Node) -> Node:
-    """Spark decides about values whose type is none of the plain ones."""
-    kind: DataType = node.kind
-    if kind.kind not in _KINDS:
-        raise NotKnownError(f"a value of type {kind}")
-    return node

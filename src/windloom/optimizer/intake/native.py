@@ -18,7 +18,7 @@ MOST_FILTER_BITS = 3
 
 
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
-    """`sets` belong to one stream, have slices of time, and all their components have native partials."""
+    """The native scan of sets of one stream, whose slices are of time and whose components all have native partials."""
     signed = sign(sets)
     filters = _filter_bits(sets, signed.bits)
     bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
@@ -29,8 +29,8 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
         for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
     }
     group_by = tuple(sorted(types))
-    kept = {planned: _kept(planned, bits) for partial_set in sets for planned in partial_set.components}
-    components = tuple(dict.fromkeys(planned for planned, _ in kept.values()))
+    scanned = {planned: _kept(planned, bits) for partial_set in sets for planned in partial_set.components}
+    components = tuple(dict.fromkeys(planned for planned, _ in scanned.values()))
     edges = (
         sets[0].edges
         if len(sets) == 1
@@ -41,8 +41,8 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
             partial_set.number,
             signed.bit(partial_set),
             tuple(group_by.index(expression) for expression in partial_set.group_by),
-            tuple(components.index(kept[planned][0]) for planned in partial_set.components),
-            tuple(kept[planned][1] for planned in partial_set.components),
+            tuple(components.index(scanned[planned][0]) for planned in partial_set.components),
+            tuple(scanned[planned][1] for planned in partial_set.components),
         )
         for partial_set in sets
     )
@@ -62,14 +62,14 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
 
 
 def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
-    """The conditions of filters that become bits, by SQL; none if there are too many."""
-    found = {
+    """The filter conditions that become bits, by SQL; none if there are too many."""
+    wheres = {
         planned.component.where
         for partial_set in sets
         for planned in partial_set.components
         if _may_be_bit(partial_set, planned)
     }
-    new = {where.sql: where for where in found if where is not None and where.sql not in signed}
+    new = {where.sql: where for where in wheres if where is not None and where.sql not in signed}
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
@@ -85,7 +85,7 @@ def _may_be_bit(partial_set: PartialSet, planned: PlannedComponent) -> bool:
 
 
 def _kept(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
-    """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
+    """What a scan aggregates for a component: the component itself, or one without its filter and the filter's bit."""
     where = planned.component.where
     read = [each for each in (planned.component.argument, planned.component.by) if each is not None]
     if where is None or where.sql not in bits or any(each.column is None for each in read):

@@ -24,7 +24,7 @@ class Signed:
         return self.bit_of(partial_set.predicate)
 
     def bit_of(self, predicate: Predicate | None) -> int | None:
-        """The same for a predicate that was signed."""
+        """The bit of a predicate; None if it has none, because the pushed condition implies it."""
         return None if predicate is None else self.bits.get(predicate.sql)
 
 
@@ -36,17 +36,17 @@ def is_fed(partial_set: PartialSet) -> bool:
 def sign(sets: Sequence[PartialSet], also: Sequence[Predicate | None] = (), *, pushes: bool = True) -> Signed:
     """The signature of a scan for the sets, and for further predicates; without `pushes`, no tuple is left out."""
     wheres: list[Predicate | None] = list(dict.fromkeys([*(partial_set.predicate for partial_set in sets), *also]))
-    given = [where for where in wheres if where is not None]
+    conditions = [where for where in wheres if where is not None]
     pushed = None
-    if pushes and given and None not in wheres:
-        pushed = given[0] if len(given) == 1 else common(given)
-    told = sorted(
-        (predicate for predicate in given if pushed is None or not implies(pushed, predicate)),
+    if pushes and conditions and None not in wheres:
+        pushed = conditions[0] if len(conditions) == 1 else common(conditions)
+    signed = sorted(
+        (predicate for predicate in conditions if pushed is None or not implies(pushed, predicate)),
         key=lambda predicate: predicate.sql,
     )
     return Signed(
         None if pushed is None else pushed.expression,
-        {predicate.sql: bit for bit, predicate in enumerate(told)},
-        tuple(Expression(predicate.guarded_sql, predicate.expression.columns) for predicate in told),
-        pushes and None not in wheres and len(told) == len(given) > 0,
+        {predicate.sql: bit for bit, predicate in enumerate(signed)},
+        tuple(Expression(predicate.guarded_sql, predicate.expression.columns) for predicate in signed),
+        pushes and None not in wheres and len(signed) == len(conditions) > 0,
     )

@@ -10,13 +10,14 @@ import numpy as np
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
-from windloom.model.predicate import Predicate
 from windloom.model.signatures import most_signatures
 from windloom.optimizer.cost.calibrated import columns_of
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import PartialSet
 from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, RolledUp, Scan, WovenScan
 from windloom.slicing.edges import EdgeSet
+
+_most = lru_cache(maxsize=64)(most_signatures)
 
 #: To number the signature and the cell of a tuple takes about as long as to fold it into this many columns.
 _NUMBERED_COLUMNS = 4
@@ -38,11 +39,6 @@ def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
     filters = len(signature.predicates) - signature.wanting
     most = _most(tuple(partial_set.predicate for partial_set in sets if partial_set.predicate)) * 2.0**filters
     return min(most, max(partial_set.statistics.signatures for partial_set in sets))
-
-
-@lru_cache(maxsize=64)
-def _most(predicates: tuple[Predicate, ...]) -> float:
-    return most_signatures(predicates)
 
 
 def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], kept: float) -> Updates:
@@ -77,14 +73,14 @@ def _from_tuples(partial_set: PartialSet) -> float:
 
 @lru_cache(maxsize=256)
 def _edge_rate(edges: frozenset[EdgeSet]) -> float:
-    """Edges per second of several slicings together; charts ask for the same ones over and over."""
+    """Edges per second of several slicings together, cached because charts ask repeatedly."""
     if len(edges) == 1:
         return next(iter(edges)).edges_per_second
-    return EdgeSet.of(each for own in edges for each in own.classes).edges_per_second
+    return EdgeSet.of(each for edge_set in edges for each in edge_set.classes).edges_per_second
 
 
 def _from_cells(alike: Sequence[PartialSet], signatures: float, kept: float) -> float:
-    """The folds into columns: of tuples into cells by signature, once, and of these cells into those of each set."""
+    """Folds into columns: of tuples into cells by signature, once, and of these cells into the cells of each set."""
     finest = max((partial_set.statistics for partial_set in alike), key=lambda statistics: statistics.groups)
     divided = replace(finest, events_per_second=kept, groups=finest.groups * signatures, regularity=0.0)
     cells = float(divided.taken_per_second(np.array([_edge_rate(frozenset(own.edges for own in alike))]))[0])

@@ -24,10 +24,10 @@ from windloom.weave.tuples import TICK
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What a scan keeps of its tuples, and the strands that read it: name of the query, window, predicate.
+    """What a scan stores of its tuples, and the strands that read it: name of the query, window, predicate.
 
-    `time` is the column, if any, that has the same value as the tick of a tuple: it need not come over from Spark
-    again.
+    `time` is the column, if any, that has the same value as the tick of a tuple, so that it is not fetched from
+    Spark twice.
     """
 
     store: Store
@@ -36,9 +36,9 @@ class Keeping:
 
     @property
     def predicates(self) -> tuple[Predicate | None, ...]:
-        """All predicates for which tuples are kept, or by which they are told apart."""
-        kept = (None,) if self.store.predicates is None else self.store.predicates
-        return (*kept, *(predicate for _, _, predicate in self.strands))
+        """The predicates for which tuples are stored, and those by which strands select them."""
+        stored = (None,) if self.store.predicates is None else self.store.predicates
+        return (*stored, *(predicate for _, _, predicate in self.strands))
 
 
 def keeping_of(store: Store, rows: Sequence[PlannedRows], stream: Stream) -> Keeping:
@@ -46,8 +46,8 @@ def keeping_of(store: Store, rows: Sequence[PlannedRows], stream: Stream) -> Kee
         (planned_rows.name, strand) for planned_rows in rows for strand in strands_over(planned_rows.rows, store.stream)
     )
     is_instant = not stream.is_relation and stream.columns[stream.time].kind is TypeKind.TIMESTAMP
-    told = tuple((name, strand.window, strand.condition) for name, strand in strands)
-    return Keeping(store, told, stream.time if is_instant else None)
+    named = tuple((name, strand.window, strand.condition) for name, strand in strands)
+    return Keeping(store, named, stream.time if is_instant else None)
 
 
 def woven_scan(
@@ -57,7 +57,7 @@ def woven_scan(
     why: str = "",
     keeping: Keeping | None = None,
 ) -> WovenScan:
-    """`sets` belong to one stream, and have slices of one kind: of time, or of positions counted in the same way.
+    """The woven scan of sets of one stream, whose slices are all of time, or all of positions counted in the same way.
 
     `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
@@ -69,8 +69,13 @@ def woven_scan(
     columns = _Columns()
     for key in counted_by or ():
         columns.place(key, ())
-    feeds = tuple(_set(partial_set, signed, filters, columns) for partial_set in sets)
-    kept = None if keeping is None else _kept(keeping, signed, columns)
+    feeds = []
+    for partial_set in sets:
+        bit = signed.bit(partial_set)
+        groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
+        reads = tuple(_read(planned, bit, filters, columns) for planned in partial_set.components)
+        feeds.append(WovenSet(partial_set.number, bit, groups, reads))
+    stored = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
         keeping.store.stream if keeping is not None else (*sets, *watched)[0].stream,
@@ -80,22 +85,22 @@ def woven_scan(
         counted_by,
         tuple((partial_set.number, signed.bit(partial_set)) for partial_set in watched),
         why,
-        kept=kept,
+        kept=stored,
     )
 
 
 def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
     store = keeping.store
-    places = tuple(
+    positions = tuple(
         None if name == keeping.time else columns.place(Expression.of_column(name), ()) for name in store.columns
     )
     bits = None if store.predicates is None else [signed.bit_of(predicate) for predicate in store.predicates]
-    told = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
+    stored_bits = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
     strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
     conditions = {
         predicate.sql: signed.bit_of(predicate) for _, _, predicate in keeping.strands if predicate is not None
     }
-    return Kept(store.columns, places, told, tuple(strands), tuple(conditions.items()))
+    return Kept(store.columns, positions, stored_bits, tuple(strands), tuple(conditions.items()))
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:
@@ -103,7 +108,7 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
 
     A condition is evaluated only for tuples that a query with it wants; for others it may fail.
     """
-    found = dict(signed.bits)
+    bit_of = dict(signed.bits)
     users: dict[str, tuple[Expression, set[int | None]]] = {}
     for partial_set in sets:
         for planned in partial_set.components:
@@ -111,16 +116,16 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
             if where is not None:
                 users.setdefault(where.sql, (where, set()))[1].add(signed.bit(partial_set))
     for sql in sorted(users):
-        if sql in found:
+        if sql in bit_of:
             continue
         where, wanted = users[sql]
         condition = f"CAST({sql} AS BOOLEAN)"  # a bare NULL has no type, and needs one to be a condition
         if None not in wanted and where.column is None:
             guards = [f"({predicates[bit].sql})" for bit in sorted(bit for bit in wanted if bit is not None)]
             condition = f"CASE WHEN {' OR '.join(guards)} THEN {condition} END"
-        found[sql] = len(predicates)
+        bit_of[sql] = len(predicates)
         predicates.append(Expression(condition, where.columns))
-    return found
+    return bit_of
 
 
 class _Columns:
@@ -133,52 +138,40 @@ class _Columns:
         self._made_by: list[PlannedComponent | None] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
-        """The place of the column; the card of `part` may project something else from the expression."""
+        """The position of the column; the card of `part` may project something else from the expression."""
         sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
-        place = self._places.setdefault(sql, len(self._places))
-        if place == len(self._readers):
+        position = self._places.setdefault(sql, len(self._places))
+        if position == len(self._readers):
             self._readers.append(set())
             self._is_plain.append(expression.column is not None)
             self._made_by.append(None if sql == expression.sql else part)
-        self._readers[place].add(tuple(sorted({bit for bit in bits if bit is not None})))
-        return place
+        self._readers[position].add(tuple(sorted({bit for bit in bits if bit is not None})))
+        return position
 
     def projected(self) -> tuple[Projected, ...]:
-        found = zip(self._places, self._readers, self._is_plain, self._made_by, strict=True)
-        return tuple(Projected(sql, _guards(readers, is_plain), part) for sql, readers, is_plain, part in found)
-
-
-def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
-    """The conditions under which to evaluate; none for a column, which cannot fail, or if all tuples are wanted."""
-    return None if is_plain or () in readers else tuple(sorted(readers))
-
-
-def _set(partial_set: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
-    bit = signed.bit(partial_set)
-    groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
-    return WovenSet(
-        partial_set.number,
-        bit,
-        groups,
-        tuple(_read(planned, bit, filters, columns) for planned in partial_set.components),
-    )
+        # Expressions are evaluated under the conditions of their readers; a column cannot fail and needs none.
+        columns = zip(self._places, self._readers, self._is_plain, self._made_by, strict=True)
+        return tuple(
+            Projected(sql, None if is_plain or () in readers else tuple(sorted(readers)), part)
+            for sql, readers, is_plain, part in columns
+        )
 
 
 def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
     """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
 
-    Sets that are known to have many cells are not among them: others would wait for them in vain.
+    Sets known to have many cells are left out: rolling them up would save nothing.
     """
     by_bit: dict[int | None, list[WovenSet]] = {}
     for fed in feeds:
         if not _has_many_cells(sets[fed.number]):
             by_bit.setdefault(fed.bit, []).append(fed)
-    found = {
+    finer_of = {
         fed.number: [other.number for other in by_bit.get(fed.bit, []) if _can_feed(other, fed, sets)] for fed in feeds
     }
-    made = {number for number, finer in found.items() if not finer}
+    from_tuples = {number for number, finer in finer_of.items() if not finer}
     return tuple(
-        replace(fed, via=tuple(finer_number for finer_number in found[fed.number] if finer_number in made))
+        replace(fed, via=tuple(finer_number for finer_number in finer_of[fed.number] if finer_number in from_tuples))
         for fed in feeds
     )
 
@@ -195,9 +188,9 @@ def _has_many_cells(partial_set: PartialSet) -> bool:
 def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:
     if not set(fed.groups) < set(finer.groups) or not sets[fed.number].window.rolls_up:
         return False
-    kept = set(zip(sets[finer.number].components, finer.components, strict=True))
+    finer_columns = set(zip(sets[finer.number].components, finer.components, strict=True))
     edges = sets[finer.number].edges
-    needs_only_kept = kept.issuperset(zip(sets[fed.number].components, fed.components, strict=True))
+    needs_only_kept = finer_columns.issuperset(zip(sets[fed.number].components, fed.components, strict=True))
     return needs_only_kept and edges.union(sets[fed.number].edges) == edges
 
 

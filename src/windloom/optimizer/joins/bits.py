@@ -33,23 +33,23 @@ def forced_sets(name: str, joins: Iterable[PlannedJoin]) -> Mapping[int, bool]:
     """
     if name == "auto":
         return {}
-    found: dict[int, bool] = {}
+    early: dict[int, bool] = {}
     for join in joins:
-        for place, is_early in zip(join.sides, _bits(name, join), strict=True):
-            found[place.set] = found.get(place.set, False) or is_early
-    return found
+        for side, is_early in zip(join.sides, _bits(name, join), strict=True):
+            early[side.set] = early.get(side.set, False) or is_early
+    return early
 
 
 def _bits(name: str, join: PlannedJoin) -> list[bool]:
     sides = len(join.sides)
     if name in ("LAP", "EAP"):
         return [name == "EAP"] * sides
-    found = _BITS.fullmatch(name)
-    assert found is not None, "names are checked when options are made"
-    if len(found[1]) != sides:
+    match = _BITS.fullmatch(name)
+    assert match is not None, "names are checked when options are made"
+    if len(match[1]) != sides:
         raise WindloomError(
             f"query '{join.name}' cannot be planned as {name}",
-            f"it joins {sides} sources, and the plan has {len(found[1])} bits",
+            f"it joins {sides} sources, and the plan has {len(match[1])} bits",
             "give a bit for each source, or use LAP or EAP, which fit any number of them",
         )
-    return [bit == "1" for bit in found[1]]
+    return [bit == "1" for bit in match[1]]

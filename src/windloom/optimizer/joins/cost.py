@@ -17,7 +17,6 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.order import SideSize, elimination_of
 from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.physical import PartialSet, PlannedJoin
-from windloom.plan.statistics import Statistics
 
 #: Amounts of work per second of event time, by name of the constant.
 Amounts = Mapping[str, float]
@@ -38,9 +37,9 @@ class FoldedJoin:
 
     @classmethod
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
-        own = tuple(sets[place.set] for place in join.sides)
-        sizes = side_sizes(join.join, [partial_set.statistics for partial_set in own], join.observed)
-        return cls(join.join, own, sizes, elimination_of(join.join, sizes, join.order).matches)
+        side_sets = tuple(sets[side.set] for side in join.sides)
+        sizes = side_sizes(join.join, [partial_set.statistics for partial_set in side_sets], join.observed)
+        return cls(join.join, side_sets, sizes, elimination_of(join.join, sizes, join.order).matches)
 
     @property
     def ends_per_second(self) -> float:
@@ -61,7 +60,7 @@ def row_amounts(folded_join: FoldedJoin) -> Amounts:
 
 
 def row_values(join: Join) -> int:
-    """How many values are folded for every match."""
+    """The number of values folded for every match."""
     return sum(map(_values, join.folded))
 
 
@@ -71,7 +70,10 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
     statistics = [each.statistics for each in folded_join.sets]
     edges = [each.edges.edges_per_second for each in folded_join.sets]
-    cells = [float(own.cells_per_second(np.array([rate]))[0]) for own, rate in zip(statistics, edges, strict=True)]
+    cells = [
+        float(each_side.cells_per_second(np.array([rate]))[0])
+        for each_side, rate in zip(statistics, edges, strict=True)
+    ]
     slices = [max(1.0, length * rate) for length, rate in zip(lengths, edges, strict=True)]
     groups = max(1.0, folded_join.sizes[0].groups * folded_join.sizes[1].groups)
     if groups * slices[0] * slices[1] > MOST_ENTRIES:
@@ -79,13 +81,16 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     keys = max(1.0, *(size.keys.get(0, 1.0) for size in folded_join.sizes))
     # Two cells meet if a window holds both: cells of new slices meet a band of the others, and where a matrix begins,
     # all cells in its first window meet.
-    stretch = _stretch(statistics[0], groups, slices, edges)
+    # Seconds of window ends that a matrix is made for: those of a round, or fewer if it would be too large.
+    matrix_side = sqrt(MATRIX_ENTRIES / groups)
+    fitting = max(1.0, matrix_side - sum(slices) / 2) / (sum(edges) / 2)
+    stretch = min(statistics[0].round_length, fitting)
     band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
     pairs = cells[0] * cells[1] / keys * band
     ends = max(each.ends_per_second for each in joins)
     values = matrix_values(joins, ends, (slices[0], slices[1]))
     return {
-        "matrix_cell": sum(count * own.readings for count, own in zip(cells, statistics, strict=True)),
+        "matrix_cell": sum(count * each_side.readings for count, each_side in zip(cells, statistics, strict=True)),
         "matrix_pair": pairs * values.walks,
         "matrix_value": pairs * values.others,
         "matrix_window": values.windows * groups,
@@ -93,7 +98,7 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
 
 
 class MatrixValues(NamedTuple):
-    """What joins need of a matrix.
+    """The amounts of work that joins cause in a matrix.
 
     `windows` are the values of a group that are looked up or combined. Cells are walked along `walks` times: once for
     several sums of integers, and once for all `others`, each of which then costs something for every pair.
@@ -114,33 +119,28 @@ def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float,
     return MatrixValues(ends * (looked_up + combined), walks, len(others))
 
 
-def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edges: Sequence[float]) -> float:
-    """Seconds of window ends that a matrix is made for: those of a round, or fewer if it would be too large."""
-    side = sqrt(MATRIX_ENTRIES / groups)
-    fitting = max(1.0, side - sum(slices) / 2) / (sum(edges) / 2)
-    return min(statistics.round_length, fitting)
-
-
 def _values(folded: Folded) -> int:
-    """How many values are computed for every match: those of a component, and whether there is one."""
+    """The number of values computed for every match: those of a component, and whether there is one."""
     if isinstance(folded, Summed):
         return len(folded.products) + (folded.counted is not None)
     return 2 if isinstance(folded, Carried) else 4
 
 
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
-    """The values that a matrix holds for a join, equal if joins share them, and whether each is a sum of integers."""
+    """The values that a matrix holds for a join, equal where joins share them, each with whether it sums integers."""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
-    found: list[tuple[bool, object]] = []
+    values: list[tuple[bool, object]] = []
     for folded in folded_join.join.folded:
         used: list[tuple[int, ...]] = []
         if isinstance(folded, Carried):
-            used = [tuple(folded.component if side == folded.side else own for side, own in enumerate(folded.weights))]
+            used = [
+                tuple(folded.component if side == folded.side else weight for side, weight in enumerate(folded.weights))
+            ]
         elif isinstance(folded, Summed):
             used = [product.factors for product in folded.products]
         for factors in used:
-            parts = tuple(names[side][place] for side, place in enumerate(factors))
+            parts = tuple(names[side][component_index] for side, component_index in enumerate(factors))
             is_whole = all(planned[side][component].family is ADD_INT for side, component in enumerate(parts))
-            found.append((is_whole, parts))
-    return found
+            values.append((is_whole, parts))
+    return values

@@ -12,7 +12,7 @@ from windloom.errors import WindloomError
 from windloom.kernels.folds.pairwise import Pairwise
 from windloom.kernels.folds.registry import FOLDS, find_fold
 from windloom.kernels.folds.slice_matrix import SliceMatrix
-from windloom.model.join import Carried, Corner, Join, JoinKind
+from windloom.model.join import Carried, Corner, JoinKind
 from windloom.optimizer.answering import estimate_answering
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_amounts, row_amounts, seconds_of
@@ -32,7 +32,7 @@ def with_folds(
     constants: Constants,
     given: Choices | None = None,
 ) -> tuple[PlannedJoin, ...]:
-    """The joins with the technique that was recorded, or else asked for, or else with the fastest."""
+    """The joins, each with the technique that was recorded, or else asked for, or else is predicted to be fastest."""
     if given is not None:
         return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
     if asked == SliceMatrix.name:
@@ -59,15 +59,15 @@ def possible_folds(join: PlannedJoin, sets: Sequence[PartialSet]) -> tuple[str, 
 
 
 def pairings(joins: Sequence[PlannedJoin]) -> Mapping[object, list[PlannedJoin]]:
-    """Joins that may share a matrix: of the same sets, linked on the same keys, with the same grouping columns."""
-    found: dict[object, list[PlannedJoin]] = {}
+    """Joins grouped by whether they may share a matrix: same sets, same keys, same grouping columns."""
+    by_pairing: dict[object, list[PlannedJoin]] = {}
     for join in joins:
-        found.setdefault(join.pairing, []).append(join)
-    return found
+        by_pairing.setdefault(join.pairing, []).append(join)
+    return by_pairing
 
 
 def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None:
-    """Why a slice matrix cannot fold a join."""
+    """Why a slice matrix cannot fold a join; None if it can."""
     if len(join.sides) != 2:
         return f"it joins {len(join.sides)} sources"
     (link,) = join.join.links
@@ -81,14 +81,12 @@ def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None
     for folded in join.join.folded:
         if isinstance(folded, Corner):
             return "it asks for extrema of values that both sides make"
-        if isinstance(folded, Carried) and _is_list(join.join, folded, sets[join.sides[folded.side].set]):
-            return f"'{join.join.sides[folded.side].components[folded.component]}' keeps lists"
+        if isinstance(folded, Carried):
+            component = join.join.sides[folded.side].components[folded.component]
+            planned = sets[join.sides[folded.side].set].components
+            if any(each.component == component and each.family.is_list for each in planned):
+                return f"'{component}' keeps lists"
     return None
-
-
-def _is_list(join: Join, folded: Carried, partial_set: PartialSet) -> bool:
-    component = join.sides[folded.side].components[folded.component]
-    return any(planned.component == component and planned.family.is_list for planned in partial_set.components)
 
 
 def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> str:
@@ -96,8 +94,8 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
     if amounts is None:
         return Pairwise.name
     by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
-    places = dict.fromkeys(place for join in joins for place in join.sides)
-    by_rows += sum(side_seconds(place, sets, constants) for place in places)
+    places = dict.fromkeys(side for join in joins for side in join.sides)
+    by_rows += sum(side_seconds(side, sets, constants) for side in places)
     return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
 
 
@@ -111,13 +109,13 @@ def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Consta
 
 def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:
     """Seconds per second of event time to fold each join, by name; joins that share a matrix have equal parts of it."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for together in pairings(joins).values():
         sharing = [join for join in together if join.fold == SliceMatrix.name]
         amounts = matrix_amounts([FoldedJoin.of(join, sets) for join in sharing]) if sharing else None
         for join in together:
             if join in sharing and amounts is not None:
-                found[join.name] = seconds_of(constants, amounts) / len(sharing)
+                seconds[join.name] = seconds_of(constants, amounts) / len(sharing)
             else:
-                found[join.name] = seconds_of(constants, row_amounts(FoldedJoin.of(join, sets)))
-    return found
+                seconds[join.name] = seconds_of(constants, row_amounts(FoldedJoin.of(join, sets)))
+    return seconds

@@ -2,8 +2,8 @@
 
 A pipeline starts with rows of one input and looks up the others, one after the other. Each look-up multiplies the rows
 by those that match: `n·m / max(v, w)` of n rows with v values and m rows with w values, of which `min(v, w)` remain. So
-inputs that shrink the rows, or let them grow little, should come early. `probe_cost` is the cost of source E, whose
-inputs are windows of tuples; `elimination_order` is ours, whose inputs are the rows of sides at the end of a window.
+inputs that shrink the rows, or let them grow little, should come early. The inputs of source E are windows of tuples;
+here they are the rows of sides at the end of a window.
 """
 
 from __future__ import annotations
@@ -51,71 +51,9 @@ def _moved_up(first: Order, fast: Sequence[int]) -> Iterator[Order]:
     """All orders in which each of the fast inputs stands where it stood, or higher."""
     for places in product(*(range(first.index(input_) + 1) for input_ in fast)):
         order = [input_ for input_ in first if input_ not in fast]
-        for input_, place in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
-            order.insert(place, input_)
+        for input_, position in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
+            order.insert(position, input_)
         yield tuple(order)
-
-
-# ---- source E: windows of tuples ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedWindow:
-    """An input of source E: tuples per unit of time, the length of the window, values of the join attribute in it."""
-
-    rate: float
-    length: float
-    values: float
-
-    @property
-    def size(self) -> Size:
-        return Size(self.rate * self.length, self.values)
-
-
-def probe_cost(windows: Sequence[JoinedWindow], order: Order) -> float:
-    """Comparisons per unit of time if windows are joined on one attribute by nested loops, in a global order.
-
-    A new tuple of any input looks through the windows of all others in that order.
-
-    >>> windows = [JoinedWindow(*one) for one in [(10, 100, 500), (1, 100, 50), (1, 200, 40), (3, 100, 5)]]
-    >>> probe_cost(windows, (0, 1, 2, 3))
-    16000.0
-    """
-    total = 0.0
-    for number in order:
-        found = Size(1.0, windows[number].values)
-        for other in order:
-            if other != number:
-                total += windows[number].rate * found.rows * windows[other].size.rows
-                found = found.joined(windows[other].size)
-    return total
-
-
-def probe_order(windows: Sequence[JoinedWindow]) -> Order:
-    """The global order of least cost; for many inputs the heuristic's: by selectivity, with fast streams moved up."""
-    mean = sum(joined_window.rate for joined_window in windows) / len(windows)
-    fast = sorted(
-        (i for i, joined_window in enumerate(windows) if joined_window.rate > mean), key=lambda i: -windows[i].rate
-    )
-    return cheapest_order(len(windows), lambda order: probe_cost(windows, order), by_selectivity(windows), fast)
-
-
-def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
-    """Always takes next the input that gives the fewest pairs with those before it (source E, initial heuristic)."""
-    sizes = [joined_window.size for joined_window in windows]
-    if len(sizes) < 2:
-        return tuple(range(len(sizes)))
-    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
-    first, second = min(pairs, key=lambda pair: sizes[pair[0]].joined(sizes[pair[1]]).rows)
-    order, found = [first, second], sizes[first].joined(sizes[second])
-    while len(order) < len(sizes):
-        left = [window for window in range(len(sizes)) if window not in order]
-        following = min(left, key=lambda window: found.joined(sizes[window]).rows)
-        order, found = [*order, following], found.joined(sizes[following])
-    return tuple(order)
-
-
-# ---- ours: the rows of sides at one end -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +89,8 @@ def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
 
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
-    found = _below(join, sizes, 0)
-    return Elimination(found.order, found.touched, found.matches)
+    folded = _below(join, sizes, 0)
+    return Elimination(folded.order, folded.touched, folded.matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +117,10 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
     children = [_below(join, sizes, join.links[number].child) for number in numbers]
 
     def fold(order: Order) -> _Folded:
-        found = _Folded(sizes[side])
-        for place in order:
-            found = _fold(join, numbers[place], found, children[place])
-        return found
+        folded = _Folded(sizes[side])
+        for child in order:
+            folded = _fold(join, numbers[child], folded, children[child])
+        return folded
 
     if not children:
         return _Folded(sizes[side])
@@ -194,20 +132,20 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
 
 
 def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
-    """The child is read, every row of the parent looks up its key, and every resulting row is written."""
-    link, own, other = join.links[number], parent.size, child.size
-    keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
+    """The parent after a fold: the child is read, every parent row looks up its key, and every result is written."""
+    link, before, other = join.links[number], parent.size, child.size
+    keys = Size(before.rows, before.keys.get(number, before.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
-    matching = own.matching.get(number, matching)
+    matching = before.matching.get(number, matching)
     per_key = _per_key(join, number, other)
     rows = {
-        JoinKind.INNER: own.rows * matching * per_key,
-        JoinKind.LEFT: own.rows * (matching * per_key + 1.0 - matching),
-        JoinKind.SEMI: own.rows * matching,
-        JoinKind.ANTI: own.rows * (1.0 - matching),
+        JoinKind.INNER: before.rows * matching * per_key,
+        JoinKind.LEFT: before.rows * (matching * per_key + 1.0 - matching),
+        JoinKind.SEMI: before.rows * matching,
+        JoinKind.ANTI: before.rows * (1.0 - matching),
     }[link.kind]
     is_kept = link.kind in (JoinKind.INNER, JoinKind.LEFT)
-    left = {known_link: min(values, rows) for known_link, values in own.keys.items()}
+    left = {known_link: min(values, rows) for known_link, values in before.keys.items()}
     if link.kind in (JoinKind.INNER, JoinKind.SEMI):
         left[number] = min(keys[0].values, keys[1].values)
         left.update(
@@ -217,15 +155,15 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
                 if _same_key(join, known_link, number)
             }
         )
-    size = replace(own, rows=rows, keys=left, groups=own.groups * (other.groups if is_kept else 1.0))
-    touched = parent.touched + child.touched + other.rows + own.rows + rows
-    met = own.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
+    size = replace(before, rows=rows, keys=left, groups=before.groups * (other.groups if is_kept else 1.0))
+    touched = parent.touched + child.touched + other.rows + before.rows + rows
+    met = before.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
     matches = parent.matches + child.matches + met
     return _Folded(size, (*parent.order, *child.order, number), touched, matches)
 
 
 def _per_key(join: Join, number: int, child: SideSize) -> float:
-    """The rows of a child for one key, after it has been added up: one for each of the groups that are reported.
+    """The rows per key of a child after it has been added up: one for each group that is reported.
 
     A residual is tested on every row of the child, so with a residual no rows are added up.
     """

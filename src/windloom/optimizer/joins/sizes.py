@@ -13,10 +13,10 @@ from windloom.plan.statistics import Statistics
 
 
 def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[LinkEstimate] = ()) -> list[SideSize]:
-    """`statistics` are those of the sets that answer the sides, `observed` is what rounds have shown of links.
+    """The sizes of sides, from the statistics of the sets that answer them and what rounds have `observed` of links.
 
     Statistics give the number of groups of a side, but not the number of values of each of its columns: where no round
-    has shown it, all columns are taken to have the same number.
+    has shown it, all columns are assumed to have the same number.
     """
     return [_size(join, side, statistic, observed) for side, statistic in enumerate(statistics)]
 

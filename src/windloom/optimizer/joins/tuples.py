@@ -49,9 +49,14 @@ def with_tuples(
     """Joins that say where they find their tuples, and scans that have them."""
     families = []
     for together in pairings([join for join in joins if join.fold == SliceMatrix.name]).values():
-        family = _family(together, sets, scans)
-        if family is not None:
-            families.append(family)
+        (link,) = together[0].join.links
+        groups = together[0].join.groups
+        if len(link.keys) != 1 or link.residual is not None or len({side for side, _ in groups}) > 1:
+            continue
+        parent = _side(together, 0, link.keys[0].parent, sets, scans)
+        child = _side(together, 1, link.keys[0].child, sets, scans)
+        if parent is not None and child is not None:
+            families.append(_Family(together, (parent, child)))
     while True:
         values: dict[_Order, set[int]] = {}
         for side in (side for family in families for side in family.sides):
@@ -65,13 +70,13 @@ def with_tuples(
     if not families:
         return tuple(joins), tuple(scans)
     direct = {join.name for family in families for join in family.joins}
-    others = {place.name for join in joins if join.name not in direct for place in join.sides}
+    others = {side_place.name for join in joins if join.name not in direct for side_place in join.sides}
     feeds: dict[int, list[KeyedFeed]] = {}
     places: dict[_Order, FeedPlace] = {}
     for order in values:
-        own = feeds.setdefault(order[0], [])
-        places[order] = order[0], len(own)
-        own.append(_feed(order, families, sets, others))
+        scan_feeds = feeds.setdefault(order[0], [])
+        places[order] = order[0], len(scan_feeds)
+        scan_feeds.append(_feed(order, families, sets, others))
     of_join = {
         join.name: tuple(places[side.order] for side in family.sides) for family in families for join in family.joins
     }
@@ -86,23 +91,13 @@ def with_tuples(
     )
 
 
-def _family(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Sequence[Scan]) -> _Family | None:
-    """What joins of one pairing read; None if they cannot be folded from tuples."""
-    join = joins[0].join
-    (link,) = join.links
-    if len(link.keys) != 1 or link.residual is not None or len({side for side, _ in join.groups}) > 1:
-        return None
-    parent = _side(joins, 0, link.keys[0].parent, sets, scans)
-    child = _side(joins, 1, link.keys[0].child, sets, scans)
-    return None if parent is None or child is None else _Family(joins, (parent, child))
-
-
 def _side(
     joins: Sequence[PlannedJoin], number: int, key: int, sets: Sequence[PartialSet], scans: Sequence[Scan]
 ) -> _Side | None:
+    """What joins of one pairing read of a side; None if they cannot be folded from tuples."""
     join, place = joins[0].join, joins[0].sides[number]
-    kept = {position for side, position in join.groups if side == number}
-    if key in kept or kept | {key} != set(range(len(join.sides[number].group_by))):
+    grouped = {position for side, position in join.groups if side == number}
+    if key in grouped or grouped | {key} != set(range(len(join.sides[number].group_by))):
         return None
     partial_set = sets[place.set]
     fed = _fed(partial_set.number, scans)
@@ -110,7 +105,8 @@ def _side(
         return None
     scan, woven_set = fed
     reads = dict(zip(partial_set.components, woven_set.components, strict=True))
-    wanted = _components(joins, number, partial_set)
+    asked = {component for join in joins for component in join.join.sides[number].components}
+    wanted = [planned for planned in partial_set.components if planned.component in asked]
     if any(_is_other(planned) for planned in wanted):
         return None
     # The grouping columns of the set are those of the side, in another order perhaps.
@@ -128,7 +124,7 @@ def _side(
         (scan.number, columns[group_by[key]], woven_set.bit),
         partial_set.number,
         frozenset(join.sides[number].tree for join in joins),
-        tuple(sorted(columns[group_by[position]] for position in kept)),
+        tuple(sorted(columns[group_by[position]] for position in grouped)),
         tuple(sorted(arguments["sum"])),
         tuple(sorted(arguments["count"])),
     )
@@ -141,11 +137,6 @@ def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenSet] | Non
                 if fed.number == number:
                     return scan, fed
     return None
-
-
-def _components(joins: Sequence[PlannedJoin], side: int, partial_set: PartialSet) -> list[PlannedComponent]:
-    asked = {component for join in joins for component in join.join.sides[side].components}
-    return [planned for planned in partial_set.components if planned.component in asked]
 
 
 def _is_other(planned: PlannedComponent) -> bool:
@@ -167,21 +158,21 @@ def _feed(order: _Order, families: Sequence[_Family], sets: Sequence[PartialSet]
     trees: dict[int, set[int]] = {}
     for side in (side for family in families for side in family.sides):
         trees.setdefault(side.set, set()).update(side.trees)
-    found: dict[int, KeyedSet] = {}
+    keyed_sets: dict[int, KeyedSet] = {}
     for side in sides:
         partial_set = sets[side.set]
         edges = EdgeSet.of(
             edge_class for number in trees[side.set] for edge_class in partial_set.trees[number].fine_edges.classes
         )
-        own = tuple(outs.index(position) for position in side.outs)
-        found[side.set] = KeyedSet(side.set, edges, own, _cell_edges(partial_set, others))
+        out_positions = tuple(outs.index(position) for position in side.outs)
+        keyed_sets[side.set] = KeyedSet(side.set, edges, out_positions, _cell_edges(partial_set, others))
     return KeyedFeed(
         order[1],
         order[2],
         outs,
         tuple(sorted({position for side in sides for position in side.values})),
         tuple(sorted({position for side in sides for position in side.counted})),
-        tuple(found.values()),
+        tuple(keyed_sets.values()),
         max(_width(family, sets) for family in families if any(side.order == order for side in family.sides)),
     )
 

@@ -12,13 +12,13 @@ from windloom.plan.rows import PlannedRows
 def row_seconds(planned: PlannedRows, constants: Constants) -> float:
     """Seconds per second of event time, with the rates that the plan carries.
 
-    A row that a join reads, looks up or makes is taken to cost what a partial does, which Spark hashes and brings over.
-    Where all rows of a window are reported, each comes once per window.
+    A row that a join reads, looks up or makes is assumed to cost what a partial does, which Spark hashes and sends.
+    Where all rows of a window are reported, each counts once per window.
     """
-    rows, touched, place = planned.rows, 0.0, 0
+    rows, touched, first = planned.rows, 0.0, 0
     for selection, order in zip(rows.selections, planned.orders, strict=True):
-        rates = planned.rates[place : place + len(selection.strands)]
-        place += len(selection.strands)
+        rates = planned.rates[first : first + len(selection.strands)]
+        first += len(selection.strands)
         touched += sum(rate.rate for rate in rates) + order_cost(selection, rates)(order)
         if rows.reports is Reports.STANDING and not rows.within:
             ends_per_second = TICKS_PER_SECOND / planned.query.window.slide_ticks

@@ -33,7 +33,8 @@ def write_orders(orders: Sequence[Order]) -> str:
 
 
 def read_orders(text: str) -> list[Order]:
-    """
+    """The orders that `write_orders` wrote.
+
     >>> read_orders("0 2 1 / 0")
     [(0, 2, 1), (0,)]
     """
@@ -49,11 +50,11 @@ def possible_orders(selection: Selection) -> Iterator[Order]:
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
     """The tuples in a window of each joined strand, and the values of its keys among them."""
-    found = []
+    sizes = []
     for strand, rate in zip(selection.strands[: selection.joined], rates, strict=False):
         rows = rate.rate * strand.window.range_ticks / TICKS_PER_SECOND
-        found.append(Size(rows, max(1.0, min(rate.values, rows))))
-    return found
+        sizes.append(Size(rows, max(1.0, min(rate.values, rows))))
+    return sizes
 
 
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
@@ -75,15 +76,15 @@ def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[O
     def cost(order: Order) -> float:
         total = 0.0
         for number in order:
-            done, found = {number}, Size(1.0, sizes[number].values)
+            done, rows_so_far = {number}, Size(1.0, sizes[number].values)
             for other in order:
                 if other == number:
                     continue
-                made = joined(selection, done, found, other, sizes[other])
+                joined_rows = joined(selection, done, rows_so_far, other, sizes[other])
                 is_keyed = links(selection, done, other)[0] > 0
-                touched = found.rows + made.rows if is_keyed else found.rows * sizes[other].rows
+                touched = rows_so_far.rows + joined_rows.rows if is_keyed else rows_so_far.rows * sizes[other].rows
                 total += rates[number].rate * touched
-                done, found = done | {other}, made
+                done, rows_so_far = done | {other}, joined_rows
         return total
 
     return cost
@@ -105,10 +106,10 @@ def joined(selection: Selection, done: set[int], found: Size, other: int, size: 
 
 def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
     """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
-    own = selection.attached[other - 1].on if other else ()  # of a LEFT join
+    left_join = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
         condition
-        for condition in (*selection.conditions, *own)
+        for condition in (*selection.conditions, *left_join)
         if other in condition.strands and set(condition.strands) <= done | {other} and len(condition.strands) > 1
     ]
     keys = sum(condition.is_key for condition in decided)
@@ -118,23 +119,25 @@ def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
 def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Order) -> tuple[float, float]:
     """The rows of one window, and the pairs that must be looked at without a key to find them."""
     sizes = strand_sizes(selection, rates)
-    done, found, compared = {order[0]}, sizes[order[0]], 0.0
+    done, rows_so_far, compared = {order[0]}, sizes[order[0]], 0.0
     for other in order[1:]:
         if not links(selection, done, other)[0]:
-            compared += found.rows * sizes[other].rows
-        found = joined(selection, done, found, other, sizes[other])
+            compared += rows_so_far.rows * sizes[other].rows
+        rows_so_far = joined(selection, done, rows_so_far, other, sizes[other])
         done |= {other}
-    return found.rows, compared
+    return rows_so_far.rows, compared
 
 
 def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
     """Always takes next the strand that makes the fewest rows with those before it (source E, initial heuristic)."""
     order, left = [0], set(range(1, len(sizes)))
-    found = sizes[0]
+    rows_so_far = sizes[0]
     while left:
         done = set(order)
-        following = min(left, key=lambda strand: (joined(selection, done, found, strand, sizes[strand]).rows, strand))
-        found = joined(selection, done, found, following, sizes[following])
+        following = min(
+            left, key=lambda strand: (joined(selection, done, rows_so_far, strand, sizes[strand]).rows, strand)
+        )
+        rows_so_far = joined(selection, done, rows_so_far, following, sizes[following])
         order.append(following)
         left.remove(following)
     return tuple(order)

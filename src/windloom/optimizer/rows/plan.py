@@ -15,9 +15,9 @@ from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.optimizer.known import Known, strand_rate
 from windloom.optimizer.rows.order import ROW_ORDER, expected_rows, join_order, read_orders
-from windloom.optimizer.shapes import Types, shape_of
+from windloom.optimizer.shapes import Types, planned_components, shape_of
 from windloom.plan.choices import Choices
-from windloom.plan.physical import PlannedComponent, Shape
+from windloom.plan.physical import Shape
 from windloom.plan.rows import PlannedRows, Store, StrandRate
 
 #: More pairs than this, per window, are refused: a round would not end.
@@ -34,21 +34,24 @@ def plan_rows(
     *,
     imagined: bool = False,
 ) -> PlannedRows:
-    """`given` replaces the choice of the orders. Nothing is refused that runs already, or that is only imagined."""
+    """The plan of a row query; too many pairs are refused, unless it runs already or is only imagined.
+
+    `given` replaces the choice of the orders.
+    """
     rows = query.rows
     assert rows is not None
     rates = tuple(strand_rate(streams[strand.stream], strand, known) for strand in rows.strands)
     named = None if given is None else given.options_of(ROW_ORDER).get(query.name)
-    told = None if named is None else read_orders(named)
-    orders, pairs, refused, place = [], 0.0, 0.0, 0
+    recorded = None if named is None else read_orders(named)
+    orders, pairs, refused, start = [], 0.0, 0.0, 0
     for number, selection in enumerate(rows.selections):
-        own = rates[place : place + len(selection.strands)]
-        place += len(selection.strands)
-        orders.append(join_order(selection, own) if told is None else told[number])
-        made, looked_at = expected_rows(selection, own, orders[-1])
-        pairs += made
+        selected = rates[start : start + len(selection.strands)]
+        start += len(selection.strands)
+        orders.append(join_order(selection, selected) if recorded is None else recorded[number])
+        expected, compared = expected_rows(selection, selected, orders[-1])
+        pairs += expected
         # How many values a key has is often not known, and then nothing is refused because of it.
-        refused = max(refused, looked_at, made if selection.joined > 1 and own[0].knows_values else 0.0)
+        refused = max(refused, compared, expected if selection.joined > 1 and selected[0].knows_values else 0.0)
     if given is None and not imagined:
         _check_pairs(query, refused, rates)
     shape = _shape(query, types, streams[query.streams[0]].window_type)
@@ -56,10 +59,7 @@ def plan_rows(
         query,
         shapes.setdefault(shape, len(shapes)),
         tuple(orders),
-        tuple(
-            PlannedComponent(component, None if component.argument is None else types[query.key_of(component.argument)])
-            for component in dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else [])
-        ),
+        planned_components(dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else []), query, types),
         rates,
         pairs,
     )
@@ -102,7 +102,7 @@ def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_tick
     for query in queries:
         for strand in () if query.rows is None else query.rows.strands:
             strands.setdefault(strand.stream, []).append(strand)
-    found = []
+    stores = []
     for name, stream in streams.items():
         if stream.is_relation:
             continue
@@ -115,14 +115,14 @@ def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_tick
         else:
             continue
         kinds = tuple(stream.columns[column] for column in columns)
-        found.append(Store(name, columns, kinds, predicates, keep_ticks))
-    return tuple(found)
+        stores.append(Store(name, columns, kinds, predicates, keep_ticks))
+    return tuple(stores)
 
 
 def _predicates(strands: Iterable[Strand]) -> tuple[Predicate, ...] | None:
-    found: dict[str, Predicate] = {}
+    by_sql: dict[str, Predicate] = {}
     for strand in strands:
         if strand.condition is None:
             return None
-        found[strand.condition.sql] = strand.condition
-    return tuple(found[sql] for sql in sorted(found))
+        by_sql[strand.condition.sql] = strand.condition
+    return tuple(by_sql[sql] for sql in sorted(by_sql))

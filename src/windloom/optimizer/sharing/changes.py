@@ -22,13 +22,13 @@ def keep_numbers(old: Mapping[int, Collection[int]], new: Sequence[Collection[in
         for query in tree:
             if query in home:
                 common[row, home[query]] += 1
-    kept = {
+    number_of_row = {
         row: numbers[column]
         for row, column in zip(*linear_sum_assignment(common, maximize=True), strict=True)
         if common[row, column] > 0
     }
-    given = []
+    numbers_of_new = []
     for row in range(len(new)):
-        given.append(kept.get(row, fresh))
-        fresh += row not in kept
-    return given
+        numbers_of_new.append(number_of_row.get(row, fresh))
+        fresh += row not in number_of_row
+    return numbers_of_new

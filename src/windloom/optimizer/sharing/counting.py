@@ -65,8 +65,8 @@ class Table:
         return np.asarray(self.unions[self.places(trees)])
 
     def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
-        place = self.places([tree])[0]
-        return float(self.unions[place]), np.asarray(self.unions[place ^ self._bits])
+        subset = self.places([tree])[0]
+        return float(self.unions[subset]), np.asarray(self.unions[subset ^ self._bits])
 
 
 class TableForest:

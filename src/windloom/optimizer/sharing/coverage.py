@@ -53,11 +53,11 @@ class EdgeSample:
         """
         rows = np.concatenate(trees)
         tree_of = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
-        held = np.zeros((len(trees), len(self.weights)), np.bool_)
-        _mark(self.periods, self.residues, self.begins, self.lengths, rows, tree_of, held)
+        has_edge = np.zeros((len(trees), len(self.weights)), np.bool_)
+        _mark(self.periods, self.residues, self.begins, self.lengths, rows, tree_of, has_edge)
         if also is not None:
-            held |= held[also]
-        return np.asarray(np.where(held, 0.0, self.weights).sum(axis=1))
+            has_edge |= has_edge[also]
+        return np.asarray(np.where(has_edge, 0.0, self.weights).sum(axis=1))
 
 
 @compiled

@@ -1,7 +1,7 @@
 """The greedy merge of Weave Share (figure 2): merges the two trees that save most, until no merger saves anything.
 
-The gains of all pairs are kept. A merger changes the gains of one tree only: one row, counted anew. The best gain of
-every row is remembered as a bound, and computed again only when it is the highest and out of date.
+The gains of all pairs are kept. A merger changes the gains of one tree only: one row, which is recomputed. The best
+gain of every row is remembered as a bound, and computed again only when it is the highest and out of date.
 """
 
 from __future__ import annotations
@@ -70,29 +70,22 @@ class Gains:
 
     def run(self) -> Groups:
         while True:
-            left = self._top()
+            left = int(np.argmax(self._best))
+            if not self._current[left]:
+                self._best[left], self._current[left] = self._pairs[left].max(), True
+                continue
             if self._best[left] <= self._merging.no_gain:
                 return self._merging.groups
             right = int(np.argmax(self._pairs[left]))
             self._merging.merge(left, right)
-            self._renew(left, right)
-
-    def _top(self) -> int:
-        while True:
-            row = int(np.argmax(self._best))
-            if self._current[row]:
-                return row
-            self._best[row], self._current[row] = self._pairs[row].max(), True
-
-    def _renew(self, left: int, right: int) -> None:
-        before = np.maximum(self._pairs[:, left], self._pairs[:, right])
-        self._pairs[right, :] = self._pairs[:, right] = -np.inf
-        now = self._merging.gains_of(left)
-        self._pairs[left, :] = self._pairs[:, left] = now
-        # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
-        self._current &= before < self._best
-        better = now >= self._best
-        self._best[better] = now[better]
-        self._current |= better
-        self._best[left], self._current[left] = now.max(), True
-        self._best[right], self._current[right] = -np.inf, True
+            before = np.maximum(self._pairs[:, left], self._pairs[:, right])
+            self._pairs[right, :] = self._pairs[:, right] = -np.inf
+            now = self._merging.gains_of(left)
+            self._pairs[left, :] = self._pairs[:, left] = now
+            # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
+            self._current &= before < self._best
+            better = now >= self._best
+            self._best[better] = now[better]
+            self._current |= better
+            self._best[left], self._current[left] = now.max(), True
+            self._best[right], self._current[right] = -np.inf, True

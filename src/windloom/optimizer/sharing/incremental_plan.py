@@ -1,7 +1,7 @@
 """Incremental Weave Share (source A, section 5.2): a plan that follows queries as they come and go.
 
 A new query starts as a tree of its own and is merged while that saves; a tree that lost a query is tried with all
-others. Edges are not counted anew: what the query adds to a tree, or took from it, is judged by a sample of its edges.
+others. Edges are not recounted: what the query adds to a tree, or took from it, is judged by a sample of its edges.
 When the plan costs more than ε above what a full plan is expected to cost, a full plan takes its place.
 """
 
@@ -74,7 +74,7 @@ class IncrementalPlan:
         self._members: list[set[int]] = []
         self._numbers: list[int] = []
         self._classes: list[Counter[EdgeClass]] = []
-        self._rows: list[NDArray[np.int64]] = []  # the same, for samples
+        self._rows: list[NDArray[np.int64]] = []  # the classes as rows, for samples
         self._rates = np.zeros(0)
         self._unions = np.zeros((0, 0))  # edges per second of every two trees together
         self._curve = PlanCurve()
@@ -92,12 +92,12 @@ class IncrementalPlan:
         choose: Callable[[SharingProblem], Trees] | None = None,
         in_background: bool = False,
     ) -> IncrementalPlan:
-        """Continues from a full plan; the numbers of queries are their positions."""
-        made = cls(problem.slicing, problem.model, epsilon, choose, in_background)
-        made._windows = dict(enumerate(problem.windows))
-        made._next_query = len(problem.windows)
-        made._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
-        return made
+        """A plan that continues from a full plan; the numbers of queries are their positions."""
+        plan = cls(problem.slicing, problem.model, epsilon, choose, in_background)
+        plan._windows = dict(enumerate(problem.windows))
+        plan._next_query = len(problem.windows)
+        plan._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
+        return plan
 
     @property
     def trees(self) -> dict[int, tuple[int, ...]]:
@@ -172,23 +172,20 @@ class IncrementalPlan:
         """Adopts a full plan, with the queries that were added and without those removed since it was begun."""
         before = self._tree_numbers()
         came = {query: self._windows[query] for query in self._windows if query not in set(plan.queries)}
-        kept = [[plan.queries[i] for i in tree if plan.queries[i] in self._windows] for tree in plan.trees]
-        self._windows = {query: self._windows[query] for tree in kept for query in tree}
+        remaining = [[plan.queries[i] for i in tree if plan.queries[i] in self._windows] for tree in plan.trees]
+        self._windows = {query: self._windows[query] for tree in remaining for query in tree}
         queries = tuple(sorted(self._windows))
-        place = {query: i for i, query in enumerate(queries)}
-        trees = tuple(tuple(place[query] for query in tree) for tree in kept if tree)
+        position_of = {query: i for i, query in enumerate(queries)}
+        trees = tuple(tuple(position_of[query] for query in tree) for tree in remaining if tree)
         if queries:
             self._take(FullPlan(queries, trees), self._problem(queries))
         for query, window in came.items():
-            self._rejoin(query, window)
+            following, self._next_query = self._next_query, query
+            tolerance, self._epsilon = self._epsilon, math.inf
+            self.add(window)
+            self._next_query, self._epsilon = following, tolerance
         self.wants_full_plan = False
         return self._change(before, replanned=True)
-
-    def _rejoin(self, query: int, window: Window) -> None:
-        following, self._next_query = self._next_query, query
-        tolerance, self._epsilon = self._epsilon, math.inf
-        self.add(window)
-        self._next_query, self._epsilon = following, tolerance
 
     def _problem(self, queries: tuple[int, ...]) -> SharingProblem:
         return SharingProblem(tuple(self._windows[query] for query in queries), self._slicing, self._model)
@@ -212,9 +209,9 @@ class IncrementalPlan:
     def _loads(self) -> Load:
         if self._load is None:
             queries = list(self._windows)
-            place = {query: i for i, query in enumerate(queries)}
+            position_of = {query: i for i, query in enumerate(queries)}
             columns = WindowColumns.of(list(self._windows.values()), np.ones(len(queries), np.int64))
-            self._load = columns.load([[place[query] for query in members] for members in self._members])
+            self._load = columns.load([[position_of[query] for query in members] for members in self._members])
         return self._load
 
     def _merge_from(self, tree: int) -> None:

@@ -28,18 +28,18 @@ class WindowColumns:
     def of(cls, windows: Sequence[Window], counts: Sequence[int] | Ints) -> WindowColumns:
         ticks = np.array([window.range_ticks for window in windows], np.int64)
         slides = np.array([window.slide_ticks for window in windows], np.int64)
-        distinct, place = np.unique(ticks, return_inverse=True)
+        distinct, range_index = np.unique(ticks, return_inverse=True)
         return cls(
             ticks / slides,
             TICKS_PER_SECOND / slides,
             ticks / TICKS_PER_SECOND,
             np.asarray(counts, np.float64),
-            place.astype(np.int64),
+            range_index.astype(np.int64),
             distinct / TICKS_PER_SECOND,
         )
 
     def load(self, trees: Sequence[Sequence[int] | Ints], exact: bool | None = None) -> Load:
-        """The load of each tree; trees are given as places of windows.
+        """The load of each tree; trees are given as positions of windows.
 
         `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
         agree on it.
@@ -56,11 +56,11 @@ class WindowColumns:
         np.maximum.at(longest, tree, self.seconds[members])
         words = -(-len(self.ranges) // 64)
         present = np.zeros((len(trees), words), np.uint64)
-        place = self.range_place[members]
-        np.bitwise_or.at(present, (tree, place // 64), np.uint64(1) << (place % 64).astype(np.uint64))
+        range_index = self.range_place[members]
+        np.bitwise_or.at(present, (tree, range_index // 64), np.uint64(1) << (range_index % 64).astype(np.uint64))
         having = np.zeros((len(trees), len(self.ranges) if exact else 0))
         if exact:
-            np.add.at(having, (tree, place), self.queries[members])
+            np.add.at(having, (tree, range_index), self.queries[members])
         return Load(
             summed(self.overlap),
             summed(self.answers_per_second),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,9 @@ class Marks:
         has = np.zeros(self.bundles, np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
-        own = self.rest[has].sum()
-        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + own
-        return whole * self.scale + own, np.asarray(toggled)
+        rest = self.rest[has].sum()
+        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + rest
+        return whole * self.scale + rest, np.asarray(toggled)
 
 
 class MarkedForest:
@@ -72,7 +73,10 @@ class MarkedForest:
     def __init__(self, marks: Marks, trees: Sequence[Sequence[int]]) -> None:
         self._marks = marks
         self._bits = np.zeros(len(marks.weights) // 64 + 1, np.uint64)
-        lists = [self._united([_list_of(marks, bundle) for bundle in tree]) for tree in trees]
+        lists = []
+        for tree in trees:
+            first, *others = (marks.places[marks.bounds[bundle] : marks.bounds[bundle + 1]] for bundle in tree)
+            lists.append(reduce(lambda united, values: _unite(united, values, self._bits), others, first))
         self._lengths = np.array([len(values) for values in lists], np.int64)
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._used = int(self._lengths.sum())
@@ -80,12 +84,6 @@ class MarkedForest:
         self._pool[: self._used] = np.concatenate(lists)
         self._weights = np.array([marks.weights[values].sum() for values in lists])
         self._rest = np.array([marks.rest[list(tree)].sum() for tree in trees])
-
-    def _united(self, lists: list[Places]) -> Places:
-        united = lists[0]
-        for values in lists[1:]:
-            united = _unite(united, values, self._bits)
-        return united
 
     @property
     def rates(self) -> Floats:
@@ -105,7 +103,14 @@ class MarkedForest:
         united = _unite(self._list(left), self._list(right), self._bits)
         self._lengths[left] = self._lengths[right] = 0
         if self._used + len(united) > len(self._pool):
-            self._compact()
+            compacted = np.zeros_like(self._pool)
+            at = 0
+            for tree in np.nonzero(self._lengths)[0]:
+                marks = self._list(int(tree))
+                compacted[at : at + len(marks)] = marks
+                self._begins[tree] = at
+                at += len(marks)
+            self._pool, self._used = compacted, at
         self._begins[left], self._lengths[left] = self._used, len(united)
         self._pool[self._used : self._used + len(united)] = united
         self._used += len(united)
@@ -115,16 +120,6 @@ class MarkedForest:
 
     def _list(self, tree: int) -> Places:
         return self._pool[self._begins[tree] : self._begins[tree] + self._lengths[tree]]
-
-    def _compact(self) -> None:
-        kept = np.zeros_like(self._pool)
-        at = 0
-        for tree in np.nonzero(self._lengths)[0]:
-            marks = self._list(int(tree))
-            kept[at : at + len(marks)] = marks
-            self._begins[tree] = at
-            at += len(marks)
-        self._pool, self._used = kept, at
 
 
 def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
@@ -166,10 +161,6 @@ def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
     bounds = np.searchsorted(bundle, np.arange(len(sets) + 1)).astype(np.int64)
     rest = (known - np.bincount(bundle, weights[places], len(sets))) * TICKS_PER_SECOND
     return Marks(weights, places, bounds, float(TICKS_PER_SECOND), np.asarray(rest, np.float64), False)
-
-
-def _list_of(marks: Marks, bundle: int) -> Places:
-    return marks.places[marks.bounds[bundle] : marks.bounds[bundle + 1]]
 
 
 @compiled

@@ -1,6 +1,6 @@
 """Moves between trees: what every bundle would save by moving to another tree, or to one of its own.
 
-A move changes two trees; only these are counted anew, against all bundles at once.
+A move changes two trees; only these are recounted, against all bundles at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class Move:
 
 
 class Moving:
-    """`home[b]` is the tree of bundle b; there is always an empty tree to move to, which costs nothing."""
+    """Trees of bundles, and what each move of a bundle to another tree would save.
+
+    `home[b]` is the tree of bundle b; there is always an empty tree to move to, which costs nothing.
+    """
 
     def __init__(self, problem: SharingProblem, groups: Groups) -> None:
         self._problem = problem
@@ -75,7 +78,7 @@ class Moving:
         self._count(move.target)
 
     def kept(self) -> tuple[Any, ...]:
-        """What `restore` needs to come back here."""
+        """The state, for `restore`."""
         arrays = (self.home, self._costs, self._with, self._without)
         return ([set(tree) for tree in self._members], *(array.copy() for array in arrays))
 
@@ -83,7 +86,7 @@ class Moving:
         self._members, self.home, self._costs, self._with, self._without = kept
 
     def descend(self, most: int) -> int:
-        """Makes moves while they save anything, the best first; returns how many it made."""
+        """Make moves while they save anything, the best first; returns how many it made."""
         for done in range(most):
             move = self.best()
             if move is None or move.gain <= TOLERANCE * self.cost:
@@ -151,15 +154,15 @@ def improvements(moving: Moving, length: int) -> Iterator[float]:
     """
     while True:
         free = np.ones(len(moving.home), np.bool_)
-        total, best, kept, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
+        total, best, best_state, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
         improved = False
         while since < length and (move := moving.best(free)) is not None:
             moving.apply(move)
             free[move.bundle] = False
             total, since = total + move.gain, since + 1
             if total > best:
-                best, kept, since, improved = total, moving.kept(), 0, True
-        moving.restore(kept)
+                best, best_state, since, improved = total, moving.kept(), 0, True
+        moving.restore(best_state)
         if not improved:
             return
         yield best

@@ -48,13 +48,13 @@ class SharingProblem:
     def distinct(self) -> tuple[tuple[Window, ...], NDArray[np.int64]]:
         """The distinct windows in order, and which of them every query has."""
         objects = dict(zip(map(id, self.windows), self.windows, strict=True))
-        found = sorted(set(objects.values()))
-        place = {window: i for i, window in enumerate(found)}
+        windows = sorted(set(objects.values()))
+        index_of = {window: i for i, window in enumerate(windows)}
         # Looked up by object: many queries may share a window, and hashing a million windows takes longer than the
         # search.
-        place_of = {key: place[window] for key, window in objects.items()}
-        places = map(place_of.__getitem__, map(id, self.windows))
-        return tuple(found), np.fromiter(places, np.int64, len(self.windows))
+        index_of_id = {key: index_of[window] for key, window in objects.items()}
+        places = map(index_of_id.__getitem__, map(id, self.windows))
+        return tuple(windows), np.fromiter(places, np.int64, len(self.windows))
 
     @cached_property
     def columns(self) -> WindowColumns:
@@ -145,10 +145,12 @@ class SharingProblem:
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
         """The cost of each tree, with its edges counted as exactly as possible."""
-        return np.array([self._tree_cost(tuple(sorted(self._window_counts(tree).items()))) for tree in trees])
-
-    def _window_counts(self, tree: Sequence[int]) -> Counter[int]:
-        return Counter(self._window_of[query] for query in tree)
+        return np.array(
+            [
+                self._tree_cost(tuple(sorted(Counter(self._window_of[query] for query in tree).items())))
+                for tree in trees
+            ]
+        )
 
     @cached_property
     def _window_of(self) -> list[int]:
@@ -183,16 +185,16 @@ class SharingProblem:
         if not isinstance(self.model, PaperCost):
             return self
         model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
-        made = replace(self, model=model, once=self.model.events_per_second)
+        problem = replace(self, model=model, once=self.model.events_per_second)
         # Another charge per tree changes neither the bundles nor their edges.
-        made.__dict__.update(
+        problem.__dict__.update(
             distinct=self.distinct,
             columns=self.columns,
             edge_sets=self.edge_sets,
             bundles=self.bundles,
             counter=self.counter,
         )
-        return made
+        return problem
 
     def require_memory(self, tables: int = 1) -> None:
         """Refuses a search whose tables, with an entry for each pair of bundles, would take too much memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import find_named
 from windloom.optimizer.sharing.exhaustive import Exhaustive
 from windloom.optimizer.sharing.incremental import Incremental
 from windloom.optimizer.sharing.insert_then_weave import InsertThenWeave
@@ -43,8 +43,4 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 
 def find_strategy(name: str) -> Strategy:
-    if name not in STRATEGIES:
-        raise WindloomError(
-            f"unknown strategy '{name}'", "it says which queries share a tree", near_names(name, list(STRATEGIES))
-        )
-    return STRATEGIES[name]
+    return find_named("strategy", name, STRATEGIES, "it says which queries share a tree")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
 from windloom.kernels.folds.cell_products import Band, by_moving_group
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions, Stretches
-from windloom.kernels.folds.pairs import GroupPairs
+from windloom.kernels.folds.matching import Alone, Linked, Matchable, Stretches
+from windloom.kernels.folds.pairs import GroupPairs, runs_of
 from windloom.kernels.folds.slice_matrix import (
     CellSide,
     Rectangles,
@@ -27,11 +27,10 @@ from windloom.kernels.folds.slice_matrix import (
     cells_between,
     combine_rectangles,
     number_slices,
-    runs_of,
     sum_rectangles,
 )
 from windloom.kernels.folds.wide import Wide, widened
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 from windloom.model.join import Join
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.fold import kept_of

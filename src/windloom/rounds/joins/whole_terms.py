@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from windloom.kernels.compiling.lanes import LANES
 from windloom.kernels.families.algebra import AddInt
 from windloom.kernels.folds.cell_products import Band, Lanes, add_cell_products, entries_of
-from windloom.kernels.folds.matching import Positions
 from windloom.kernels.folds.slice_matrix import CellSide
-from windloom.model.arrays import Ints
+from windloom.model.arrays import Ints, Positions
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.terms import Factors, Term, Terms, restricted
 

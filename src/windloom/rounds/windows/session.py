@@ -19,8 +19,6 @@ from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind
-from windloom.rounds.cells import Cells, keep_cells
-
 from windloom.rounds.cells import Cells, CellsBuilder, keep_cells
 from windloom.rounds.cohorts import Cohort
 from windloom.rounds.exact import kept_from
