@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError, near_names
-from windloom.language.tokens import Source, Span, is_name, is_word, source_end
+from windloom.language.tokens import Source, Span, closing, is_name, is_word, source_end
 from windloom.language.windows.durations import read_duration
 from windloom.model import DataType, Stream, TypeKind
 from windloom.model.time import INTEGER_UNITS, unit_ticks
@@ -24,7 +24,7 @@ _Options = dict[str, Sequence[Token]]
 
 
 def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
-    """The stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
+    """Return the stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
     name = tokens[2]
     columns, stop = read_columns(tokens, 2, "stream", _EXAMPLE, source)
     options = _options(tokens[stop + 1 :], source)
@@ -45,26 +45,16 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
 def read_columns(
     tokens: Sequence[Token], name: int, what: str, example: str, source: Source
 ) -> tuple[dict[str, DataType], int]:
-    """The columns in parentheses after the token at `name`, and the place where they end."""
+    """Return the columns in parentheses after the token at `name`, and the index of the closing parenthesis."""
     first = name + 1
     if len(tokens) <= first or tokens[first].token_type is not TokenType.L_PAREN:
         at = source_end(tokens[:first]) if len(tokens) <= first else tokens[first]
         raise source.error("the columns are missing after the name", at, example)
-    stop = _closing(tokens, first)
+    stop = closing(tokens, first)
     columns = _columns(tokens[first + 1 : stop], example, source)
     if not columns:
         raise source.error(f"a {what} needs columns", Span.of(tokens[first : stop + 1]), example)
     return columns, stop
-
-
-def _closing(tokens: Sequence[Token], index: int) -> int:
-    depth = 0
-    for stop in range(index, len(tokens)):
-        kind = tokens[stop].token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        if depth == 0:
-            return stop
-    raise AssertionError("the scanner lets only balanced brackets pass")
 
 
 def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str, DataType]:
@@ -150,17 +140,17 @@ def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: 
     token = tokens[0]
     if len(tokens) > 1:
         raise source.error(f"cannot read '{source.raw(tokens[1])}' after TIME {token.text}", tokens[1], _EXAMPLE)
-    found = next((column for column in columns if column.lower() == token.text.lower()), None)
-    if found is None:
+    column = next((other for other in columns if other.lower() == token.text.lower()), None)
+    if column is None:
         raise source.error(f"unknown column '{source.raw(token)}'", token, near_names(token.text, list(columns)))
-    kind = columns[found]
+    kind = columns[column]
     if kind.kind not in (*_TIME_KINDS, TypeKind.INTEGER):
         raise source.error(
-            f"column '{found}' of type {kind} cannot be the event time",
+            f"column '{column}' of type {kind} cannot be the event time",
             token,
             "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT",
         )
-    return found
+    return column
 
 
 def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str | None:

@@ -15,7 +15,7 @@ from windloom.language import trees
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.syntax import span_of
-from windloom.language.terms import Level, Term, comma_separated, compose
+from windloom.language.terms import Level, Term, comma_separated, compose, inside
 from windloom.language.tokens import Source, Span
 from windloom.model import Expression
 from windloom.model.scalar import apply
@@ -134,20 +134,11 @@ class Binder:
     def _literal(self, node: exp.Expr) -> Term:
         return Term.text(str(node.this), trees.literal(str(node.this)))
 
-    def _boolean(self, node: exp.Expr) -> Term:
-        return Term.text("TRUE" if node.this else "FALSE", trees.truth(bool(node.this)))
-
-    def _null(self, node: exp.Expr) -> Term:
-        return Term.text("NULL", trees.NULL)
-
-    def _column(self, node: exp.Expr) -> Term:
-        return self.scope.column(self.parts(node), node, self)
-
     def parts(self, node: exp.Expr) -> list[exp.Identifier]:
         """The dotted parts of a column."""
-        found = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
-        parts = [part for part in found if isinstance(part, exp.Identifier)]
-        if len(parts) != sum(part is not None for part in found):
+        dotted = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
+        parts = [part for part in dotted if isinstance(part, exp.Identifier)]
+        if len(parts) != sum(part is not None for part in dotted):
             raise self.error("'*' can only stand in count(*)", node, "name the columns")
         return parts
 
@@ -156,9 +147,6 @@ class Binder:
         return Term.text(Expression.of_column(node.name).sql)
 
     # Operators --------------------------------------------------------------------------------------------------
-
-    def _paren(self, node: exp.Expr) -> Term:
-        return self.bind(node.this)
 
     def _binary(self, node: exp.Expr) -> Term:
         """Binds a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
@@ -189,7 +177,7 @@ class Binder:
         return compose(Level.UNARY, "~", self.operand(node.this, Level.UNARY))
 
     def _not(self, node: exp.Expr) -> Term:
-        inner = _inside(node.this)
+        inner = inside(node.this)
         negatable: dict[type[exp.Expr], Callable[..., Term]] = {
             exp.Is: self._is,
             exp.In: self._in,
@@ -245,7 +233,7 @@ class Binder:
         pattern = node.expression
         if isinstance(pattern, exp.Any | exp.All):
             listed = pattern.this
-            values = listed.expressions if isinstance(listed, exp.Tuple) else [_inside(listed)]
+            values = listed.expressions if isinstance(listed, exp.Tuple) else [inside(listed)]
             quantifier = "ANY (" if isinstance(pattern, exp.Any) else "ALL ("
             pieces += [quantifier, *comma_separated([self.bind(value) for value in values]), ")"]
         else:
@@ -390,24 +378,18 @@ class Binder:
     def _by_position(self, name: str, node: exp.Expr, *keys: str) -> Term:
         """Functions with words between their arguments, written as the plain call that means the same."""
         self.refuse_extras(node, *keys)
-        given = [node.args[key] for key in keys if node.args.get(key) is not None]
-        return self._call(name, [self.bind(argument) for argument in given])
-
-
-def _inside(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
+        arguments = [node.args[key] for key in keys if node.args.get(key) is not None]
+        return self._call(name, [self.bind(argument) for argument in arguments])
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
     **dict.fromkeys(_BINARY, Binder._binary),
     exp.Literal: Binder._literal,
-    exp.Boolean: Binder._boolean,
-    exp.Null: Binder._null,
-    exp.Column: Binder._column,
+    exp.Boolean: lambda binder, node: Term.text("TRUE" if node.this else "FALSE", trees.truth(bool(node.this))),
+    exp.Null: lambda binder, node: Term.text("NULL", trees.NULL),
+    exp.Column: lambda binder, node: binder.scope.column(binder.parts(node), node, binder),
     exp.Identifier: Binder._lambda_variable,
-    exp.Paren: Binder._paren,
+    exp.Paren: lambda binder, node: binder.bind(node.this),
     exp.Neg: Binder._negative,
     exp.BitwiseNot: Binder._bitwise_not,
     exp.Not: Binder._not,

@@ -95,14 +95,14 @@ class FromSource:
 def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tuple[list[FromSource], int]:
     """All sources after the FROM at this position, and where they end."""
     first, index = _read_source(tokens, position + 1, source, None)
-    found = [first]
+    sources = [first]
     while index < len(tokens) and (tokens[index].token_type is TokenType.COMMA or is_join_word(tokens, index)):
         joined, index = _read_words(tokens, index, source)
         from_source, index = _read_source(tokens, index, source, joined)
         from_source, index = _with_distance(from_source, tokens, index, source)
         from_source, index = _with_condition(from_source, tokens, index, source)
-        found.append(from_source)
-    return found, index
+        sources.append(from_source)
+    return sources, index
 
 
 def is_join_word(tokens: Sequence[Token], index: int) -> bool:
@@ -227,16 +227,23 @@ def _with_condition(
         stop = _condition_end(tokens, index + 1)
         if stop == index + 1:
             raise source.error("a condition is missing after ON", tokens[index], _JOIN_EXAMPLE)
-        found = replace(joined, on=tuple(tokens[index + 1 : stop]))
+        read = replace(joined, on=tuple(tokens[index + 1 : stop]))
     elif kind is TokenType.USING:
-        names, stop = _using(tokens, index, source)
-        found = replace(joined, using=names)
+        if index + 1 == len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
+            raise _unreadable_using(tokens[index], source)
+        stop = closing(tokens, index + 1)
+        inside = tokens[index + 2 : stop]
+        names, commas = inside[::2], inside[1::2]
+        is_list = len(inside) % 2 == 1 and all(map(is_name, names))
+        if not is_list or any(token.token_type is not TokenType.COMMA for token in commas):
+            raise _unreadable_using(tokens[index], source)
+        read, stop = replace(joined, using=tuple(names)), stop + 1
     elif joined.kind is JoinKind.INNER:
         return from_source, index
     else:
         shown = f"{joined.kind.upper()} JOIN"
         raise source.error(f"a {shown} needs a condition", from_source.stream, "write ON a.x = b.y, or USING (x)")
-    return replace(from_source, joined=found), stop
+    return replace(from_source, joined=read), stop
 
 
 def _condition_end(tokens: Sequence[Token], index: int) -> int:
@@ -264,18 +271,6 @@ _ENDS = (
     TokenType.LATERAL,
     TokenType.QUALIFY,
 )
-
-
-def _using(tokens: Sequence[Token], index: int, source: Source) -> tuple[tuple[Token, ...], int]:
-    if index + 1 == len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
-        raise _unreadable_using(tokens[index], source)
-    stop = closing(tokens, index + 1)
-    inside = tokens[index + 2 : stop]
-    names, commas = inside[::2], inside[1::2]
-    is_list = len(inside) % 2 == 1 and all(map(is_name, names))
-    if not is_list or any(token.token_type is not TokenType.COMMA for token in commas):
-        raise _unreadable_using(tokens[index], source)
-    return tuple(names), stop + 1
 
 
 def _unreadable_using(at: Token, source: Source) -> QueryError:

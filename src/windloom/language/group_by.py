@@ -32,7 +32,12 @@ class Group:
 
 def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     """The window, from the bracket or from a call of window(), and the other grouping expressions."""
-    bracket = _bracket(statement)
+    source = statement.clause.first
+    bracket = (
+        None
+        if source.bracket is None
+        else Bracket(source.bracket, source.bracket_span, statement.source, statement.stream)
+    )
     window = None if bracket is None else syntax_of(bracket.tokens).read(bracket)
     groups: list[Group] = []
     for written in _written(statement):
@@ -45,17 +50,16 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
             which = "in GROUP BY" if bracket is None else "in the brackets after the stream"
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
-        raise _no_window(statement)
+        stream = statement.stream
+        raise statement.source.error(
+            "the query has no window",
+            statement.clause.first.stream,
+            f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
+            f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
+        )
     if bracket is not None:
         syntax_of(bracket.tokens).check(bracket, [group.term.column for group in groups])
     return window, groups
-
-
-def _bracket(statement: Statement) -> Bracket | None:
-    source = statement.clause.first
-    if source.bracket is None:
-        return None
-    return Bracket(source.bracket, source.bracket_span, statement.source, statement.stream)
 
 
 def read_groups(statement: Statement) -> list[Group]:
@@ -129,13 +133,3 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         raise statement.error(f"cannot group by '{term.column}'", written, hint)
     if all(group.term.sql != term.sql for group in groups):
         groups.append(Group(term, node, written))
-
-
-def _no_window(statement: Statement) -> QueryError:
-    stream = statement.stream
-    return statement.source.error(
-        "the query has no window",
-        statement.clause.first.stream,
-        f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
-        f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
-    )

@@ -40,9 +40,9 @@ class Names:
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """The column of the stream and the struct fields after it."""
-        found = self.find_qualified(parts)
-        if found is not None:
-            return found
+        qualified = self.find_qualified(parts)
+        if qualified is not None:
+            return qualified
         owners = self.owners(parts[0].name)
         return (owners[0][1], parts[1:]) if len(owners) == 1 else None
 
@@ -151,14 +151,19 @@ class RowScope:
     place: str
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
-        found = self.names.find(parts)
+        column = self.names.find(parts)
         name = parts[0].name
-        if found is None and name.lower() in self.names.aliases and len(parts) == 1 and not self.names.has_column(name):
+        if (
+            column is None
+            and name.lower() in self.names.aliases
+            and len(parts) == 1
+            and not self.names.has_column(name)
+        ):
             hint = f"it is an alias of the select list; {self.place} sees only the columns of the stream"
             raise binder.error(f"unknown column '{name}'", node, hint)
-        if found is None:
+        if column is None:
             raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
-        return self.names.with_fields(self.names.column_term(found[0], node), found[1], binder)
+        return self.names.with_fields(self.names.column_term(column[0], node), column[1], binder)
 
     def is_aggregate(self, function: str) -> bool:
         return self.names.is_aggregate(function)
@@ -188,10 +193,10 @@ class GroupScope:
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
         alias = self.aliases.get(parts[0].name.lower())
-        found = self.names.find(parts)
-        if found is not None:
-            value = self.settle(self.names.column_term(found[0], node))
-            value = self.names.with_fields(value, found[1], binder)
+        column = self.names.find(parts)
+        if column is not None:
+            value = self.settle(self.names.column_term(column[0], node))
+            value = self.names.with_fields(value, column[1], binder)
             if value.loose is None or alias is None or not self.in_having:
                 return value
         if alias is None:
@@ -216,7 +221,7 @@ class GroupScope:
         conditions = [self._on_tuples(expr, "FILTER", binder) for expr in written]
         label = _listed(function, terms, conditions) + (" IGNORE NULLS" if ignore_nulls else "")
         if ignore_nulls:
-            written.append(_is_not_null(arguments[0]))
+            written.append(exp.Not(this=exp.Is(this=exp.Paren(this=arguments[0].copy()), expression=exp.Null())))
             conditions.append(is_not_null(terms[0]))
         where = all_of(conditions)
         argument, by = [*(term.row_expression() for term in terms), None, None][:2]
@@ -323,10 +328,5 @@ def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str
 
 def _is_constant(node: exp.Expr) -> bool:
     """Whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = inside(node)
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Star) and not any(node.args.values()))
-
-
-def _is_not_null(node: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null()))

@@ -11,7 +11,7 @@ from windloom.errors import QueryError, WrongJoinError
 from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
-from windloom.language.outputs import Answer, read_answer
+from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
 from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.heads import Select, read_written
@@ -22,7 +22,7 @@ from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
 from windloom.language.urgency import cut_header
-from windloom.model import Expression, Grouping, Query, Stream, UserDefined, Window
+from windloom.model import Expression, Grouping, Query, Stream, UserDefined
 
 
 def parse_query(
@@ -79,7 +79,11 @@ def _read(name: str, statement: Statement, text: str) -> Query:
     where = _where(statement)
     window, groups = read_group_by(statement)
     answer = read_answer(statement, window, groups)
-    _check_window(statement, window, answer)
+    for aggregate, asked in answer.aggregates.items():
+        # FREQUENT needs the lists of sub-windows, and some windows merge their slices as time goes on.
+        if aggregate.function == "frequent" and not window.keeps_slices:
+            hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
+            raise statement.error(f"'{aggregate}' cannot be taken over {window}", asked.node, hint)
     return Query(
         name,
         statement.windowed(window),
@@ -128,14 +132,6 @@ def _read_fold(name: str, statement: Statement, text: str) -> Query:
         answer.having,
         text,
     )
-
-
-def _check_window(statement: Statement, window: Window, answer: Answer) -> None:
-    """Refuses FREQUENT, which needs the lists of sub-windows, for windows that merge slices as time goes on."""
-    for aggregate, asked in answer.aggregates.items():
-        if aggregate.function == "frequent" and not window.keeps_slices:
-            hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
-            raise statement.error(f"'{aggregate}' cannot be taken over {window}", asked.node, hint)
 
 
 def _where(statement: Statement) -> Expression | None:

@@ -135,7 +135,14 @@ class _SelectParser(SparkParser):
 def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
     """The syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
     _check_tokens(tokens, source)
-    readable = [_as_plain_word(token) for token in tokens]
+    readable = [
+        (
+            token
+            if token.token_type not in _PLAIN_WORDS
+            else Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
+        )
+        for token in tokens
+    ]
     parser = _SelectParser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK)
     try:
         trees = parser.parse(readable, source.text)
@@ -161,10 +168,10 @@ def parse_condition(tokens: Sequence[Token], source: Source) -> exp.Expr:
         for kind, text in kinds.items()
     ]
     tree = parse_select([*before, *tokens], source)
-    found = tree.args.get("where")
-    if found is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
+    where = tree.args.get("where")
+    if where is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
         raise source.error("the condition cannot be read", first, "check it against docs/language.md")
-    node: exp.Expr = found.this
+    node: exp.Expr = where.this
     return node
 
 
@@ -205,12 +212,6 @@ def span_of(node: exp.Expr, fallback: Span) -> Span:
             return Span(first["start"], first["end"] + 1)
         around = around.parent
     return fallback
-
-
-def _as_plain_word(token: Token) -> Token:
-    if token.token_type not in _PLAIN_WORDS:
-        return token
-    return Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
 
 
 def _explain(error: _UnreadableError, tokens: Sequence[Token], source: Source) -> QueryError:

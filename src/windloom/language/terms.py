@@ -82,6 +82,13 @@ class Term:
         return Expression(self.over, tuple(sorted(self.uses)), tree=self.tree)
 
 
+def inside(node: exp.Expr) -> exp.Expr:
+    """Return the expression within any parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
 def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None) -> Term:
     """An expression from pieces of text and operands that already fit."""
     terms = [piece for piece in pieces if isinstance(piece, Term)]

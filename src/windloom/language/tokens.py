@@ -62,8 +62,8 @@ class Source:
     def error(self, message: str, at: Span | Token, hint: str = "", fact: str = "") -> QueryError:
         span = at if isinstance(at, Span) else Span(at.start, at.end + 1)
         line, column = self.line_and_column(span.start)
-        place = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
-        detail = "\n".join(filter(None, [place, *self._caret_lines(span), fact]))
+        where = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
+        detail = "\n".join(filter(None, [where, *self._caret_lines(span), fact]))
         return QueryError(f"{self.subject}: {message}", detail, hint)
 
     def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
@@ -108,7 +108,18 @@ def tokenize(source: Source) -> list[Token]:
         if token.comments:
             token.comments = []
     tokens = [token for token in tokens if token.token_type is not TokenType.HINT]
-    _check_comment_is_closed(source, tokens)
+    # sqlglot reads an unclosed comment to the end of the text, so a whole catalog could vanish in it.
+    depth, opened = 0, 0
+    tail = tokens[-1].end + 1 if tokens else 0
+    for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
+        mark = match.group()
+        if mark in ("/*", "{#"):
+            opened = tail + match.start() if depth == 0 else opened
+            depth += 1
+        elif mark in ("*/", "#}"):
+            depth -= 1
+    if depth > 0:
+        raise _unclosed_comment(source, opened)
     _check_balanced(source, tokens)
     return tokens
 
@@ -125,21 +136,6 @@ def _untokenizable(source: Source, reason: str) -> QueryError:
     opening = source.text.rfind(quote, 0, start + 1)
     opening = start if opening < 0 else opening
     return source.error(f"the quote {quote} is never closed", Span(opening, opening + 1), f"close it with {quote}")
-
-
-def _check_comment_is_closed(source: Source, tokens: Sequence[Token]) -> None:
-    """Refuses an unclosed comment: sqlglot reads it to the end of the text, so a whole catalog could vanish in it."""
-    depth, opened = 0, 0
-    tail = tokens[-1].end + 1 if tokens else 0
-    for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
-        mark = match.group()
-        if mark in ("/*", "{#"):
-            opened = tail + match.start() if depth == 0 else opened
-            depth += 1
-        elif mark in ("*/", "#}"):
-            depth -= 1
-    if depth > 0:
-        raise _unclosed_comment(source, opened)
 
 
 def _unclosed_comment(source: Source, opened: int) -> QueryError:

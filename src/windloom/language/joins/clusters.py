@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType, exp
 
-from windloom.errors import QueryError
 from windloom.language.exists import Exists
 from windloom.language.from_sources import Joined
-from windloom.language.joins.conditions import Conjunct, inside, read_conjuncts
+from windloom.language.joins.conditions import Conjunct, read_conjuncts
 from windloom.language.joins.names import JoinNames
 from windloom.language.literals import fold_literals
 from windloom.language.statement import Statement
 from windloom.language.syntax import parse_condition
+from windloom.language.terms import inside
 from windloom.model import JoinKind
 
 
@@ -82,8 +82,8 @@ class JoinShape:
             self.names = self.names.seeing(before)
 
     def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
-        found, self.names = read_condition(self.names, side, joined, self._statement)
-        return found
+        conjuncts, self.names = read_condition(self.names, side, joined, self._statement)
+        return conjuncts
 
     def _hang(self, hanging: Hanging) -> None:
         """Hangs a cluster on the sides that its condition names."""
@@ -142,7 +142,14 @@ class JoinShape:
                         visible_side for visible_side in self.names.visible if visible_side not in path[-1].members
                     )
                 else:
-                    raise self._unclear(conjunct, side)
+                    name = self.names.labels[side]
+                    raise self._statement.error(
+                        f"rows without a match of '{name}' may satisfy this condition,"
+                        " which a LEFT JOIN cannot decide afterwards",
+                        conjunct.node,
+                        f"move it into ON; for rows without a match write WHERE {name}.key IS NULL"
+                        " with a key of the join",
+                    )
                 return True
         return False
 
@@ -182,14 +189,6 @@ class JoinShape:
         is_key = column is not None and any(self.names.find_node(inside(key)) == column for key in keys)
         return is_key and hanging.kind is JoinKind.LEFT and not hanging.cluster.hanging and len(hanging.members) == 1
 
-    def _unclear(self, conjunct: Conjunct, side: int) -> QueryError:
-        name = self.names.labels[side]
-        return self._statement.error(
-            f"rows without a match of '{name}' may satisfy this condition, which a LEFT JOIN cannot decide afterwards",
-            conjunct.node,
-            f"move it into ON; for rows without a match write WHERE {name}.key IS NULL with a key of the join",
-        )
-
     def nullable_sides(self) -> frozenset[int]:
         """The sides whose columns may be NULL because a row has no match."""
 
@@ -210,7 +209,7 @@ def read_condition(
     if joined.on:
         node = parse_condition(fold_literals(joined.on, source), source)
         return read_conjuncts(node, names, "ON", statement), names
-    found = []
+    conjuncts = []
     for token in joined.using:
         left = names.seeing(visible_side for visible_side in names.inner or names.visible if visible_side != side)
         columns = []
@@ -218,14 +217,14 @@ def read_condition(
             name = exp.Identifier(this=token.text, quoted=True)
             name.meta.update(start=token.start, end=token.end)
             read_conjuncts(exp.Column(this=name), each, "USING", statement)  # refuses what is unknown or ambiguous
-            place = each.find([name])
-            assert place is not None
-            columns.append((place[0], name))
+            column_fields = each.find([name])
+            assert column_fields is not None
+            columns.append((column_fields[0], name))
         qualified = [
             exp.Column(this=name.copy(), table=exp.to_identifier(names.written(column)[0], quoted=True))
             for column, name in columns
         ]
-        found += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
-        kept = columns[1][0] if joined.is_right else columns[0][0]
-        names = names.merging(token.text, names.side_of(kept))
-    return found, names
+        conjuncts += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
+        merged_column = columns[1][0] if joined.is_right else columns[0][0]
+        names = names.merging(token.text, names.side_of(merged_column))
+    return conjuncts, names

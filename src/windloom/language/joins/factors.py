@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from windloom.errors import QueryError
-from windloom.language.joins.conditions import inside
 from windloom.language.joins.polynomials import Leaf, Monomial, Polynomial
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.result_types.numbers import arithmetic_type, as_decimal, decimal_type
 from windloom.language.statement import Statement
-from windloom.language.terms import Level, Term, all_of, cast_term, compose, is_not_null
+from windloom.language.terms import Level, Term, all_of, cast_term, compose, inside, is_not_null
 from windloom.model import Component, DataType, TypeKind
 from windloom.model.join import Product
 
@@ -57,8 +55,8 @@ class Factors:
     def _guards(self, side: int) -> dict[str, Term]:
         """The terms that must not be NULL in a tuple of the side, by their text."""
         leaves = self._polynomial.leaves(side)
-        found = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
-        return {term.sql: term for term in sorted(found, key=lambda term: term.sql)}
+        terms = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
+        return {term.sql: term for term in sorted(terms, key=lambda term: term.sql)}
 
     def _bind(self, side: int, node: exp.Expr) -> Term:
         return self._builders[side].bind(node, self._shown)
@@ -79,8 +77,8 @@ class Factors:
         if not leaves:
             return self._count(side)
         term = self._typed(side, leaves, monomial)
-        own = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
-        others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in own]
+        bound = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
+        others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in bound]
         where = all_of([*self._filters.get(side, []), *others])
         condition = None if where is None else where.row_expression()
         return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
@@ -120,17 +118,14 @@ class Factors:
             more = missing if side == self._bearer(monomial) else 0
             wanted = decimal_type(kind.precision + more, kind.scale + more)
         if kind is None or wanted is None:
-            raise self._too_wide(leaves[0])
+            raise self._statement.error(
+                f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
+                leaves[0].node,
+                "use fewer digits, or doubles: CAST(… AS DOUBLE)",
+            )
         term = _product([self._bind(side, leaf.node) for leaf in leaves])
         is_exact = wanted == kind and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
         return term if is_exact else cast_term(term, wanted)
-
-    def _too_wide(self, leaf: Leaf) -> QueryError:
-        return self._statement.error(
-            f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
-            leaf.node,
-            "use fewer digits, or doubles: CAST(… AS DOUBLE)",
-        )
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:

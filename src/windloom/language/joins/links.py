@@ -39,7 +39,17 @@ class Linker:
 
     def link(self, cluster: Cluster, root: int) -> None:
         """Links all sides of a cluster, and everything below, into a tree with this root."""
-        equalities, residual = self._sorted_out(cluster)
+        equalities, residual = [], []
+        for conjunct in cluster.conditions:
+            if len(conjunct.sides) < 2:
+                if not conjunct.is_true:
+                    builder = self._builders[next(iter(conjunct.sides), cluster.members[0])]
+                    builder.require(builder.bind(conjunct.node, "the condition of a join"))
+            elif (equality := equality_of(conjunct, self._names)) is not None:
+                equalities.append(equality)
+            else:
+                self._check_two_sides(conjunct)
+                residual.append(conjunct)
         classes = KeyClasses(equalities, self._builders, self._names)
         for key_class in classes.classes:
             check_types(key_class, self._names, self._statement)
@@ -47,25 +57,6 @@ class Linker:
         self._span(cluster, root, classes, residual)
         for hanging in cluster.hanging:
             self._hang(hanging, cluster, classes)
-
-    def _sorted_out(self, cluster: Cluster) -> tuple[list[Equality], list[Conjunct]]:
-        """The equalities between two sides, and other conditions on two sides. A condition on one side goes to it."""
-        equalities, residual = [], []
-        for conjunct in cluster.conditions:
-            if len(conjunct.sides) < 2:
-                self._require(conjunct, cluster.members[0])
-            elif (equality := equality_of(conjunct, self._names)) is not None:
-                equalities.append(equality)
-            else:
-                self._check_two_sides(conjunct)
-                residual.append(conjunct)
-        return equalities, residual
-
-    def _require(self, conjunct: Conjunct, otherwise: int) -> None:
-        """Makes it a condition of its side, or of the side `otherwise` if it reads no column."""
-        if not conjunct.is_true:
-            builder = self._builders[next(iter(conjunct.sides), otherwise)]
-            builder.require(builder.bind(conjunct.node, "the condition of a join"))
 
     # ---- INNER --------------------------------------------------------------------------------------------------
 
@@ -76,10 +67,10 @@ class Linker:
         weight = 0
         while left:
             pairs = [(parent, child) for parent in linked for child in left]
-            found = [self._between(parent, child, shared, residual) for parent, child in pairs]
-            rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in found]
+            conditions_of_pairs = [self._between(parent, child, shared, residual) for parent, child in pairs]
+            rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in conditions_of_pairs]
             best = rank.index(max(rank))
-            (keys, conditions), (parent, child) = found[best], pairs[best]
+            (keys, conditions), (parent, child) = conditions_of_pairs[best], pairs[best]
             if not keys:
                 raise self._no_key(linked, left, residual)
             weight += len(keys) + len(conditions)
@@ -190,13 +181,13 @@ class Linker:
 
     def _add_key(self, link: LinkPlan, equality: Equality, classes: KeyClasses) -> None:
         side = equality.other(link.child)
-        own = KeyClasses([equality], self._builders, self._names).classes[0]
-        check_types(own, self._names, self._statement)
-        key = own.key(side)
+        added = KeyClasses([equality], self._builders, self._names).classes[0]
+        check_types(added, self._names, self._statement)
+        key = added.key(side)
         known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
         if side != link.parent and known is not None:
             key = known.key(link.parent)
-        link.keys.append((key, own.key(link.child), equality.null_safe))
+        link.keys.append((key, added.key(link.child), equality.null_safe))
 
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
         """Adds conditions on the parent alone: if they do not hold, a row of the parent has no match."""
@@ -209,12 +200,12 @@ class Linker:
         where = all_of(conditions)
         if where is None:
             return
-        place = next((place for place, key in enumerate(link.keys) if not key[2]), None)
-        if place is None:
+        index = next((index for index, key in enumerate(link.keys) if not key[2]), None)
+        if index is None:
             hint = "write = instead of <=> in one of the equalities, or filter in a query of its own"
             raise self._statement.error("this condition needs a key that is never NULL", of_parent[0].node, hint)
-        key, child, _ = link.keys[place]
-        link.keys[place] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
+        key, child, _ = link.keys[index]
+        link.keys[index] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
 
     def _check_two_sides(self, conjunct: Conjunct) -> None:
         if len(conjunct.sides) > 2:
@@ -226,18 +217,19 @@ class Linker:
 def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
     """The sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
     keys = {
-        side: {*own, *(id(conjunct) for conjunct in residual if side in conjunct.sides)} for side, own in keys.items()
+        side: {*own_keys, *(id(conjunct) for conjunct in residual if side in conjunct.sides)}
+        for side, own_keys in keys.items()
     }
     changed = True
     while changed:
         changed = False
-        for side, own in list(keys.items()):
+        for side, own_keys in list(keys.items()):
             others = [each for other, each in keys.items() if other != side]
-            alone = {key for key in own if not any(key in each for each in others)}
+            alone = {key for key in own_keys if not any(key in each for each in others)}
             if alone:
-                own -= alone
+                own_keys -= alone
                 changed = True
-            if any(own <= each for each in others):
+            if any(own_keys <= each for each in others):
                 del keys[side]
                 changed = True
                 break

@@ -120,21 +120,17 @@ class JoinNames(Names):
         if len(parts) > 1:
             named = [side for side, names in enumerate(self.sides) if names.is_qualified(parts)]
             if not any(side in self.visible for side in named):
-                return self._unknown_qualifier(parts, named, binder)
+                labels = list(dict.fromkeys(label for label, _ in self._columns()))
+                if not named:
+                    return no_source(name.name, labels, name, binder)
+                hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
+                return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
             name = parts[1]
             said = f"'{parts[0].name}' has no column '{name.name}'"
             return binder.error(said, name, self._near(name.name))
         return no_column(parts, name, node, binder) or binder.error(
             f"unknown column '{name.name}'", name, self._near(name.name)
         )
-
-    def _unknown_qualifier(self, parts: list[exp.Identifier], named: list[int], binder: Binder) -> QueryError:
-        name = parts[0].name
-        labels = list(dict.fromkeys(label for label, _ in self._columns()))
-        if named:
-            hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
-            return binder.error(f"columns of '{name}' cannot be named here", parts[0], hint)
-        return no_source(name, labels, parts[0], binder)
 
     def _near(self, name: str) -> str:
         return near_columns(name, self._columns())
@@ -161,13 +157,15 @@ def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Bind
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
     """Columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
-    found = [
+    qualified_close = [
         f"{label}.{column}"
         for close_name in close
         for label, column in qualified
         if column.lower() == close_name.lower()
     ]
-    return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
+    return (
+        meant(qualified_close) if qualified_close else known_names([f"{label}.{column}" for label, column in qualified])
+    )
 
 
 def joined_names(

@@ -98,8 +98,7 @@ def _in(values: list[Value]) -> Value:
 
 
 def _first_present(values: list[Value]) -> Value:
-    found = next((value for value in values if value is not Value.NULL), Value.NULL)
-    return found
+    return next((value for value in values if value is not Value.NULL), Value.NULL)
 
 
 def _greatest(values: list[Value]) -> Value:

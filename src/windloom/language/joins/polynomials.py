@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.joins.conditions import inside, node_sides
+from windloom.language.joins.conditions import node_sides
 from windloom.language.joins.names import JoinNames
 from windloom.language.result_types.numbers import arithmetic_type
 from windloom.language.result_types.rules import cast_target, digits_written, type_of
 from windloom.language.statement import Statement
+from windloom.language.terms import inside
 from windloom.model import DataType, TypeKind
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
@@ -72,34 +73,34 @@ class Decomposer:
     _products: int = field(default=0, init=False)
 
     def decompose(self, node: exp.Expr) -> Polynomial:
-        found = self._polynomial(node)
-        if found.kind.name == "float":
+        polynomial = self._polynomial(node)
+        if polynomial.kind.name == "float":
             raise self._refuse(node, "Spark rounds every FLOAT", f"compute with doubles: {_CAST}")
-        return found
+        return polynomial
 
     def _polynomial(self, node: exp.Expr) -> Polynomial:
         node = inside(node)
         sides = node_sides(node, self.names)
         if len(sides) < 2:
-            return self._leaf(node, next(iter(sides), None))
+            kind = type_of(node, self.names) or cast_target(node)
+            if kind is None:
+                raise self._refuse(node, "only Spark knows the type of this part", f"say it: {_CAST}")
+            if not kind.is_numeric:
+                raise self._refuse(node, f"this part is of type {kind}, which is not a number", f"cast it: {_CAST}")
+            return Polynomial((Monomial(1, (Leaf(node, next(iter(sides), None), kind),)),), kind)
         if isinstance(node, exp.Neg):
             operand = self._polynomial(node.this)
             return Polynomial(
                 tuple(Monomial(-monomial.sign, monomial.leaves) for monomial in operand.monomials), operand.kind
             )
         if isinstance(node, exp.Cast):
-            return self._cast(node)
+            target = cast_target(node)
+            if target is None or target.name != "double":
+                raise self._no_decomposition(node)
+            return Polynomial(self._polynomial(node.this).monomials, target)
         if type(node) not in _OPERATORS:
             raise self._no_decomposition(node)
         return self._combined(node)
-
-    def _leaf(self, node: exp.Expr, side: int | None) -> Polynomial:
-        kind = type_of(node, self.names) or cast_target(node)
-        if kind is None:
-            raise self._refuse(node, "only Spark knows the type of this part", f"say it: {_CAST}")
-        if not kind.is_numeric:
-            raise self._refuse(node, f"this part is of type {kind}, which is not a number", f"cast it: {_CAST}")
-        return Polynomial((Monomial(1, (Leaf(node, side, kind),)),), kind)
 
     def _combined(self, node: exp.Expr) -> Polynomial:
         operator = _OPERATORS[type(node)]
@@ -127,13 +128,6 @@ class Decomposer:
             reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
             raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
         return kind
-
-    def _cast(self, node: exp.Expr) -> Polynomial:
-        """A cast to double changes a number only slightly, so it can be applied to the parts instead."""
-        target = cast_target(node)
-        if target is None or target.name != "double":
-            raise self._no_decomposition(node)
-        return Polynomial(self._polynomial(node.this).monomials, target)
 
     def _no_decomposition(self, node: exp.Expr) -> QueryError:
         reason = "this part is no sum of products of parts over one stream each"

@@ -84,7 +84,10 @@ class _PendingLink:
             self.plan.parent,
             self.plan.child,
             self.plan.kind,
-            tuple(KeyPair(parent.position(own), child.position(other), safe) for own, other, safe in self.keys),
+            tuple(
+                KeyPair(parent.position(parent_key), child.position(child_key), safe)
+                for parent_key, child_key, safe in self.keys
+            ),
             residual_of(self.plan, self.parts, builders, names, statement),
         )
 

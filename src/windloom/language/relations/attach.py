@@ -57,21 +57,21 @@ class _Base:
 
     def scope(self, more: Attached) -> EnrichedNames:
         """The names in the condition of one more relation, which may name every column of that relation."""
-        own, every = self.names, (*self.attached, more)
+        names, every = self.names, (*self.attached, more)
         columns = {
             attached.column(name): kind for attached in every for name, kind in attached.relation.columns.items()
         }
-        stream = Stream(own.stream.name, {**own.stream.columns, **columns}, own.stream.time)
-        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, every)
+        stream = Stream(names.stream.name, {**names.stream.columns, **columns}, names.stream.time)
+        return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, every)
 
     def final(self, relations: dict[str, Stream]) -> Names:
         """The names of the enriched stream."""
-        own, made = self.names, tuple(self.enrichments)
-        if not made:
-            return own
-        stream, hidden = enriched(own.stream, made, relations), tuple(self.hidden)
+        names, enrichments = self.names, tuple(self.enrichments)
+        if not enrichments:
+            return names
+        stream, hidden = enriched(names.stream, enrichments, relations), tuple(self.hidden)
         attached, merged = tuple(self.attached), frozenset(self.merged)
-        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, attached, hidden, merged)
+        return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, attached, hidden, merged)
 
 
 class _Attaching:
@@ -97,10 +97,10 @@ class _Attaching:
         for source in self._clause.named:
             side = self._side(source)
             names = names.seeing([*visible, side])
-            found: list[Conjunct] = []
+            conjuncts: list[Conjunct] = []
             if source.joined is not None:
-                found, names = read_condition(names, side, source.joined, self._statement)
-            self._brought[side] = found
+                conjuncts, names = read_condition(names, side, source.joined, self._statement)
+            self._brought[side] = conjuncts
             if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
         return names.seeing(visible)
@@ -122,7 +122,7 @@ class _Attaching:
             self._attach_outside(source, joined, self._conditions(source))
             return
         pool = list(self._loose())
-        base = next((found for each in pool if (found := self._linked(each, side)) is not None), None)
+        base = next((base_of for each in pool if (base_of := self._linked(each, side)) is not None), None)
         if base is None:
             raise self._no_key(source, source.stream)
         self._check_present(base, source)
@@ -133,7 +133,7 @@ class _Attaching:
     def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
         """Attaches by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
         side = self._side(source)
-        base = next((found for each in on if (found := self._compared(each, side)) is not None), None)
+        base = next((base_of for each in on if (base_of := self._compared(each, side)) is not None), None)
         if base is None:
             raise self._no_key(source, joined.word)
         outside = [each for each in on if not each.sides <= {side} | base.members]
@@ -163,7 +163,11 @@ class _Attaching:
 
     def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream
-        self._check_window(base)
+        own = self._sides[base.side]
+        kind = None if own.bracket is None else syntax_of(own.bracket).window
+        if kind is not None and kind.enriched_obstacle is not None:
+            message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
+            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
         attached = Attached(relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}")
         scope, nodes = base.scope(attached), [each.node for each in on]
@@ -234,24 +238,20 @@ class _Attaching:
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuses to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
-        own, named = self._sides[base.side], self._clause.named
+        base_source, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
-        later = [each.joined for each in named[named.index(own) + 1 : until]]
-        is_left = own.joined is not None and own.joined.kind is JoinKind.LEFT and not own.joined.is_right
+        later = [each.joined for each in named[named.index(base_source) + 1 : until]]
+        is_left = (
+            base_source.joined is not None
+            and base_source.joined.kind is JoinKind.LEFT
+            and not base_source.joined.is_right
+        )
         if is_left or any(joined is not None and joined.is_right for joined in later):
             raise self._error(
-                f"relation '{source.name}' is joined to '{own.name}', which may have no match itself",
+                f"relation '{source.name}' is joined to '{base_source.name}', which may have no match itself",
                 source.stream,
-                f"join '{own.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
+                f"join '{base_source.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
             )
-
-    def _check_window(self, base: _Base) -> None:
-        """Refuses windows of rows: they count the tuples of a stream before it is joined, not the joined ones."""
-        own = self._sides[base.side]
-        kind = None if own.bracket is None else syntax_of(own.bracket).window
-        if kind is not None and kind.enriched_obstacle is not None:
-            message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
-            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
 
     def _error(self, message: str, at: Token, hint: str) -> QueryError:
         return self._statement.source.error(message, at, hint)
@@ -271,20 +271,16 @@ class _Attaching:
                 joined = None if not named or source.joined is None else replace(source.joined, on=(), using=())
                 source = replace(source, joined=joined) if not self._is_attached(source) else source
             named += [] if self._is_attached(source) else [source]
-        self._check_moved(moved)
-        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
-        sources = (*named, *(source for each in exists for source in each.sources))
-        clause = replace(self._clause, sources=sources, exists=exists)
-        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
-
-    def _check_moved(self, moved: Sequence[Conjunct]) -> None:
-        """Conditions in the ON of an INNER JOIN can move to WHERE, but are refused if a RIGHT JOIN follows."""
         rights = [
             source.joined for source in self._clause.named if source.joined is not None and source.joined.is_right
         ]
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
             raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
+        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
+        sources = (*named, *(source for each in exists for source in each.sources))
+        clause = replace(self._clause, sources=sources, exists=exists)
+        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
 
     def _tree(self, moved: Sequence[Conjunct]) -> exp.Select:
         """The rest of the statement with other conditions in WHERE, if there are any."""
@@ -309,24 +305,21 @@ class _Attaching:
 
     def _side(self, source: FromSource) -> int:
         """The side of a source, which may have lost its condition."""
-        return next(place for place, each in enumerate(self._sides) if each.stream is source.stream)
+        return next(side for side, each in enumerate(self._sides) if each.stream is source.stream)
 
     def _is_attached(self, source: FromSource) -> bool:
-        return _is_attached(self._statement_side(source))
+        names = self._statement.names
+        assert isinstance(names, JoinNames)
+        return _is_attached(names.sides[self._side(source)].stream)
 
     def _is_looked_into(self, exists: Exists) -> bool:
         return any(map(self._is_attached, exists.sources))
-
-    def _statement_side(self, source: FromSource) -> Stream:
-        names = self._statement.names
-        assert isinstance(names, JoinNames)
-        return names.sides[self._side(source)].stream
 
 
 def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:
     if len(nodes) == 1:
         return nodes[0]
-    found: exp.Expr = exp.Paren(this=nodes[0])
+    conjunction: exp.Expr = exp.Paren(this=nodes[0])
     for node in nodes[1:]:
-        found = exp.And(this=found, expression=exp.Paren(this=node))
-    return found
+        conjunction = exp.And(this=conjunction, expression=exp.Paren(this=node))
+    return conjunction

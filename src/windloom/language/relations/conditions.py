@@ -6,11 +6,10 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from windloom.language.joins.conditions import inside
 from windloom.language.result_types import cast_target, type_of
 from windloom.language.scopes import Names, RowScope
 from windloom.language.statement import Statement
-from windloom.language.terms import all_of
+from windloom.language.terms import all_of, inside
 from windloom.model import DataType, Expression, TypeKind
 
 _PLACE = "the condition of a join"
@@ -24,9 +23,9 @@ def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[st
     same have the same text.
     """
     terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
-    found = all_of(sorted(terms, key=lambda term: term.sql))
-    assert found is not None, "a relation without a key has been refused"
-    return found.row_expression()
+    conjunction = all_of(sorted(terms, key=lambda term: term.sql))
+    assert conjunction is not None, "a relation without a key has been refused"
+    return conjunction.row_expression()
 
 
 def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
@@ -38,8 +37,8 @@ def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
 
 
 def _columns(node: exp.Expr, names: Names) -> set[str]:
-    found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return {column[0] for column in found if column is not None}
+    columns = (names.find_node(column) for column in node.find_all(exp.Column))
+    return {column[0] for column in columns if column is not None}
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:

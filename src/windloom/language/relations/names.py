@@ -72,11 +72,11 @@ class EnrichedNames(Names):
         return None if column is None else (column, parts[2:])
 
     def owners(self, name: str) -> list[tuple[str, str]]:
-        own = self.base.find_column(name)
-        found = [] if own is None else [(self.label, own)]
-        if own is not None and name.lower() in self.merged:
-            return found
-        return found + [
+        base_column = self.base.find_column(name)
+        owners = [] if base_column is None else [(self.label, base_column)]
+        if base_column is not None and name.lower() in self.merged:
+            return owners
+        return owners + [
             (attached.label, column) for attached in self.attached if (column := attached.find(name)) is not None
         ]
 

@@ -26,12 +26,12 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
         if not kind.reports_rows:
             hint = "use windows of time, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error(f"rows are not reported for {kind.plural}", from_source.bracket_span, hint)
-    found = read_windows(sources, source)
-    for from_source, window in zip(sources, found, strict=True):
+    windows = read_windows(sources, source)
+    for from_source, window in zip(sources, windows, strict=True):
         if window.extent_ticks is None:
             hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error("rows of a landmark window are never dropped", from_source.bracket_span, hint)
-    return found
+    return windows
 
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
@@ -62,12 +62,12 @@ def distance_ticks(joined: Joined | None, source: Source) -> int | None:
 def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """Windows that end at every tick; each is as long as the largest distance that concerns its stream."""
     reach = [0] * len(sources)
-    for place, from_source in enumerate(sources[1:], 1):
+    for index, from_source in enumerate(sources[1:], 1):
         ticks = distance_ticks(from_source.joined, source)
         if ticks is None:
             message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
             raise source.error(message, from_source.stream, _BOUND)
-        for other in range(place + 1):
+        for other in range(index + 1):
             reach[other] = max(reach[other], ticks)
     return [TimeWindow(ticks, 1) for ticks in reach]
 

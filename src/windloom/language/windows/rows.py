@@ -25,7 +25,7 @@ class RowsSyntax(Syntax):
         tokens, source, stream = bracket.tokens, bracket.source, bracket.stream
         assert stream is not None, "windows of rows are not joined"
         keys = [_column(token, source, stream) for token in _partition_tokens(tokens, source)]
-        start = next((place for place, token in enumerate(tokens) if is_word(token, "ROWS")), None)
+        start = next((index for index, token in enumerate(tokens) if is_word(token, "ROWS")), None)
         if start is None:
             raise source.error("the window has no ROWS", bracket.at, _FORM)
         example = "for example ROWS 1000 SLIDE 100"
@@ -79,11 +79,11 @@ def _partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
 
 
 def _column(token: Token, source: Source, stream: Stream) -> str:
-    found = stream.find_column(token.text)
-    if found is None:
+    column = stream.find_column(token.text)
+    if column is None:
         hint = near_names(token.text, list(stream.columns))
         raise source.error(f"unknown column '{token.text}'", token, hint)
-    return found
+    return column
 
 
 def _number(tokens: Sequence[Token], source: Source) -> int:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, exp
 
-from windloom.errors import QueryError
 from windloom.language.tokens import Source, is_word
 from windloom.language.windows.durations import FORMS, LENGTHS, Duration, blaming, duration_of, read_durations
-from windloom.language.windows.syntax import Arguments, Bracket, Pace, Syntax
+from windloom.language.windows.syntax import Arguments, Bracket, Syntax
 from windloom.model import TimeWindow, Window, format_duration
 
 if TYPE_CHECKING:
@@ -46,8 +45,15 @@ class TimeSyntax(Syntax):
             raise source.error("the window has no RANGE", bracket.at, FORMS)
         if "SLIDE" not in lengths:
             if bracket.pace is None:
-                raise _slide_missing(lengths["RANGE"], bracket)
-            return _keeping_pace(source, lengths["RANGE"], lengths.get("OFFSET"), bracket.pace)
+                shown = format_duration(lengths["RANGE"].ticks(source))
+                hint = f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute]"
+                hint += f", or write [TUMBLE {shown}]"
+                raise source.error("the window has a RANGE but no SLIDE", bracket.at, hint)
+            length, offset = lengths["RANGE"], lengths.get("OFFSET")
+            ticks = length.ticks(source)
+            offset_ticks = bracket.pace.offset(ticks) if offset is None else offset.ticks(source)
+            with blaming(length.at, source):
+                return TimeWindow(ticks, bracket.pace.slide_ticks, offset_ticks)
         return _checked(source, lengths["RANGE"], lengths["SLIDE"], lengths.get("OFFSET"))
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
@@ -69,19 +75,3 @@ def _checked(source: Source, length: Duration, slide: Duration | None = None, of
         TimeWindow(length_ticks, length_ticks)
     with blaming(slide.at if slide is not None else length.at, source):
         return TimeWindow(length_ticks, slide_ticks, offset_ticks)
-
-
-def _keeping_pace(source: Source, length: Duration, offset: Duration | None, pace: Pace) -> Window:
-    ticks = length.ticks(source)
-    given = pace.offset(ticks) if offset is None else offset.ticks(source)
-    with blaming(length.at, source):
-        return TimeWindow(ticks, pace.slide_ticks, given)
-
-
-def _slide_missing(length: Duration, bracket: Bracket) -> QueryError:
-    shown = format_duration(length.ticks(bracket.source))
-    return bracket.source.error(
-        "the window has a RANGE but no SLIDE",
-        bracket.at,
-        f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute], or write [TUMBLE {shown}]",
-    )
