@@ -12,7 +12,7 @@ from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.expressions import Binder, Call
 from windloom.language.functions import CHANGING, why_refused
 from windloom.language.holistic import is_holistic, read_arguments
-from windloom.language.terms import Term, all_of, is_not_null
+from windloom.language.terms import Term, all_of, inside, is_not_null
 from windloom.model import Aggregate, Expression, Function, Stream, TypeKind, UserDefined
 from windloom.model.aggregate import find_function
 from windloom.model.scalar import Read
