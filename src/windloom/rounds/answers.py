@@ -88,7 +88,7 @@ class Answers:
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def without(self, names: Collection[str]) -> Answers:
-        """The same answers, except of these queries."""
+        """Return these answers without those of some queries."""
         if not names:
             return self
         return replace(
@@ -105,13 +105,13 @@ class Answers:
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
         """The folded cells, by place, of joins of which other shards fold parts too: see `rounds.joins.divided`."""
-        found: dict[int, list[Cells]] = {}
+        parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             for number, cells in join_folds(
                 each.plan, each.cells, each.interval, each.landmarks, each._asked(divided)
             ).items():
-                found.setdefault(number, []).append(cells)
-        return {number: merge_all(parts) for number, parts in found.items()}
+                parts_by_join.setdefault(number, []).append(cells)
+        return {number: merge_all(parts) for number, parts in parts_by_join.items()}
 
     def interval(self, planned: Asking) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a query reports."""

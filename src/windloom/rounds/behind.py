@@ -79,9 +79,9 @@ def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
 
 def join_behind(parts: Iterable[Behind]) -> Behind:
     """The tuples that several parts have counted."""
-    found = list(parts)
-    words = [np.concatenate(each) for each in zip(*(behind.words for behind in found), strict=True)]
+    every = list(parts)
+    words = [np.concatenate(each) for each in zip(*(behind.words for behind in every), strict=True)]
     starts, tuples = (
-        np.concatenate(each) for each in zip(*((behind.starts, behind.tuples) for behind in found), strict=True)
+        np.concatenate(each) for each in zip(*((behind.starts, behind.tuples) for behind in every), strict=True)
     )
     return count_behind(starts, words, tuples)

@@ -34,15 +34,14 @@ def early_queries(plan: Plan) -> Iterator[Planned]:
 
 
 def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]:
-    """What a round means for each query that reports early, by name, given the states before and after it."""
-    return {planned.name: _turn(planned, before, after) for planned in early_queries(plan)}
-
-
-def _turn(planned: Planned, before: State, after: State) -> EarlyTurn:
-    query = planned.query
-    closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
-    earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
-    return EarlyTurn(closed, earlier < passed and closed < TICK_MAX, passed)
+    """Return what a round means for each query that reports early, by name, given the states before and after it."""
+    turns = {}
+    for planned in early_queries(plan):
+        query = planned.query
+        closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
+        earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
+        turns[planned.name] = EarlyTurn(closed, earlier < passed and closed < TICK_MAX, passed)
+    return turns
 
 
 def _passed(query: Query, seen: Mapping[str, int]) -> int:

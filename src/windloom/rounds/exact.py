@@ -10,12 +10,11 @@ from __future__ import annotations
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import Member, PartialSet
 from windloom.rounds.state import Cut, History
-from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.slicing.edges import EdgeClass
 
 #: After this many window edges have been examined, the next earlier one counts as missing. Windows are then reported
 #: later than they could be, but only where their edges are divided among classes with an astronomically long composite
@@ -65,15 +64,11 @@ def last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
         # In this order, so that the first one found is the latest; never far below TICK_MIN.
         count = min(size, pattern - looked_at, (tick - lowest) // wanted.period + 1)
         ticks = tick - np.arange(count, dtype=np.int64) * wanted.period
-        missing = np.flatnonzero(~_are_edges(cut.edges, ticks))
+        are_edges = np.zeros(len(ticks), np.bool_)
+        for edge_class in cut.edges.classes:
+            are_edges |= (ticks - edge_class.residue) % edge_class.period == 0
+        missing = np.flatnonzero(~are_edges)
         if len(missing):
             return int(ticks[missing[0]])
         tick, looked_at, size = int(ticks[-1]) - wanted.period, looked_at + count, min(8 * size, 1 << 16)
     return None
-
-
-def _are_edges(edges: EdgeSet, ticks: NDArray[np.int64]) -> NDArray[np.bool_]:
-    found = np.zeros(len(ticks), np.bool_)
-    for edge_class in edges.classes:
-        found |= (ticks - edge_class.residue) % edge_class.period == 0
-    return found

@@ -65,8 +65,8 @@ def ahead_of_idle(
     >>> ahead_of_idle({"a": 60, "b": 40}, [("a", "b")], {}, {("a", "b"): 50})
     {('a', 'b'): 50}
     """
-    found = {inputs: max(before.get(inputs, TICK_MIN), least(frontiers, inputs, idle)) for inputs in every}
-    return {inputs: tick for inputs, tick in found.items() if tick > least(frontiers, inputs)}
+    watermarks = {inputs: max(before.get(inputs, TICK_MIN), least(frontiers, inputs, idle)) for inputs in every}
+    return {inputs: tick for inputs, tick in watermarks.items() if tick > least(frontiers, inputs)}
 
 
 def all_closed(streams: Iterable[Stream]) -> dict[str, int]:

@@ -53,7 +53,7 @@ class KeyedChoice:
             if self._wanted is None:
                 feeds = enumerate(self._scan.keyed)
                 self._wanted = {
-                    place: feed for place, feed in feeds if _can_be_keyed(feed, tuples) and _pays(feed, tuples)
+                    index: feed for index, feed in feeds if _can_be_keyed(feed, tuples) and _pays(feed, tuples)
                 }
         if not all(_can_be_keyed(feed, tuples) for feed in self._wanted.values()):
             raise NotKeyedError
@@ -73,21 +73,21 @@ def weave_keyed(
         return weave(plan, scan, tuples, closed, threads), {}
     share_columns(plan, scan, tuples, threads)
     wanted = choice.of(tuples)
-    made: dict[FeedPlace, Keyed] = {}
+    keyed_by_place: dict[FeedPlace, Keyed] = {}
 
-    def make(place: int, feed: KeyedFeed) -> None:
-        found = key_tuples(tuples, feed.key, _bits(feed), feed.outs, feed.values, feed.edges)
-        if found is None:
+    def make(index: int, feed: KeyedFeed) -> None:
+        keyed = key_tuples(tuples, feed.key, _bits(feed), feed.outs, feed.values, feed.edges)
+        if keyed is None:
             raise NotKeyedError
-        if len(found):
-            made[scan.number, place] = found
+        if len(keyed):
+            keyed_by_place[scan.number, index] = keyed
             for keyed_set in feed.sets:  # made by this thread: the step asks for them if there is one portion
-                found.grouped(keyed_set.outs)
+                keyed.grouped(keyed_set.outs)
 
     left = _left(plan, scan, wanted)
-    makers = [partial(make, place, feed) for place, feed in wanted.items()]
+    makers = [partial(make, index, feed) for index, feed in wanted.items()]
     cells = weave(*left, tuples, closed, threads, beside=makers)
-    return cells, made
+    return cells, keyed_by_place
 
 
 def _bits(feed: KeyedFeed) -> Bits:
@@ -118,11 +118,11 @@ def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple
     """A plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need it."""
     feeds: dict[int, list[bool]] = {}
     needed: dict[int, KeyedSet] = {}
-    for place, feed in enumerate(scan.keyed):
+    for index, feed in enumerate(scan.keyed):
         for keyed_set in feed.sets:
-            feeds.setdefault(keyed_set.number, []).append(place in wanted)
+            feeds.setdefault(keyed_set.number, []).append(index in wanted)
             needed[keyed_set.number] = keyed_set
-    keyed = {number: needed[number].cells for number, found in feeds.items() if all(found)}
+    keyed = {number: needed[number].cells for number, are_keyed in feeds.items() if all(are_keyed)}
     sets = tuple(
         replace(each, edges=edges) if (edges := keyed.get(each.number)) is not None else each for each in plan.sets
     )
@@ -203,8 +203,8 @@ class KeyedSides:
 
     def of(self, join: PlannedJoin) -> tuple[Keyed, Keyed] | None:
         """The tuples of both sides of a join, if they are there."""
-        found = [self._keyed.get(place) for place in join.tuples]
-        return (found[0], found[1]) if len(found) == 2 and found[0] is not None and found[1] is not None else None
+        sides = [self._keyed.get(place) for place in join.tuples]
+        return (sides[0], sides[1]) if len(sides) == 2 and sides[0] is not None and sides[1] is not None else None
 
     def place(self, join: PlannedJoin, side: int) -> FeedPlace | None:
         """Where the tuples of one side of a join are; None if it has cells."""
@@ -222,8 +222,8 @@ class KeyedSides:
     def group_column(self, place: FeedPlace, number: int, expression: Expression) -> pa.Array:
         """The values, by number, that tuples of a set are grouped by besides the key."""
         column, feed = self._plan.sets[number].group_by.index(expression), self.feed(place)
-        own = next(each.outs for each in feed.sets if each.number == number)
-        position = own.index(feed.outs.index(self._fed(place, number).groups[column]))
+        outs = next(each.outs for each in feed.sets if each.number == number)
+        position = outs.index(feed.outs.index(self._fed(place, number).groups[column]))
         kind = arrow_type(self._plan.sets[number].group_types[column])
         return self.grouped(place, number).columns[position].cast(kind)
 
@@ -241,15 +241,15 @@ class KeyedSides:
 
     def cells(self, join: PlannedJoin, cells: Mapping[int, Cells]) -> dict[int, Cells]:
         """The cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
-        found = dict(cells)
+        cells_by_set = dict(cells)
         for place, side in zip(join.tuples, join.sides, strict=False):
             keyed = self._keyed.get(place)
             if keyed is not None:
                 with self._lock:
                     if (place, side.set) not in self._cells:
                         self._cells[place, side.set] = self._made(place, keyed, side.set)
-                found[side.set] = self._cells[place, side.set]
-        return found
+                cells_by_set[side.set] = self._cells[place, side.set]
+        return cells_by_set
 
     def _made(self, place: FeedPlace, keyed: Keyed, number: int) -> Cells:
         feed, partial_set, fed = self.feed(place), self._plan.sets[number], self._fed(place, number)
@@ -270,7 +270,7 @@ class KeyedSides:
             if read.by is None and read.filter is None and (read.argument is None or read.argument in places)
             if planned.component.kind in (COUNT_STAR.kind, "count", "sum")
         }
-        own = replace(
+        reduced_feed = replace(
             fed,
             bit=None,
             groups=tuple(places[position] for position in fed.groups),
@@ -278,10 +278,10 @@ class KeyedSides:
             via=(),
         )
         tuples = Tuples.of(table, 0, feed.edges)
-        made = weave_set(tuples, own, replace(partial_set, components=tuple(known), edges=edges))
+        woven = weave_set(tuples, reduced_feed, replace(partial_set, components=tuple(known), edges=edges))
         # What no fold reads is left out.
-        lifted = iter(made.lifted)
+        lifted = iter(woven.lifted)
         every = tuple(
-            next(lifted) if planned in known else neutral(planned, len(made)) for planned in partial_set.components
+            next(lifted) if planned in known else neutral(planned, len(woven)) for planned in partial_set.components
         )
-        return replace(made, lifted=every)
+        return replace(woven, lifted=every)

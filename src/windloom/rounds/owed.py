@@ -54,22 +54,26 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
     """The sets that each query is answered from, by its name."""
-    found: dict[str, tuple[int, ...]] = {}
+    numbers_by_query: dict[str, tuple[int, ...]] = {}
     for partial_set in plan.sets:
-        found |= {planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered}
+        numbers_by_query |= {
+            planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered
+        }
     for join in plan.joins:
-        found[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
-    return found
+        numbers_by_query[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
+    return numbers_by_query
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
     """How far members of sets that are behind are answered; a side is as far as the join that is furthest behind."""
-    found = dict(answered)
+    ticks_by_member = dict(answered)
     for join in plan.joins:
         if join.name in answered:
             for place in join.sides:
-                found[place.name] = min(answered[join.name], found.get(place.name, answered[join.name]))
-    return found
+                ticks_by_member[place.name] = min(
+                    answered[join.name], ticks_by_member.get(place.name, answered[join.name])
+                )
+    return ticks_by_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +151,17 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
         dropped += [
-            keep_cells(own, life.needed(partial_set, own, waiting) & ~life.needed(partial_set, own, now))
-            for own in held(lineage.own)
+            keep_cells(
+                own_cells, life.needed(partial_set, own_cells, waiting) & ~life.needed(partial_set, own_cells, now)
+            )
+            for own_cells in held(lineage.own)
         ]
         return Owed(_merged([each for each in dropped if len(each)]))
     later = _still_late(lineage.later, names)
     # Tuples that came in time are in no window that had ended: they may as well have been there before.
     cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
-    kept = [each for each in later if each.is_late]
-    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(kept))
+    late_rounds = [each for each in later if each.is_late]
+    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(late_rounds))
 
 
 def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
@@ -192,21 +198,21 @@ def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals)
     Without late tuples there is one pass, however many rounds the windows come from.
     """
     every = tuple((number, len(lineage.later)) for number, lineage in sorted(lineages.items()))
-    found: dict[tuple[tuple[int, int], ...], Intervals] = {}
+    passes: dict[tuple[tuple[int, int], ...], Intervals] = {}
     last: Intervals = {}
     places = sets_by_query(plan) if lineages else {}
     for name, (after, until) in intervals.items():
-        own = [number for number in places.get(name, ()) if number in lineages] if after < until else []
-        bounds = {tick for number in own for tick in lineages[number].bounds(name)}
+        numbers = [number for number in places.get(name, ()) if number in lineages] if after < until else []
+        bounds = {tick for number in numbers for tick in lineages[number].bounds(name)}
         for tick in sorted(bounds):
             if after < tick < until:
-                key = tuple((number, lineages[number].rounds_before(name, tick)) for number in own)
-                found.setdefault(key, {})[name] = (after, tick)
+                key = tuple((number, lineages[number].rounds_before(name, tick)) for number in numbers)
+                passes.setdefault(key, {})[name] = (after, tick)
                 after = tick
-        key = tuple((number, lineages[number].rounds_before(name, until)) for number in own)
+        key = tuple((number, lineages[number].rounds_before(name, until)) for number in numbers)
         is_last = all(count == len(lineages[number].later) for number, count in key)
-        (last if is_last else found.setdefault(key, {}))[name] = (after, until)
-    earlier = [Pass(key, each) for key, each in sorted(found.items(), key=lambda item: item[0])]
+        (last if is_last else passes.setdefault(key, {}))[name] = (after, until)
+    earlier = [Pass(key, each) for key, each in sorted(passes.items(), key=lambda item: item[0])]
     return [*earlier, Pass(every, last)]
 
 

@@ -77,15 +77,15 @@ class Owed:
 
     @property
     def every(self) -> tuple[Cells, ...]:
-        own = () if self.cells is None else (self.cells,)
-        return (*own, *(later_round.cells for later_round in self.rounds or ()))
+        dropped = () if self.cells is None else (self.cells,)
+        return (*dropped, *(later_round.cells for later_round in self.rounds or ()))
 
     @property
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in self.every)
+        return sum(cells.nbytes for cells in self.every)
 
     def mapped(self, change: Callable[[Cells], Cells]) -> Owed:
-        """The same with all cells changed."""
+        """Return this with all cells changed."""
         cells = None if self.cells is None else change(self.cells)
         if self.rounds is None:
             return Owed(cells)
@@ -129,7 +129,7 @@ class State:
         return min(map(self.closed_over, inputs_of(partial_set)))
 
     def closed_over(self, inputs: Inputs) -> int:
-        """The same for queries that close with these streams."""
+        """Return the tick up to which queries over these streams are closed."""
         return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
     def answered_by(self, query: Query) -> int:
@@ -140,23 +140,23 @@ class State:
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
         cells = (*self.cells.values(), *self.summaries.values())
-        held = sum(held.nbytes for held in cells) + sum(owed.nbytes for owed in self.owed.values())
-        return held + self.positions.nbytes
+        in_cells = sum(in_cells.nbytes for in_cells in cells) + sum(owed.nbytes for owed in self.owed.values())
+        return in_cells + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)
 
     def holding(self, other: State) -> State:
-        """The same facts about the cells of another state."""
+        """Return these facts about the cells of another state."""
         return replace(self, cells=other.cells, owed=other.owed)
 
     def of_all_shards(self, sets: Sequence[PartialSet]) -> State:
-        """The same without the cells of streams, of which every shard has its own."""
+        """Return this state without the cells of streams, of which every shard has its own."""
         cells = {number: cells for number, cells in self.cells.items() if sets[number].is_relation}
         return replace(self, cells=cells)
 
     def forgetting(self, kept_from: Mapping[int, int]) -> State:
-        """The same state after cells before a tick are dropped; for a state whose cells are in shards."""
+        """Return this state after cells before a tick are dropped; for a state whose cells are in shards."""
         history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
         return replace(self, history={**self.history, **history})
 

@@ -45,8 +45,8 @@ class TreeCells:
 
     def located(self, cohort: Cohort, groups: slice, span: Span | None) -> Located:
         """The cells that each window of the part covers, for some groups."""
-        own = None if span is None else (span[0][groups], span[1][groups])
-        return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own)
+        own_span = None if span is None else (span[0][groups], span[1][groups])
+        return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own_span)
 
     def combine(self, cohort: Cohort, groups: slice, lanes: Lanes) -> dict[int, Combined]:
         """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined.

@@ -68,13 +68,13 @@ def join_folds(
 ) -> dict[int, Cells]:
     """The cells that a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
-    found: dict[int, list[Cells]] = {}
+    parts_by_join: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
     for joins in families.together([plan.joins[number] for number in sorted(divided)]):
         for join, folded, ends in families.folded(joins):
             Lowering(plan, join, landmarks).refuse_first(folded, ends)
-            found.setdefault(places[join.name], []).append(as_cells(folded, ends))
-    return {number: merge_all(parts) for number, parts in sorted(found.items())}
+            parts_by_join.setdefault(places[join.name], []).append(as_cells(folded, ends))
+    return {number: merge_all(parts) for number, parts in sorted(parts_by_join.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class _Families:
         object.__setattr__(self, "held", HeldTrees(self.plan, self.cells))
 
     def together(self, joins: Iterable[PlannedJoin]) -> list[list[PlannedJoin]]:
-        found: dict[object, list[PlannedJoin]] = {}
+        families: dict[object, list[PlannedJoin]] = {}
         for join in joins:
             by_rows = (join.sides, self.interval(join))
-            found.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
-        return list(found.values())
+            families.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
+        return list(families.values())
 
     def blocks(self, joins: Sequence[PlannedJoin]) -> Iterator[Block]:
         lowered = {join.name: Lowering(self.plan, join, self.landmarks) for join in joins}
@@ -117,13 +117,13 @@ class _Families:
             except TooManyGroupsError:
                 # There are more groups than the plan expected: sides are folded window by window, which gives the same
                 # rows.
-                for own in self.together([replace(join, fold=Pairwise.name) for join in joins]):
-                    yield from self.folded(own)
+                for family_joins in self.together([replace(join, fold=Pairwise.name) for join in joins]):
+                    yield from self.folded(family_joins)
                 return
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
 
     def _folded_tuples(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The same, straight from tuples; if that is not possible after all, from cells that are made of them."""
+        """Fold straight from tuples; if that is not possible after all, from cells that are made of them."""
         if self.tuples.of(joins[0]) is not None:
             intervals = [self.interval(join) for join in joins]
             try:
@@ -212,10 +212,10 @@ class _Family:
             if landmark is None:
                 # The first cell that a window which ends after `after` may cover: no such window ends before that cell
                 # begins.
-                place = int(np.searchsorted(starts, after - first.range_ticks + 1))
-                if place == len(starts):
+                next_cell = int(np.searchsorted(starts, after - first.range_ticks + 1))
+                if next_cell == len(starts):
                     return
-                after = max(after, int(starts[place]))
+                after = max(after, int(starts[next_cell]))
             end = after + slide - (after - first.offset_ticks - first.range_ticks) % slide
             count = min(most, (until - end) // slide + 1)
             if count <= 0:
@@ -227,8 +227,8 @@ class _Family:
         """The number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every` ends."""
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
-            found = len(tree.cells) * (side.window.overlap + 1) / every
-            rows += tree.cells.groups if side.window.extent_ticks is None else min(tree.cells.groups, found)
+            side_rows = len(tree.cells) * (side.window.overlap + 1) / every
+            rows += tree.cells.groups if side.window.extent_ticks is None else min(tree.cells.groups, side_rows)
         return int(max(1, min(MOST_ENDS, SIDE_ROWS / max(1.0, rows))))
 
 

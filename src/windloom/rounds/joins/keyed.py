@@ -46,7 +46,7 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
             of_keys[place, number, is_safe] = _hashes_of_keys(tuples.keys(place, number), groups, is_safe)
         return of_keys[place, number, is_safe]
 
-    found = {}
+    counts_by_link = {}
     counted: dict[tuple[int, int], LinkRound] = {}  # many joins link the same sides
     for place, join in enumerate(plan.joins):
         for number, link in enumerate(join.join.links):
@@ -55,29 +55,29 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
                 mine, its = keyed(join, link.parent, *safe), keyed(join, link.child, *safe)
                 if (id(mine), id(its)) not in counted:
                     counted[id(mine), id(its)] = linked_keys(mine, its)
-                found[place, number] = counted[id(mine), id(its)]
+                counts_by_link[place, number] = counted[id(mine), id(its)]
                 continue
             parent = hashed(join, link.parent, tuple(pair.parent for pair in link.keys), safe)
             child = hashed(join, link.child, tuple(pair.child for pair in link.keys), safe)
             both = id(parent), id(child)
             if both not in counted:
                 counted[both] = linked(parent, child)
-            found[place, number] = counted[both]
-    return found
+            counts_by_link[place, number] = counted[both]
+    return counts_by_link
 
 
 def with_relations(
     plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
 ) -> dict[tuple[int, int], LinkRound]:
     """What all shards have counted together. Every shard has all of a relation, so its counts come from `whole`."""
-    found = dict(added)
+    counts_by_link = dict(added)
     for (place, number), link in added.items():
         join = plan.joins[place].join
         if join.sides[join.links[number].parent].is_relation:
-            found[place, number] = whole[place, number]
+            counts_by_link[place, number] = whole[place, number]
         elif join.sides[join.links[number].child].is_relation:
-            found[place, number] = replace(link, child=whole[place, number].child)
-    return found
+            counts_by_link[place, number] = replace(link, child=whole[place, number].child)
+    return counts_by_link
 
 
 def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
@@ -89,17 +89,17 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
 
 
 def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> _Counted:
-    """The same for distinct keys, with the number of groups of each."""
+    """Return the hashes of distinct keys that can match anything, with the number of groups of each."""
     wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
     return spark_hash([keys], len(keys))[wanted], groups[wanted]
 
 
 def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -> NDArray[np.bool_]:
-    found = np.ones(groups, np.bool_)
+    matchable = np.ones(groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            found &= column.is_valid().to_numpy(zero_copy_only=False)
-    return found
+            matchable &= column.is_valid().to_numpy(zero_copy_only=False)
+    return matchable
 
 
 def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
@@ -111,8 +111,8 @@ def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
 
 def _by_hash(counted: _Counted) -> _Counted:
     """Adds up the groups of keys that have equal hashes."""
-    hashes, place = np.unique(counted[0], return_inverse=True)
-    return hashes, np.bincount(place, counted[1], len(hashes)).astype(np.int64)
+    hashes, bucket = np.unique(counted[0], return_inverse=True)
+    return hashes, np.bincount(bucket, counted[1], len(hashes)).astype(np.int64)
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
@@ -128,7 +128,7 @@ def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
     heavy = np.union1d(_heavy(parent), _heavy(child))
     apart = [np.isin(side & _BUCKETS, heavy) for side in (parent, child)]
     exact = _counted(_distinct(parent[apart[0]]), _distinct(child[apart[1]]), 1)
-    mine, its = (side[~own & (side % factor == 0)] for side, own in zip((parent, child), apart, strict=True))
+    mine, its = (side[~is_heavy & (side % factor == 0)] for side, is_heavy in zip((parent, child), apart, strict=True))
     return exact + _counted(_distinct(mine), _distinct(its), factor)
 
 
@@ -158,6 +158,6 @@ def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
 def _histogram(counted: _Counted, factor: int) -> KeyHistogram:
     keys, groups = counted
     order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
-    most = tuple((int(keys[place]), int(groups[place])) for place in order)
+    most = tuple((int(keys[index]), int(groups[index])) for index in order)
     rest = int(groups.sum()) - sum(groups_of_key for _, groups_of_key in most)
     return KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor)

@@ -30,8 +30,8 @@ class Lowering:
     def __init__(self, plan: Plan, join: PlannedJoin, landmarks: Mapping[str, Landmark]) -> None:
         self._shape, self._join = plan.shapes[join.shape], join
         self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
-        own = (landmarks[place.name] for place in join.sides if place.name in landmarks)
-        self._landmark = min((landmark.start for landmark in own if landmark.is_known), default=None)
+        side_landmarks = (landmarks[place.name] for place in join.sides if place.name in landmarks)
+        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
         """The rows as a block of answers; `end` is where the window of each ends."""
@@ -70,7 +70,7 @@ class Lowering:
     def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse) -> pa.Array:
         places = [self._join.query.components.index(component) for component in aggregate.components]
         argument = self._join.components[places[0]].argument_type
-        parts = [folded.combined[place] for place in places]
+        parts = [folded.combined[index] for index in places]
         if isinstance(parts[0], Listed):
             return _asked(aggregate, parts[0])
         return lower(aggregate, argument, [part for part in parts if isinstance(part, Combined)], refuse)

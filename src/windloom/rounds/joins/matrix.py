@@ -180,8 +180,10 @@ class Matrix:
         """
         sides = self._sides(first, last, self._band_cursors)
         both, band = (sides[self.fixed], sides[1 - self.fixed]), self._band(first, last)
-        made = wanted.whole.folded(self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads)
-        return Sums(made, first)
+        whole_sums = wanted.whole.folded(
+            self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads
+        )
+        return Sums(whole_sums, first)
 
     def values(
         self, wanted: Wanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
@@ -263,9 +265,9 @@ def band_of(
     By side, `ticks` are where slices begin, `ranges` the longest windows, and `first : last` the slices.
     """
     moving = 1 - fixed
-    own, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
-    low = np.searchsorted(others, own - ranges[moving], side="right")
-    high = np.searchsorted(others, own + ranges[fixed], side="left")
+    fixed_ticks, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
+    low = np.searchsorted(others, fixed_ticks - ranges[moving], side="right")
+    high = np.searchsorted(others, fixed_ticks + ranges[fixed], side="left")
     return Band.of(low.astype(np.int32), high.astype(np.int32))
 
 
@@ -298,11 +300,11 @@ class Window:
 
     def over_all(self, terms: Collection[Term], rectangles: Rectangles) -> dict[Term, Held]:
         """Terms over every rectangle; what several terms have in common is made once."""
-        made: dict[int, Held] = {}
+        by_identity: dict[int, Held] = {}
         for term in terms:
-            if id(self.held[term]) not in made:
-                made[id(self.held[term])] = self.over(term, rectangles)
-        return {term: made[id(self.held[term])] for term in terms}
+            if id(self.held[term]) not in by_identity:
+                by_identity[id(self.held[term])] = self.over(term, rectangles)
+        return {term: by_identity[id(self.held[term])] for term in terms}
 
     def over(self, term: Term, rectangles: Rectangles) -> Held:
         """A term over every rectangle, group by group."""
@@ -310,8 +312,8 @@ class Window:
             case AddInt() | Wide() as numbers:
                 return sum_rectangles(numbers, self.shape, rectangles)
             case AddFloat() as pairs:
-                found: AddFloat = combine_rectangles(pairs, self.shape, rectangles)
-                return found
+                combined: AddFloat = combine_rectangles(pairs, self.shape, rectangles)
+                return combined
             case HeldValue(columns=columns, dictionary=dictionary):
                 return HeldValue(combine_rectangles(columns, self.shape, rectangles), dictionary)
             case np.ndarray() as flags:
@@ -350,11 +352,11 @@ def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> He
         return _beside(flags, groups)
     if isinstance(parts[0], HeldValue):
         columns = [piece.columns for piece in parts if isinstance(piece, HeldValue)]
-        made = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
-        return HeldValue(made, parts[0].dictionary)
+        joined_columns = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
+        return HeldValue(joined_columns, parts[0].dictionary)
     numbers = [piece for piece in parts if isinstance(piece, AddInt | Wide | AddFloat)]
-    found: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
-    return found
+    joined: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
+    return joined
 
 
 def rows_of_held(held: Held, rows: Ints) -> Held:

@@ -45,8 +45,8 @@ def child_of(relation: Relation, terms: Terms, *, with_nulls: bool) -> Partner:
     rows = len(relation.ends)
 
     def held(term: Term) -> Held:
-        found = relation.held(term)
-        return appended(found, of_no_match(term, found, terms), rows)
+        values = relation.held(term)
+        return appended(values, of_no_match(term, values, terms), rows)
 
     return Partner(relation.sides, rows, held if with_nulls else relation.held, lambda stretches: stretches.child)
 

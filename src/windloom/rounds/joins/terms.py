@@ -70,12 +70,12 @@ def sides_of(term: Term) -> frozenset[int]:
     """The sides that a term is about."""
     match term:
         case Factors(of=operands) | Known(of=operands):
-            found = {side for side, _ in operands}
+            sides = {side for side, _ in operands}
         case Value():
-            found = {term.operand[0], *(side for side, _ in term.weights)}
+            sides = {term.operand[0], *(side for side, _ in term.weights)}
         case Extreme():
-            found = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
-    return frozenset(found)
+            sides = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
+    return frozenset(sides)
 
 
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[Value, Value, Known]:
@@ -91,8 +91,8 @@ class Terms:
         self.types, self.sides = types, sides
 
     def all_of(self, folded: Iterable[Folded]) -> tuple[Term, ...]:
-        found = (term for number, component in enumerate(folded) for term in self.of(number, component))
-        return tuple(dict.fromkeys(found))
+        terms = (term for number, component in enumerate(folded) for term in self.of(number, component))
+        return tuple(dict.fromkeys(terms))
 
     def of(self, number: int, folded: Folded) -> tuple[Term, ...]:
         """The terms that component `number` of the join needs."""
@@ -137,26 +137,32 @@ class Terms:
         """The terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
             case Factors(of=operands):
-                own = restricted(operands, sides)
+                restricted_operands = restricted(operands, sides)
                 # Zero times infinity is NaN, but no value times infinity is no value.
-                return (Factors(own), Known(own)) if self.is_float(operands) else (Factors(own),)
+                return (
+                    (Factors(restricted_operands), Known(restricted_operands))
+                    if self.is_float(operands)
+                    else (Factors(restricted_operands),)
+                )
             case Known(of=operands):
                 return (Known(restricted(operands, sides)),)
             case Value(operand=operand, weights=weights):
-                own = restricted(weights, sides)
-                return (Value(operand, own),) if operand[0] in sides else (Factors(own),)
+                restricted_operands = restricted(weights, sides)
+                return (
+                    (Value(operand, restricted_operands),) if operand[0] in sides else (Factors(restricted_operands),)
+                )
             case Extreme():
                 return _needed_of_extreme(term, sides)
 
 
 def _needed_of_extreme(term: Extreme, sides: frozenset[int]) -> tuple[Term, ...]:
-    own = restricted(term.weights, sides)
+    weights = restricted(term.weights, sides)
     ends = [end for end in (term.left, term.right) if end[0] in sides]
     if len(ends) == 2:
-        return (Extreme(term.operator, term.left, term.right, own, term.lowest, term.kind),)
+        return (Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind),)
     if not ends:
-        return (Factors(own), Known(own))
-    return corner_terms(ends[0], own)
+        return (Factors(weights), Known(weights))
+    return corner_terms(ends[0], weights)
 
 
 def is_number(planned: PlannedComponent) -> bool:

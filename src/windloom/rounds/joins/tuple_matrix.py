@@ -48,13 +48,15 @@ class TupleMatrix:
         components: Sequence[tuple[Component, ...]],
         ranges: tuple[int, int],
     ) -> None:
-        found = sides.of(planned)
-        assert found is not None
-        self._keyed, self._ranges, join = found, ranges, planned.join
+        keyed_sides = sides.of(planned)
+        assert keyed_sides is not None
+        self._keyed, self._ranges, join = keyed_sides, ranges, planned.join
         self.ticks = [keyed.starts for keyed in self._keyed]
         grouped = [sides.grouped(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
         self._pairs = self._matched(planned, sides)
-        tuples = [np.diff(keyed.bounds)[own] for keyed, own in zip(self._keyed, self._pairs, strict=True)]
+        tuples = [
+            np.diff(keyed.bounds)[keys_of_side] for keyed, keys_of_side in zip(self._keyed, self._pairs, strict=True)
+        ]
         pairs = float((grouped[0].groups[self._pairs[0]] * 1.0) @ grouped[1].groups[self._pairs[1]])
         self.matches = int(min(2.0**62, pairs))
         self._meeting = float((tuples[0] * 1.0) @ tuples[1])
@@ -122,17 +124,17 @@ class TupleMatrix:
         waiting = iter(pieces)
 
         def add(into: Sequence[Ints]) -> None:
-            for own in waiting:
+            for part_of_pairs in waiting:
                 for factors, out in zip(wanted.lots, into, strict=True):
-                    add_tuple_products(own, *both, band, self._numbers, factors, out)
+                    add_tuple_products(part_of_pairs, *both, band, self._numbers, factors, out)
 
         if pool is None or workers == 1:
             add(every[0])
         else:
             list(pool.map(add, every))
         sums = every[0]
-        for made in every[1:]:
-            for out, more in zip(sums, made, strict=True):
+        for partial_sums in every[1:]:
+            for out, more in zip(sums, partial_sums, strict=True):
                 out += more
         return Sums(WholeSums(sums, wanted.places, band, self.groups), first)
 
@@ -178,10 +180,10 @@ class TupleWanted:
         if len(self.known) + len(columns) < len(terms) or not all(map(fits, columns.values())):
             raise TooManyGroupsError
         order = list(dict.fromkeys(columns.values()))
-        self.places = {term: divmod(order.index(found), LANES) for term, found in columns.items()}
+        self.places = {term: divmod(order.index(pair_of_columns), LANES) for term, pair_of_columns in columns.items()}
         self.lots: list[tuple[LaneColumns, LaneColumns]] = []
         for first in range(0, len(order), LANES):
-            own = order[first : first + LANES]
-            own += own[:1] * (LANES - len(own))  # a lane that is left over repeats the first
-            fixed_columns, moving_columns = (tuple(each[side] for each in own) for side in (fixed, 1 - fixed))
+            walk = order[first : first + LANES]
+            walk += walk[:1] * (LANES - len(walk))  # a lane that is left over repeats the first
+            fixed_columns, moving_columns = (tuple(each[side] for each in walk) for side in (fixed, 1 - fixed))
             self.lots.append((fixed_columns, moving_columns))

@@ -74,8 +74,8 @@ class KeptTuples:
     def since(self, columns: Iterable[str], where: str | None) -> int | None:
         """The tick from which all tuples that a condition wants are there; None if no such tick is known."""
         columns = tuple(columns)
-        found = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
-        return min(found, default=None)
+        ticks = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
+        return min(ticks, default=None)
 
     def between(self, begin: int, end: int) -> tuple[TupleFile, ...]:
         """The files that may hold a tick in `[begin, end)`."""
@@ -126,7 +126,7 @@ def files_of(kept: Kept) -> set[str]:
 
 def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, KeptTuples]:
     """The kept tuples in terms of another plan: what it continues to keep stays known, and what is new begins now."""
-    found = {}
+    stores = {}
     for store in new.stores:
         before = kept.get(store.stream, KeptTuples())
         coverages = [coverage for coverage in before.coverages if coverage.is_kept_by(store)]
@@ -139,30 +139,30 @@ def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, 
             since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
             coverages.append(replace(wanted, since=since))
         # A file is of no use if nothing is known any more about what it holds.
-        found[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
-    return found
+        stores[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
+    return stores
 
 
 def strand_since(kept: Kept, strand: Strand) -> int | None:
     """The tick from which a strand finds all its tuples among those that are kept; None if it finds all of them."""
-    held = kept.get(strand.stream)
+    tuples = kept.get(strand.stream)
     condition = strand.condition
-    since = None if held is None else held.since(strand.columns, None if condition is None else condition.sql)
+    since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
     assert since is not None, "a plan keeps what its row queries read"
     return None if since == TICK_MIN else since
 
 
 def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> dict[str, KeptTuples]:
     """Everything that is there in a round: what was kept, and what the round brings."""
-    found = {}
+    tuples_by_stream = {}
     for store in plan.stores:
         before = kept.get(store.stream)
         if before is None:  # the first round of all
             before = KeptTuples((), (Coverage.of(store, TICK_MIN),))
-        own = brought.get(store.stream, BroughtTuples())
-        every = replace(before, files=(*before.files, *own.added)).without(own.lost)
-        found[store.stream] = replace(every, files=own.files(before.files))
-    return found
+        round_tuples = brought.get(store.stream, BroughtTuples())
+        every = replace(before, files=(*before.files, *round_tuples.added)).without(round_tuples.lost)
+        tuples_by_stream[store.stream] = replace(every, files=round_tuples.files(before.files))
+    return tuples_by_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def needs_after(
     plan: Plan, closed: Mapping[tuple[str, ...], int], seen: Mapping[str, int], frontiers: Mapping[str, int]
 ) -> Needs:
     """`closed` says, by inputs of queries, up to where windows are closed after the round."""
-    found: dict[str, int] = {}
+    ticks_by_stream: dict[str, int] = {}
     for store in plan.stores:
         name = store.stream
         needed = [TICK_MAX]
@@ -188,8 +188,8 @@ def needs_after(
         for planned in plan.rows:
             until = closed[planned.query.inputs]
             needed += [_needed(strand, until) for strand in planned.rows.strands if strand.stream == name]
-        found[name] = min(needed)
-    return Needs(found)
+        ticks_by_stream[name] = min(needed)
+    return Needs(ticks_by_stream)
 
 
 def _needed(strand: Strand, closed: int) -> int:

@@ -84,11 +84,11 @@ def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -
     if not len(left.ticks) or not len(right.ticks):
         return
     left_rows, right_rows, left_places, right_places = _placed(left, right, join)
-    new, found = _new(left, span)[left_rows], _new(right, span)[right_rows]
-    yield from _looked_up(left_rows[new], left_places[new], right_rows, right_places, join.within_ticks)
-    if not new.all():
-        kept = ~new
-        sides = left_rows[kept], left_places[kept], right_rows[found], right_places[found]
+    is_new_left, is_new_right = _new(left, span)[left_rows], _new(right, span)[right_rows]
+    yield from _looked_up(left_rows[is_new_left], left_places[is_new_left], right_rows, right_places, join.within_ticks)
+    if not is_new_left.all():
+        kept = ~is_new_left
+        sides = left_rows[kept], left_places[kept], right_rows[is_new_right], right_places[is_new_right]
         yield from _looked_up(*sides, join.within_ticks)
 
 
@@ -140,10 +140,10 @@ def _looked_up(rows: Ints, places: Ints, others: Ints, sorted_places: Ints, with
     begin = 0
     while begin < len(rows):
         end = max(begin + 1, int(np.searchsorted(before, before[begin] + BLOCK_PAIRS, side="right")) - 1)
-        own = np.repeat(np.arange(begin, end), counts[begin:end])
-        if len(own):
-            found = first[own] + np.arange(before[begin], before[end]) - before[own]
-            yield rows[own], others[found]
+        row_index = np.repeat(np.arange(begin, end), counts[begin:end])
+        if len(row_index):
+            other_index = first[row_index] + np.arange(before[begin], before[end]) - before[row_index]
+            yield rows[row_index], others[other_index]
         begin = end
 
 
@@ -167,5 +167,5 @@ def _block(
 
 def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:
     """One side from a table; `names` has its columns, by name of the stream's column."""
-    columns = {name: as_array(table.column(own)) for name, own in names.items()}
+    columns = {name: as_array(table.column(column_name)) for name, column_name in names.items()}
     return NearTuples(as_integers(table.column(tick)), as_integers(table.column(round)), columns)

@@ -80,9 +80,9 @@ def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan
     """The answers of a span, a stretch of ends at a time."""
     window = planned.query.window
     for part in _stretches(cells, span, window.slide_ticks):
-        found = standing_cells(cells, part, window.slide_ticks)
-        if len(found):
-            yield _Lowering(plan, planned, found).block()
+        standing = standing_cells(cells, part, window.slide_ticks)
+        if len(standing):
+            yield _Lowering(plan, planned, standing).block()
 
 
 def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
@@ -117,7 +117,7 @@ class _Lowering:
             components = [planned_component.component for planned_component in self._planned.components]
             places = [components.index(component) for component in aggregate.components]
             argument = self._planned.components[places[0]].argument_type
-            combined = [_combined(cells.lifted[place]) for place in places]
+            combined = [_combined(cells.lifted[position]) for position in places]
             arrays.append(lower(aggregate, argument, combined, self._refuse).cast(arrow_type(kind)))
         names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
         table = pa.Table.from_arrays(arrays, names=names)
@@ -126,8 +126,8 @@ class _Lowering:
     def _refuse(self, row: int, value: str) -> None:
         window = self._planned.query.window
         edges = [window.edge_text(int(edge[row])) for edge in (self._starts, self._cells.starts)]
-        place = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
-        group = describe_group(self._cells.keys, place)
+        group_index = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
+        group = describe_group(self._cells.keys, group_index)
         raise WindloomError(
             f"query '{self._planned.name}': a value does not fit its type",
             f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",

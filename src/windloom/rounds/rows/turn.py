@@ -40,17 +40,23 @@ def rows_turn(
     """`until` says, by inputs of queries, up to where windows are closed after the round."""
     asked = asked_rows(plan, intervals, state)
     summaries = _summaries(state, round_input, plan)
+    standing = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            standing[planned.name] = left
     return RowsTurn(
         tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
         {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
         _left(state, round_input, plan, moved, until),
-        _still_standing(summaries, plan, until),
+        standing,
     )
 
 
 def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[AskedRows]:
     """The row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every query."""
-    found = []
+    asked = []
     for planned in plan.rows:
         after, until = intervals[planned.name]
         # Where windows are left out, because they are not complete, the one before was not reported.
@@ -58,8 +64,8 @@ def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: Stat
         seen = state.reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
         span = row_span(planned.query.window, after, until, seen)
         if span is not None:
-            found.append(AskedRows(planned, span))
-    return found
+            asked.append(AskedRows(planned, span))
+    return asked
 
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
@@ -82,7 +88,7 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
 
 def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
     """What aggregates over rows are answered from."""
-    found = {}
+    cells_by_query = {}
     for planned in plan.rows:
         parts = [
             summaries[planned.name]
@@ -90,18 +96,8 @@ def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, C
             if planned.name in summaries
         ]
         if parts:
-            found[planned.name] = merge_all(parts)
-    return found
-
-
-def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
-    found = {}
-    for planned in plan.rows:
-        cells = summaries.get(planned.name)
-        left = None if cells is None else left_after(cells, until[planned.query.inputs])
-        if left is not None:
-            found[planned.name] = left
-    return found
+            cells_by_query[planned.name] = merge_all(parts)
+    return cells_by_query
 
 
 def _left(

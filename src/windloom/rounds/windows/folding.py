@@ -17,7 +17,7 @@ def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
     """
     edges = np.unique(np.array(list(starts), np.int64))
     folded = cells.starts < tick
-    place = np.searchsorted(edges, cells.starts, side="right") - 1
-    moved = np.where(folded & (place >= 0), edges[place], cells.starts)
-    kept = cells if (moved == cells.starts).all() else move_cells(cells, moved)
-    return keep_from(kept, min(int(edges[0]), tick))
+    landmark_index = np.searchsorted(edges, cells.starts, side="right") - 1
+    moved = np.where(folded & (landmark_index >= 0), edges[landmark_index], cells.starts)
+    folded_cells = cells if (moved == cells.starts).all() else move_cells(cells, moved)
+    return keep_from(folded_cells, min(int(edges[0]), tick))

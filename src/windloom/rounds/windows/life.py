@@ -170,15 +170,17 @@ class Life(ABC):
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
             lanes.window_start[rows] = cohort.windows.every_landmark[query]
         for query in cohort.windows.periodic_queries:
-            own = lanes.window_start[int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])]
-            own -= (own - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
+            starts_of_query = lanes.window_start[
+                int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])
+            ]
+            starts_of_query -= (starts_of_query - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
         return Located(lanes, window_end)
 
     # ---- of a query ---------------------------------------------------------------------------------------------
 
     @abstractmethod
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
         """Which late entries have a closed window of a query, and which have one that is still open."""
 

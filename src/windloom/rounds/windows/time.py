@@ -37,9 +37,9 @@ class TimeLife(Life):
         return any(planned.query.window.extent_ticks is None for planned in partial_set.queries)
 
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        return time_lost(window, reported, held.starts)
+        return time_lost(window, reported, entries.starts)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         return self.after_since(window, since) > closed
