@@ -106,8 +106,8 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def refuse_without_follow(given: Mapping[str, Any]) -> None:
-    for name, value in given.items():
+def refuse_without_follow(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
         if value:
             option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
             raise WindloomError(
@@ -202,14 +202,14 @@ def follow_streams(
         loom = load_loom(catalog, *session, progress)
         places = paths_of(loom, catalog, options.streams, "--stream")
         before = paths_of(loom, catalog, options.history, "--history")
-        found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        file_streams = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
         add_relations(loom, catalog, options.relations)
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
     with stop_signals() as asked:
         history = {name: source.read(spark) for name, source in sources.items()}
-        for name, file_stream in found.items():
+        for name, file_stream in file_streams.items():
             loom.stream(name, file_stream.read(spark, options.files))
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
@@ -228,11 +228,11 @@ def saying_warnings(view: RoundView) -> Iterator[None]:
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
-        def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, WindloomWarning):
                 view.say(f"warning: {message}")
             else:
-                shown(message, category, *place, **more)
+                shown(message, category, *where, **more)
 
         warnings.simplefilter("always", WindloomWarning)
         warnings.showwarning = say

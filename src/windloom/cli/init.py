@@ -52,7 +52,12 @@ def init(file: str, out: str | None, name: str | None) -> None:
 
     The event time is guessed by type and name, and said. Nothing is overwritten.
     """
-    source = _first_file(Path(file))
+    path = Path(file)
+    files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
+    source = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
+    if source is None:
+        fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
+        raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
     rows = _read(source)
     if source.suffix.lower() == ".parquet":
         _refuse_unreadable(source, rows)
@@ -147,7 +152,7 @@ def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
     # Arrow also gives nanoseconds for the timestamps that Spark itself writes by default, as INT96, and reads.
     in_nanoseconds = {
         column.path.partition(".")[0]
-        for column in (written.column(place) for place in range(len(written)))
+        for column in (written.column(index) for index in range(len(written)))
         if column.physical_type == "INT64" and "nanoseconds" in column.logical_type.to_json()
     }
     for field in rows.schema:
@@ -157,15 +162,6 @@ def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
                 f"it is of type {field.type}",
                 TIME_HINT if pa.types.is_time(field.type) else NANOSECONDS_HINT,
             )
-
-
-def _first_file(path: Path) -> Path:
-    files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
-    found = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
-    if found is None:
-        fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
-        raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
-    return found
 
 
 def _read(path: Path) -> pa.Table:

@@ -80,18 +80,18 @@ def read_objective(text: str | None) -> str | dict[str, float]:
     """Latency or memory, or weights of both: latency=0.4,memory=0.6."""
     if text is None or "=" not in text:
         return text or "latency"
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for item in text.split(","):
         name, _, weight = item.partition("=")
         try:
-            found[name.strip()] = float(weight)
+            weights[name.strip()] = float(weight)
         except ValueError:
             raise WindloomError(
                 f"cannot read --objective '{text}'",
                 f"the weight of '{name.strip()}' is '{weight}'",
                 "write --objective latency=0.4,memory=0.6",
             ) from None
-    return found
+    return weights
 
 
 def check_plan_options(
@@ -219,19 +219,19 @@ def _declare_hint(what: str, name: str, known: list[str]) -> str:
 
 def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
     """Options of the form NAME=VALUE, each name once."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if not name or not value:
             missing = "the name" if not name else "'=' and what follows it"
             raise WindloomError(f"cannot read {option} '{text}'", f"{missing} is missing", f"write {option} {form}")
-        if name in found:
-            given = f"as '{found[name]}' and as '{value}'"
+        if name in pairs:
+            both_values = f"as '{pairs[name]}' and as '{value}'"
             raise WindloomError(
-                f"{option} '{name}' is given twice", given, "give it once; a directory holds many files"
+                f"{option} '{name}' is given twice", both_values, "give it once; a directory holds many files"
             )
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def plan_catalog(base: Plan, rates: Mapping[str, Rate], cost: str) -> Planned:
 
 
 def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Plan:
-    """The same plan for other rates, with the intake and the folds that are best at these."""
+    """Return the plan at other rates, with the intake and the folds that are best at these."""
 
     def rate(stream: Stream) -> float | None:
         return rates.get(base.base_of(stream.name), (stream.events_per_second, ""))[0]

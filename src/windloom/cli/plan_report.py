@@ -104,10 +104,10 @@ class Sharing:
         distinct = sorted(counts)
         slicing, model = self.problem.slicing, self.problem.model
         edges = EdgeSet.of({edge for window in distinct for edge in slicing.edges(window)})
-        told: dict[str, Any] = {"queries": len(tree)}
+        described: dict[str, Any] = {"queries": len(tree)}
         if self.queries is not None:
-            told["names"] = [self.queries[i] for i in tree]
-        told |= {
+            described["names"] = [self.queries[i] for i in tree]
+        described |= {
             "distinct_windows": len(distinct),
             "edges_per_second": self.pace * edges.edges_per_second,
             "edges_exact": edges.density.exact,
@@ -116,8 +116,8 @@ class Sharing:
         if isinstance(model, PaperCost):
             load = WindowColumns.of(distinct, [counts[window] for window in distinct]).load([range(len(distinct))])
             rate = np.array([edges.edges_per_second])
-            told["operations_per_edge"] = float(omega(model.techniques, load, rate)[0])
-        return told | {"cost": cost}
+            described["operations_per_edge"] = float(omega(model.techniques, load, rate)[0])
+        return described | {"cost": cost}
 
 
 def workload_problem(
@@ -183,8 +183,8 @@ def to_text(planned: Planned, options: dict[str, str]) -> str:
         lines.append(f"{rows} {are} made from tuples, not from partials: {', '.join(names)}{more}")
     if planned.sets:
         lines += [f"{_BESIDES[what]}: {work(cost)}" for what, cost in planned.besides.items() if cost]
-        told = ", ".join(f"{name} {value}" for name, value in options.items())
-        lines.append(f"cost {cost_text(planned.sets[0], planned.cost)} of event time ({told})")
+        shown_options = ", ".join(f"{name} {value}" for name, value in options.items())
+        lines.append(f"cost {cost_text(planned.sets[0], planned.cost)} of event time ({shown_options})")
         memory = peak_memory() / 2**20
         lines.append(f"found in {planned.seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
     return "\n".join(lines)

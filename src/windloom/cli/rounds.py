@@ -160,7 +160,11 @@ def round_line(done: RoundProgress) -> str:
     rows = [f"{done.late_windows:,} of {_counted(done.answered_windows, 'window')} late"] if done.late_windows else []
     rows += [f"{_counted(sum(done.postponed.values()), 'window')} left to later rounds"] if done.postponed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
-    new = [f" relation {name}: version {told['version']};" for name, told in done.relations.items() if told["changed"]]
+    new = [
+        f" relation {name}: version {relation['version']};"
+        for name, relation in done.relations.items()
+        if relation["changed"]
+    ]
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
         f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
@@ -200,8 +204,8 @@ def _times(done: RoundProgress) -> str:
     if len(done.frontiers) < 2:
         return f"watermark {_watermark(done.watermark)}, lag {_lag(done)}"
     lags = {name: "" if lag is None else f" (lag {duration_text(lag)})" for name, lag in done.lags.items()}
-    told = (f"{name} {_watermark(frontier)}{lags[name]}" for name, frontier in done.frontiers.items())
-    return f"watermarks {', '.join(told)}"
+    watermarks = (f"{name} {_watermark(frontier)}{lags[name]}" for name, frontier in done.frontiers.items())
+    return f"watermarks {', '.join(watermarks)}"
 
 
 def _lag(done: RoundProgress) -> str:

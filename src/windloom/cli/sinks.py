@@ -100,8 +100,8 @@ def _check_target(
 
 
 def _setting(text: str, known: dict[str, dict[str, object]]) -> tuple[str, str, str]:
-    place, equals, value = text.partition("=")
-    name, _, key = place.partition(".")
+    name_and_key, equals, value = text.partition("=")
+    name, _, key = name_and_key.partition(".")
     if not (name and key and equals):
         form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
         raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)

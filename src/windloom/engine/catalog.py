@@ -79,10 +79,10 @@ class Registry:
             )
         refuse_other_spelling(name, "stream", self.streams)
         refuse_name_of_other(name, "stream", self.relations)
-        made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
-        self._replace_source(made)
+        stream, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
+        self._replace_source(stream)
         self._frames[name] = frame
-        return made
+        return stream
 
     def add_relation(self, name: str, given: Given, retroactive: bool | None) -> Relation:
         if name in self._versions:
@@ -93,10 +93,10 @@ class Registry:
             )
         refuse_other_spelling(name, "relation", self.relations)
         refuse_name_of_other(name, "relation", self.streams)
-        made = make_relation(name, given, self.relations.get(name), retroactive)
-        self._replace_source(made.relation)
-        self._versions[name] = made
-        return made.relation
+        source = make_relation(name, given, self.relations.get(name), retroactive)
+        self._replace_source(source.relation)
+        self._versions[name] = source
+        return source.relation
 
     @property
     def sources(self) -> dict[str, Stream]:
@@ -132,12 +132,12 @@ class Registry:
                 if name in (enriched_stream.base, *enriched_stream.relations)
             ),
         }
-        stale |= {key for key, own in self._joined.items() if any(source in stale for _, source in own)}
+        stale |= {key for key, sources in self._joined.items() if any(source in stale for _, source in sources)}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
 
-    def add_aggregate(self, own: UserDefined) -> None:
+    def add_aggregate(self, aggregate: UserDefined) -> None:
         """Registers an aggregate under its name, which must not be the name of a function."""
-        name, taken = own.name, None
+        name, taken = aggregate.name, None
         if name in self.aggregates:
             taken = "it was defined before"
         elif name in FUNCTIONS:
@@ -146,7 +146,7 @@ class Registry:
             taken = f"{name}() is a function of Spark SQL"
         if taken is not None:
             raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
-        self.aggregates[name] = own
+        self.aggregates[name] = aggregate
 
     def add_query(self, name: str, text: str) -> Query:
         if name in self.queries:
@@ -221,11 +221,11 @@ class Registry:
         for name, frame in self._frames.items():
             if name not in self._files:
                 self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
-        return {name: found for name, found in self._files.items() if found is not None}
+        return {name: local_files for name, local_files in self._files.items() if local_files is not None}
 
     def file_columns(self) -> dict[str, frozenset[str]]:
         """The columns that the driver can read from files itself, by name of the stream."""
-        return {name: found.columns(self.streams[name].columns) for name, found in self.files().items()}
+        return {name: local_files.columns(self.streams[name].columns) for name, local_files in self.files().items()}
 
     def check_versions(self, relations: Iterable[str]) -> None:
         """Raises for relations without data."""
@@ -262,7 +262,12 @@ class Registry:
         """The types of all expressions, from the data if there is any, otherwise from the declaration."""
         with suppress(WindloomError):  # checked again below, query by query, to name the query that is wrong
             self._learn_types(self.queries.values())
-            self._check_all_outputs()
+            # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
+            unchecked = (query for query in self.queries.values() if query not in self._checked)
+            found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+            asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
+            if asked and can_evaluate(self._session(), asked.values()):
+                self._checked_outputs.update(asked)
         for query in self.queries.values():
             self._check(query)
         return self._types
@@ -299,14 +304,6 @@ class Registry:
                         f"it is of type {kind}",
                         "compare it with something",
                     )
-
-    def _check_all_outputs(self) -> None:
-        """Asks Spark once for all queries; if it rejects one, `_check` finds out which."""
-        unchecked = (query for query in self.queries.values() if query not in self._checked)
-        found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
-        asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
-        if asked and can_evaluate(self._session(), asked.values()):
-            self._checked_outputs.update(asked)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
         """Whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide it."""
@@ -363,8 +360,8 @@ class Registry:
         """The aliases and streams on which expressions are evaluated: one stream, or a join of several."""
         if relation not in self._joined:
             return [relation], [self._source(relation)]
-        own = self._joined[relation]
-        return [alias for alias, _ in own], [self._source(source) for _, source in own]
+        joined = self._joined[relation]
+        return [alias for alias, _ in joined], [self._source(source) for _, source in joined]
 
     def _source(self, name: str) -> Stream:
         """The stream, enriched stream or relation with this name."""

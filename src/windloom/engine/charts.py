@@ -27,12 +27,12 @@ def draw_charts(
     objective: Objective,
 ) -> tuple[ChartView, ...]:
     """A chart for each basin; `rounds` are the rounds of a stream, oldest first."""
-    found = []
+    views = []
     for basin in basins:
         chart = draw_chart(basin, estimates, objective, options)
         now = [value_of(figure, basin, estimates) for figure in chart.figures]
-        found.append(chart_view(chart, now, path=path_of(chart, rounds)))
-    return tuple(found)
+        views.append(chart_view(chart, now, path=path_of(chart, rounds)))
+    return tuple(views)
 
 
 def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:

@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.hex()
         case dict():
-            return {str(key): plain(held) for key, held in value.items()}
+            return {str(key): plain(item_value) for key, item_value in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case _:

@@ -156,7 +156,7 @@ class Loom:
         `inverse(whole, part)` removes a part again, exactly, and makes windows over whole numbers cheaper. `properties`
         may also claim "selective": `combine` returns one of its two values. `argument` is "double" or "bigint".
         """
-        own = define_aggregate(
+        aggregate = define_aggregate(
             name,
             lift=lift,
             combine=combine,
@@ -166,8 +166,8 @@ class Loom:
             properties=properties,
             argument=argument,
         )
-        self._registry.add_aggregate(own)
-        return own
+        self._registry.add_aggregate(aggregate)
+        return aggregate
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
         """Declare a wide table: one row per key, the latest answers of many queries as columns, as of one watermark.
@@ -259,10 +259,10 @@ class Loom:
                     return sharing_text(plan, self._report(plan), all_queries=queries)
                 return explain_text(plan, costs, all_queries=queries, query=query)
             case "json":
-                found = explain_json(plan, costs)
+                as_data = explain_json(plan, costs)
                 if sharing:
-                    found["sharing"] = sharing_json(plan, self._report(plan))
-                return json.dumps(found, indent=2, ensure_ascii=False)
+                    as_data["sharing"] = sharing_json(plan, self._report(plan))
+                return json.dumps(as_data, indent=2, ensure_ascii=False)
             case "svg":
                 return Picture(explain_svg(plan, costs))
         raise WindloomError(
@@ -443,8 +443,8 @@ class Loom:
             learned=self._learned.estimates.without_rounds(),
             waiting=waiting,
         )
-        for told in handle.warnings:
-            warnings.warn(told, WindloomWarning, stacklevel=2)
+        for warning in handle.warnings:
+            warnings.warn(warning, WindloomWarning, stacklevel=2)
         return handle
 
     def learn(self, checkpoint: str | Path) -> list[str]:

@@ -74,12 +74,12 @@ def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Pi
     rows = rows.sort_by("window_end")
     ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
     keys = list(zip(*(rows[name].to_pylist() for name in groups), strict=True)) if groups else [()] * len(ends)
-    found: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
+    points_by_key: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
     for key, end, value in zip(keys, ends, values, strict=True):
-        found.setdefault(key, []).append((end, value))
-    shown = sorted(found.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
+        points_by_key.setdefault(key, []).append((end, value))
+    shown = sorted(points_by_key.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
     series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
-    left_out = len(found) - len(shown)
+    left_out = len(points_by_key) - len(shown)
     label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
     return Picture(line_chart(series, y_label=label, title=title))
 
@@ -116,6 +116,6 @@ def _told(value: object) -> str:
         case float():
             return f"{value:,.3f}"
         case Mapping():
-            return ", ".join(f"{name} {_told(held)}" for name, held in value.items())
+            return ", ".join(f"{name} {_told(item)}" for name, item in value.items())
         case _:
             return str(value)

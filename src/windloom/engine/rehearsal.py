@@ -121,7 +121,7 @@ def many_predicates(spark: SparkSession) -> None:
             (_LOOKED_UP, _BOUNDS),
             (_LOOKED_UP, _UNEVEN_BOUNDS),
         ):
-            conditions = [f"{column} > {bound}" for column, own in bounds.items() for bound in own]
+            conditions = [f"{column} > {bound}" for column, column_bounds in bounds.items() for bound in column_bounds]
             select = f"SELECT symbol, {asked} FROM trades [TUMBLE 30 s] WHERE {{}} GROUP BY symbol"
             queries = {f"q{number}": select.format(condition) for number, condition in enumerate(conditions)}
             _loom(spark.read.parquet(f"{folder}/parquet"), queries).run(intake="woven")

@@ -242,7 +242,7 @@ class StoredResults(Results):
 
 
 def with_utc(table: pa.Table) -> pa.Table:
-    """The same rows with instants in UTC, and with all columns nullable.
+    """Return the rows with instants in UTC, and with all columns nullable.
 
     Spark returns timestamps in the zone of the session, and marks expressions that cannot be NULL; answers must not
     depend on either.

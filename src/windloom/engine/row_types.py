@@ -25,7 +25,15 @@ def check_rows(rows: Rows, types: Types) -> None:
         for condition in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
             _check_condition(condition.expression, types[ExpressionKey(selection.relation, condition.expression.sql)])
         for column in selection.columns:
-            _check_column(column.name, types[rows.key_of(selection, column.expression)])
+            kind = types[rows.key_of(selection, column.expression)]
+            try:
+                arrow_type(kind)
+            except KeyError:
+                raise WindloomError(
+                    f"the column '{column.name}' cannot be reported",
+                    f"it is of type {kind}",
+                    f"select its parts, or to_json({column.name})",
+                ) from None
     _check_sides(rows, rows.body, types)
 
 
@@ -36,23 +44,12 @@ def _check_condition(condition: Expression, kind: DataType) -> None:
         )
 
 
-def _check_column(name: str, kind: DataType) -> None:
-    try:
-        arrow_type(kind)
-    except KeyError:
-        raise WindloomError(
-            f"the column '{name}' cannot be reported",
-            f"it is of type {kind}",
-            f"select its parts, or to_json({name})",
-        ) from None
-
-
 def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
     """The column types of a body; both sides of a set operation must have the same."""
     if isinstance(body, Selection):
-        found = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
-        _check_compared(body, found)
-        return found
+        kinds = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
+        _check_compared(body, kinds)
+        return kinds
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
     others = _first(body.right).columns
     for column, other, left_type, right_type in zip(rows.columns, others, left, right, strict=True):

@@ -110,7 +110,12 @@ def compare_plans(
     if query.join is not None:
         return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
-        return _compare_rows(before, after, query, constants)
+        # For rows, the prediction is how many tuples are kept for them, not how long making them takes.
+        planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
+        costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
+        text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
+        alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
+        return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
     partial_set, tree, _ = after.find(query.name)
     without = None if before is None else before.by_identity.get(partial_set.identity)
     added = partial_set.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
@@ -125,15 +130,6 @@ def compare_plans(
         partial_set.statistics.pace * added,
         partial_set.edges.density.exact and (without is None or without.edges.density.exact),
     )
-
-
-def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
-    """For rows, the prediction is how many tuples are kept for them, not how long making them takes."""
-    planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
-    costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
-    text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
-    alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
-    return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
 
 
 def _compare_joined(

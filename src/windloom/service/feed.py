@@ -85,7 +85,7 @@ class RoundFeed:
     ) -> None:
         # One call per loop, however many watch, so that the thread of a round continues at once.
         for loop in {loop for _, loop in watchers}:
-            queues = [queue for queue, own in watchers if own is loop]
+            queues = [queue for queue, loop_of_queue in watchers if loop_of_queue is loop]
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_put_all, queues, event)
 

@@ -74,15 +74,15 @@ class Place:
     def open(self) -> socket.socket:
         """A listening socket. It is opened before anything else, because ports are often in use."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((self.host, self.port))
-            found.listen(512)
+            listening.bind((self.host, self.port))
+            listening.listen(512)
         except OSError as error:
-            found.close()
+            listening.close()
             raise _cannot_listen(self.host, self.port, error) from None
-        return found
+        return listening
 
 
 def _check_tls(certificate: str, key: str) -> None:

@@ -51,7 +51,7 @@ class StoredAnswers:
         `since` and `until` bound the end of a window: from the first on, before the second. `replacing` are the
         grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts.
         """
-        found: list[pa.Table] = []
+        parts: list[pa.Table] = []
         held = read = 0
         newest = ""
         for file in self._files(name, columns):
@@ -64,11 +64,11 @@ class StoredAnswers:
             read += 1
             rows = _between(self._table(file), name, since, until)
             if rows.num_rows:
-                found.append(rows)
+                parts.append(rows)
                 held += rows.num_rows
-        if not found:
+        if not parts:
             return None
-        rows = pa.concat_tables(found[::-1], promote_options="default").combine_chunks()
+        rows = pa.concat_tables(parts[::-1], promote_options="default").combine_chunks()
         if replacing is not None:
             rows = replaced(rows, replacing).combine_chunks()
         order = pc.sort_indices(rows, sort_keys=[("window_end", "ascending")])
@@ -122,11 +122,11 @@ class StoredAnswers:
 
 def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
     """The least and the greatest value of a column; None for both if the file does not have them."""
-    place = about.schema.names.index(column)
-    told = [about.row_group(i).column(place).statistics for i in range(about.num_row_groups)]
-    if not told or not all(statistics is not None and statistics.has_min_max for statistics in told):
+    index = about.schema.names.index(column)
+    row_groups = [about.row_group(i).column(index).statistics for i in range(about.num_row_groups)]
+    if not row_groups or not all(statistics is not None and statistics.has_min_max for statistics in row_groups):
         return None, None
-    return min(statistics.min for statistics in told), max(statistics.max for statistics in told)
+    return min(statistics.min for statistics in row_groups), max(statistics.max for statistics in row_groups)
 
 
 def _round(file: Path) -> str:
@@ -149,9 +149,9 @@ def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
     try:
         if not pa.types.is_timestamp(kind):
             return pa.scalar(int(text), kind)
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return pa.scalar(found if kind.tz else found.astimezone(UTC).replace(tzinfo=None), kind)
+        instant = datetime.fromisoformat(text)
+        instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return pa.scalar(instant if kind.tz else instant.astimezone(UTC).replace(tzinfo=None), kind)
     except (ValueError, OverflowError, pa.ArrowInvalid):
         if not pa.types.is_timestamp(kind):
             raise WindloomError(

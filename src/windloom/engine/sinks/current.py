@@ -41,14 +41,14 @@ class CurrentSink(Sink):
         try:
             (root / FOLDER).mkdir(parents=True, exist_ok=True)
             owner = root / FOLDER / _OWNER
-            held = owner.read_text() if owner.exists() else None
-            if held is None:
+            owned_by = owner.read_text() if owner.exists() else None
+            if owned_by is None:
                 owner.write_text(checkpoint)
         except OSError as error:
             raise WindloomError(
                 f"cannot write to '{root}'", str(error), "choose another directory, or make room"
             ) from None
-        if held is not None and held != checkpoint:
+        if owned_by is not None and owned_by != checkpoint:
             raise WindloomError(
                 f"the directory '{root}' holds the results of another stream",
                 "its rounds belong to another checkpoint",
@@ -94,11 +94,11 @@ class CurrentSink(Sink):
         written = 0
         asked: dict[str, Versions] = {}
         for name, info in answers.tables.items():
-            held = pa.concat_tables(rows[name]) if name in rows else None
+            table_rows = pa.concat_tables(rows[name]) if name in rows else None
             for query in info.asked.values():
-                own = None if held is None else _of_query(held, query.name, len(info.asked))
+                query_rows = None if table_rows is None else _of_query(table_rows, query.name, len(info.asked))
                 asked[query.name] = Versions(self._root, query.name, _identity(query))
-                written += self._write(asked[query.name], round, query, info, own, answers)
+                written += self._write(asked[query.name], round, query, info, query_rows, answers)
         for gone in set(shown_queries(self._root)) - {versions.link.name for versions in asked.values()}:
             Versions(self._root, gone, "").remove()
         self._tables = asked
@@ -106,11 +106,11 @@ class CurrentSink(Sink):
         return {"bytes": float(written)}
 
     def rows(self, table: str) -> pa.Table | None:
-        found = []
+        pieces = []
         for query in self._queries.get(table, []):
             parts = read_files(self._tables[query])
-            found += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
-        return pa.concat_tables(found) if found else None
+            pieces += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
+        return pa.concat_tables(pieces) if pieces else None
 
     def _write(
         self, table: Versions, round: int, query: Query, info: TableInfo, rows: pa.Table | None, answers: RoundAnswers
@@ -156,8 +156,8 @@ class CurrentSink(Sink):
 
 def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
     """The rows of one query of a table that holds `queries` of them, without the column that names it."""
-    own = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
-    return own.drop_columns("query")
+    rows_of_query = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
+    return rows_of_query.drop_columns("query")
 
 
 def last_end(query: Query, until: int) -> int:

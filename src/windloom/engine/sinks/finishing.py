@@ -68,11 +68,11 @@ class Finishing:
     def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
         """The answers of some queries, evaluated by Spark in one job."""
         with as_windloom_errors(queries_text(asked)):
-            found = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
+            finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
         shapes = [shape for shape, _ in asked.values()]
         return {
             name: self.described(*shape_and_rows)
-            for name, shape_and_rows in zip(asked, zip(shapes, found, strict=True), strict=True)
+            for name, shape_and_rows in zip(asked, zip(shapes, finished, strict=True), strict=True)
         }
 
     def portion(self, *, with_query: bool) -> Portion:
@@ -84,13 +84,13 @@ class Finishing:
         if with_query:
             fields.insert(0, pa.field("query", pa.string()))
         table = pa.schema(fields).empty_table()
-        found = self.here(shape, table, ("query",) if with_query else ())
-        if found is None:
-            (found,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
-        found = self.described(shape, found)
+        empty_table = self.here(shape, table, ("query",) if with_query else ())
+        if empty_table is None:
+            (empty_table,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
+        empty_table = self.described(shape, empty_table)
         for name, kind in added_types(shape.emits, shape.time.name).items():
-            found = found.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
-        return found
+            empty_table = empty_table.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
+        return empty_table
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
         """The rows that Spark made, in the form in which the evaluator makes them.
@@ -127,18 +127,20 @@ class Portion:
         queries = self._queries
         self._waiting, self._queries, self._rows = {}, {}, 0
         if parts:
-            for (shape, _), found in zip(parts, self._finished(parts, queries), strict=True):
-                yield shape, self._finishing.described(shape, found)
+            for (shape, _), rows in zip(parts, self._finished(parts, queries), strict=True):
+                yield shape, self._finishing.described(shape, rows)
 
     def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
         try:
-            with as_windloom_errors(queries_text(name for own in queries.values() for name in own)):
+            with as_windloom_errors(
+                queries_text(name for names_of_shape in queries.values() for name in names_of_shape)
+            ):
                 return finish_together(self._spark, parts, with_query=self._with_query)
         except WindloomError:
             if len(parts) == 1:
                 raise
         # Repeated shape by shape, to name the queries at fault.
-        return [found for part in parts for found in self._finished([part], {part[0]: queries[part[0]]})]
+        return [rows for part in parts for rows in self._finished([part], {part[0]: queries[part[0]]})]
 
 
 def queries_text(names: Iterable[str]) -> str:
@@ -148,7 +150,7 @@ def queries_text(names: Iterable[str]) -> str:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The same table without dictionary-encoded columns, which are only an internal form."""
+    """Return the table without dictionary-encoded columns, which are only an internal form."""
     fields = [
         pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
         for column in table.schema
@@ -156,8 +158,8 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _plain(found: pa.DataType, kind: str) -> pa.DataType:
+def _plain(arrow: pa.DataType, kind: str) -> pa.DataType:
     try:
         return arrow_type(DataType.parse(kind))
     except KeyError:  # a type that only Spark computes, such as a map
-        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(found) and found.tz else found
+        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(arrow) and arrow.tz else arrow

@@ -23,8 +23,8 @@ class Manifest:
     def from_bytes(cls, data: bytes) -> Manifest | None:
         """Reads a manifest; None if the data are not a manifest."""
         try:
-            held = json.loads(data)
-            return cls(held["checkpoint"], held["tables"]) if held["format"] == _FORMAT else None
+            fields = json.loads(data)
+            return cls(fields["checkpoint"], fields["tables"]) if fields["format"] == _FORMAT else None
         except (ValueError, LookupError, TypeError):
             return None
 

@@ -95,10 +95,10 @@ class PostgresSink(Sink):
             )
         schema, rounds = sql.Identifier(self._schema), sql.Identifier(self._schema, ROUNDS)
         question = "SELECT nspname, to_regclass(%s) FROM pg_namespace WHERE nspname = %s"
-        found = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
-        if found is None:  # a user who may not create schemas can still use an existing one
+        existing = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
+        if existing is None:  # a user who may not create schemas can still use an existing one
             self._execute(connection, sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
-        if found is None or found[1] is None:
+        if existing is None or existing[1] is None:
             columns = "(checkpoint text PRIMARY KEY, round bigint NOT NULL, committed timestamptz NOT NULL)"
             self._execute(connection, sql.SQL("CREATE TABLE IF NOT EXISTS {} " + columns).format(rounds))
         owner = connection.execute(sql.SQL("SELECT checkpoint FROM {}").format(rounds)).fetchone()
@@ -114,15 +114,15 @@ class PostgresSink(Sink):
     def _holds(self, connection: Connection, round: int) -> bool:
         """Whether the round is there; waits while an earlier process may still be committing it."""
         rounds = sql.Identifier(self._schema, ROUNDS)
-        found = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
-        held = -1 if found is None else int(found[0])
-        if held > round:
+        row = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
+        last_round = -1 if row is None else int(row[0])
+        if last_round > round:
             raise WindloomError(
                 f"the schema '{self._schema}' at {self._place} has come further than the checkpoint",
-                f"it holds round {held}, and the checkpoint goes on with round {round}: it may be an older copy",
+                f"it holds round {last_round}, and the checkpoint goes on with round {round}: it may be an older copy",
                 f"use the newest checkpoint; to write these rounds once more, set `round` of {ROUNDS} to {round - 1}",
             )
-        return held == round
+        return last_round == round
 
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
         """Creates the tables and views that do not exist yet."""
@@ -135,7 +135,16 @@ class PostgresSink(Sink):
                 if table not in known.values():
                     for statement in table.creation():
                         self._execute(connection, statement)
-            views, others = self._relations(connection)
+            # The views with their comments, and the names of all other relations, which no view can have.
+            question = (
+                "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
+                " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+            )
+            found = connection.execute(question, [self._schema]).fetchall()
+            views, others = (
+                {name: about for name, is_view, about in found if is_view},
+                {row[0] for row in found if not row[1]},
+            )
             for query, table in wanted.items():
                 view = view_name(query, others)
                 if views.get(view) != table.about(query):
@@ -143,26 +152,17 @@ class PostgresSink(Sink):
                         self._execute(connection, statement)
             self._known[name] = wanted
 
-    def _relations(self, connection: Connection) -> tuple[dict[str, str | None], set[str]]:
-        """The views with their comments, and the names of all other relations, which no view can have."""
-        question = (
-            "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
-            " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
-        )
-        found = connection.execute(question, [self._schema]).fetchall()
-        return {name: about for name, is_view, about in found if is_view}, {row[0] for row in found if not row[1]}
-
     def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
         """Copies the round's rows into staging tables; returns the tables that got rows."""
         filled: dict[PostgresTable, None] = {}
         for name, rows in answers.rows():
-            for table, own in split_rows(rows, self._known[name]):
+            for table, table_rows in split_rows(rows, self._known[name]):
                 if table not in filled:
                     self._execute(connection, table.staging_creation())
                     filled[table] = None
                 fault("before sink")
                 with connection.cursor().copy(table.copy()) as copy:
-                    for portion in csv_of(own, table.columns):
+                    for portion in csv_of(table_rows, table.columns):
                         copy.write(portion)
                 fault("after sink")
         return list(filled)
@@ -179,7 +179,19 @@ class PostgresSink(Sink):
         An error closes the connection; the error that is raised shows whether to try again.
         """
         try:
-            connection = self._connected()
+            if self._connection is not None:
+                try:  # a firewall may have dropped it between two rounds
+                    self._connection.execute("SELECT 1")
+                except psycopg.Error:
+                    self.close()
+            if self._connection is None:
+                # The address, completed by the settings of `_WATCHFUL` that it does not have.
+                given = conninfo_to_dict(self._url)
+                self._connection = psycopg.connect(
+                    make_conninfo(self._url, **{name: value for name, value in _WATCHFUL.items() if name not in given}),
+                    autocommit=True,
+                )
+            connection = self._connection
             with connection.transaction():
                 yield connection
         except psycopg.Error as error:
@@ -188,16 +200,6 @@ class PostgresSink(Sink):
         except BaseException:
             self.close()
             raise
-
-    def _connected(self) -> Connection:
-        if self._connection is not None:
-            try:  # a firewall may have dropped it between two rounds
-                self._connection.execute("SELECT 1")
-            except psycopg.Error:
-                self.close()
-        if self._connection is None:
-            self._connection = psycopg.connect(_watchful(self._url), autocommit=True)
-        return self._connection
 
     def _failed(self, error: psycopg.Error) -> WindloomError:
         state, facts = error.sqlstate, " ".join(str(error).split())
@@ -229,9 +231,3 @@ def _described(url: str) -> str:
     host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"'{host}{port}', '{database}'"
-
-
-def _watchful(url: str) -> str:
-    """The address, completed by the settings of `_WATCHFUL` that it does not have."""
-    given = conninfo_to_dict(url)
-    return make_conninfo(url, **{name: value for name, value in _WATCHFUL.items() if name not in given})

@@ -125,17 +125,17 @@ class PostgresTable:
         if self.withdraws:
             gone = sql.SQL("{} = {}").format(sql.Identifier(REPORT), sql.Literal(WITHDRAWN))
             stays = sql.SQL("NOT ({})").format(gone)
-            yield self._deletion(gone)
+            # Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be
+            # NULL.
+            same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
+            same += [
+                sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()
+            ]
+            yield sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
+                self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
+            )
         yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {5} ON CONFLICT ({3}) DO {4}").format(
             self.identifier, self._column_names, self._staging, _names(self.key), action, stays
-        )
-
-    def _deletion(self, gone: sql.Composed) -> sql.Composed:
-        """Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be NULL."""
-        same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
-        same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()]
-        return sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
-            self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
         )
 
     def about(self, query: str) -> str:
@@ -176,10 +176,10 @@ def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[
         yield next(iter(targets)), rows
         return
     for target in targets:
-        queries = [query for query, own in tables.items() if own == target]
-        found = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
-        if found.num_rows:
-            yield target, found
+        queries = [query for query, table in tables.items() if table == target]
+        target_rows = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
+        if target_rows.num_rows:
+            yield target, target_rows
 
 
 def view_name(query: str, taken: Iterable[str]) -> str:

@@ -63,25 +63,27 @@ def sink_names() -> list[str]:
 def find_sink(name: str) -> type[NamedSink]:
     """The class of a sink; its module is imported now."""
     if name in SINKS:
-        found = EntryPoint(name, SINKS[name], GROUP)
+        entry_point = EntryPoint(name, SINKS[name], GROUP)
     else:
         brought = entry_points(group=GROUP, name=name)
         if not brought:
             hint = near_names(str(name), [*sink_names(), "a function"])
             raise WindloomError(f"unknown sink {name!r}", "it says where answers go", hint)
-        found = next(iter(brought))
+        entry_point = next(iter(brought))
     try:
-        kind: type[NamedSink] = found.load()
+        kind: type[NamedSink] = entry_point.load()
     except ImportError as error:
         raise _not_importable(name, error) from None
     except AttributeError as error:
         raise WindloomError(
-            f"the sink '{name}' cannot be loaded", str(error), f"correct the entry point '{found.value}' of its package"
+            f"the sink '{name}' cannot be loaded",
+            str(error),
+            f"correct the entry point '{entry_point.value}' of its package",
         ) from None
     lacking = [member for member in ("target", "open", "write", "rows", "close") if not hasattr(kind, member)]
     if lacking:
         raise WindloomError(
-            f"'{found.value}' is not a sink",
+            f"'{entry_point.value}' is not a sink",
             f"it has no {' and no '.join(f'`{member}`' for member in lacking)}",
             "write it as docs/sinks.md shows under 'A sink of your own'",
         )
@@ -105,14 +107,14 @@ def choose_sinks(
 
     `path` is the target of sinks that take a path and are not given one.
     """
-    given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice or ())
-    if not given:
+    choices = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice or ())
+    if not choices:
         raise WindloomError(
             "a stream needs a sink", "none is given", f"use one of: {', '.join(sink_names())}, a function"
         )
     openers: dict[str, SinkOpener] = {}
     is_used = False
-    for given_sink in given:
+    for given_sink in choices:
         if callable(given_sink):
             openers[_unused("function", openers)] = partial(_open_function, given_sink)
             continue
@@ -124,9 +126,16 @@ def choose_sinks(
         _check_target(chosen.name, kind, options, checkpoint)
         openers[_unused(chosen.name, openers)] = partial(_open_named, kind, options)
     if path is not None and not is_used:
+        found = []
+        for name in sink_names():
+            try:
+                takes_path = find_sink(name).target == "path"
+            except WindloomError:  # the package of this sink is not installed
+                continue
+            found += [f"'{name}'"] if takes_path else []
         raise WindloomError(
             f"path '{path}' is not used",
-            f"sinks that write to a path are {', '.join(_path_sinks())}; the sink is {', '.join(openers)}",
+            f"sinks that write to a path are {', '.join(found)}; the sink is {', '.join(openers)}",
             "leave it out, or use sink='parquet'",
         )
     return openers
@@ -192,14 +201,3 @@ def _unused(name: str, taken: Iterable[str]) -> str:
     while (f"{name} {number}" if number > 1 else name) in names:
         number += 1
     return f"{name} {number}" if number > 1 else name
-
-
-def _path_sinks() -> list[str]:
-    found = []
-    for name in sink_names():
-        try:
-            takes_path = find_sink(name).target == "path"
-        except WindloomError:  # the package of this sink is not installed
-            continue
-        found += [f"'{name}'"] if takes_path else []
-    return found

@@ -45,13 +45,13 @@ def check_empty(out: Path) -> None:
     try:
         if out.exists() and not out.is_dir():
             raise WindloomError(f"cannot write to '{out}'", "it is a file", "give a directory")
-        held = sorted(path.name for path in out.iterdir()) if out.exists() else []
+        entries = sorted(path.name for path in out.iterdir()) if out.exists() else []
     except OSError as error:
         raise _unwritable(out, error) from None
-    if held:
+    if entries:
         raise WindloomError(
             f"the output directory '{out}' is not empty",
-            f"it holds {len(held):,} {'entry' if len(held) == 1 else 'entries'}, such as '{held[0]}'",
+            f"it holds {len(entries):,} {'entry' if len(entries) == 1 else 'entries'}, such as '{entries[0]}'",
             "give a new directory, or empty this one first",
         )
 
@@ -107,7 +107,7 @@ class ParquetStore:
         names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
         lookup = arrow_frame(self._spark, names, "number int, name string")
         for name in dict.fromkeys(self._names):
-            shapes = [number for number, own in enumerate(self._names) if own == name]
+            shapes = [number for number, table in enumerate(self._names) if table == name]
             for part in range(0, len(shapes), _UNITED_SHAPES):
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
@@ -123,9 +123,9 @@ class ParquetStore:
         if self._plan.shapes[number].emits is not Emits.FINAL:
             queries = [planned for planned in self._plan.queries if planned.shape == number]
             return [wide.reported(self._plan, query, with_query=True) for query in queries]
-        found = wide.shape_frame(self._plan, number)
-        found = found.join(lookup.hint("broadcast"), found["query"] == lookup["number"]).drop("query", "number")
-        return [finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
+        frame = wide.shape_frame(self._plan, number)
+        frame = frame.join(lookup.hint("broadcast"), frame["query"] == lookup["number"]).drop("query", "number")
+        return [finish(frame.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

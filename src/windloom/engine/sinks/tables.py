@@ -39,9 +39,9 @@ class AnswerTables:
         for block in blocks:
             shape = plan.shapes[block.shape]
             table = with_query(block)
-            found = self._finishing.here(shape, table, keep=("query",))
-            if found is not None:
-                yield shape, found
+            rows = self._finishing.here(shape, table, keep=("query",))
+            if rows is not None:
+                yield shape, rows
             else:
                 waiting.add(shape, table, block.queries)
                 if waiting.is_full:
@@ -54,14 +54,14 @@ class AnswerTables:
         for planned in plan.queries:
             queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
         of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
-        found: dict[str, TableInfo] = {}
-        for shape, own in queries.items():
+        infos: dict[str, TableInfo] = {}
+        for shape, queries_of_shape in queries.items():
             name = self.name(shape)
-            asked = {**found[name].asked, **own} if name in found else own
+            asked = {**infos[name].asked, **queries_of_shape} if name in infos else queries_of_shape
             groups = {query_name: tuple(group.name for group in query.group_by) for query_name, query in asked.items()}
             pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
-            found[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
-        return found
+            infos[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
+        return infos
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
         """The table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""

@@ -45,23 +45,25 @@ def schedule_lines(
         schedule = scheduling.schedule
         lines.append(f"Budget: {duration_words(scheduling.budget)} per round")
         lines.append(f"Schedule: {schedule.name}: {schedule.about}")
-    known, kept = list(queries), scheduling.kept
-    told = [
-        query for query in known if str(query.urgency) or kept.get(query.name, Kept()).late or query.name in postponed
+    known, records = list(queries), scheduling.kept
+    listed = [
+        query
+        for query in known
+        if str(query.urgency) or records.get(query.name, Kept()).late or query.name in postponed
     ]
-    told.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
-    lines += [_line(query, kept.get(query.name, Kept()), postponed.get(query.name, 0)) for query in told[:_SHOWN]]
-    if len(told) > _SHOWN:
-        lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
+    listed.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
+    lines += [_line(query, records.get(query.name, Kept()), postponed.get(query.name, 0)) for query in listed[:_SHOWN]]
+    if len(listed) > _SHOWN:
+        lines.append(f"  … and {count(len(listed) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)
     return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
 
 
-def _line(query: Query, kept: Kept, left: int) -> str:
+def _line(query: Query, record: Kept, left: int) -> str:
     words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
-    if kept.windows:
-        late = f", {kept.late:,} late (by {kept.worst:.3g} s at worst)" if kept.late else ", none late"
-        words.append(f"{count(kept.windows, 'window', 'windows')} answered{late}")
+    if record.windows:
+        late = f", {record.late:,} late (by {record.worst:.3g} s at worst)" if record.late else ", none late"
+        words.append(f"{count(record.windows, 'window', 'windows')} answered{late}")
     if left:
         words.append(f"{count(left, 'window', 'windows')} left to later rounds")
     return f"  {query.name}: {', '.join(words)}"

@@ -203,8 +203,8 @@ class Handle(AnswerViews):
         left = {} if last is None else last.postponed
         lines = schedule_lines(scheduling, asked, left, least_seconds(scheduling, self._options))
         adapting = self._loop.adapting
-        told = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
-        text += "".join(f"{line}\n" for line in told)
+        adapt_text = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
+        text += "".join(f"{line}\n" for line in adapt_text)
         return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])
 
     @property
@@ -221,7 +221,7 @@ class Handle(AnswerViews):
         """Warnings about queries whose deadline is shorter than any round can be, judging by the rounds so far."""
         least = least_seconds(self._loop.scheduling, self._options)
         plan = self._queries.plan_of(self._newest)
-        return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]
+        return [warning for planned in plan.queries if (warning := warning_of(planned.query, least)) is not None]
 
     def chart(self, format: str = "text") -> str:
         """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
@@ -256,14 +256,14 @@ class Handle(AnswerViews):
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         shape = plan.shapes[plan.query(name).shape]
-        found = read_back(self._sinks, self._tables.name(shape))
-        if found is None:
+        rows = read_back(self._sinks, self._tables.name(shape))
+        if rows is None:
             return self._tables.empty(shape).drop_columns("query")
-        own = found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
+        rows_of_query = rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         if shape.emits is not Emits.EARLY:
-            return own
+            return rows_of_query
         groups = [grouping.name for grouping in plan.query(name).query.group_by]
-        return replaced(own, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
+        return replaced(rows_of_query, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
 
     def columns(self, name: str) -> list[str]:
         """The columns of a query's rows that follow `window_start` and `window_end`."""
@@ -316,8 +316,8 @@ class Handle(AnswerViews):
             with loop.lock:
                 since = loop.complete_from(after, name)
         query = after.query(name).query
-        found = compare_plans(before, after, query, load_constants())
-        return replace(found, complete_from=None if since is None else _told(query, since))
+        comparison = compare_plans(before, after, query, load_constants())
+        return replace(comparison, complete_from=None if since is None else _told(query, since))
 
     # ---- changing -----------------------------------------------------------------------------------------------
 
@@ -456,7 +456,7 @@ class Handle(AnswerViews):
             self._query.stop()
 
     def _with_way_on(self, error: BaseException) -> BaseException:
-        """The same error; if the user can fix it, with a hint on how to continue afterwards."""
+        """Return the error; if the user can fix it, with a hint on how to continue afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
         named, newest = _QUERY.match(error.message) or _ASKED_BY.search(error.detail), self._newest

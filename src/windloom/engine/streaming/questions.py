@@ -86,17 +86,17 @@ class Questions:
         with self.asking():
             with self._loop.snapshot() as snapshot:
                 committed = snapshot.committed
-                found = snapshot.answer(question.query, question.alone)
+                answer = snapshot.answer(question.query, question.alone)
             repairs = MOST_REPAIRS if latest else 0
-            while repairs and self._loop.committed.round > found.round:
+            while repairs and self._loop.committed.round > answer.round:
                 repairs -= 1
                 with self._loop.snapshot() as snapshot:
                     try:
-                        found = snapshot.repair(question.query, question.alone, found)
+                        answer = snapshot.repair(question.query, question.alone, answer)
                     except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
                         break
                     committed = snapshot.committed
-            return _told(found, committed)
+            return _told(answer, committed)
 
     def read(self, text: str) -> _Question:
         """The query of a text, planned by itself, with the estimates and options of the last round's plan."""
@@ -107,9 +107,9 @@ class Questions:
         return _Question(query, self._queries.plan_alone(query, known, record.options))
 
 
-def _told(found: Found, committed: Committed) -> Answer:
-    since = None if found.since is None else instant(found.since)
-    return Answer(found.rows, instant(found.closed), since, found.round, _age(committed))
+def _told(answer: Found, committed: Committed) -> Answer:
+    since = None if answer.since is None else instant(answer.since)
+    return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
 
 
 def _age(committed: Committed) -> float:

@@ -91,8 +91,8 @@ def start_stream(
     openers = choose_sinks(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
-        place = _checkpoint_place(spark, checkpoint, options, undo)
-        storage = storage_at(spark, place)
+        checkpoint_place = _checkpoint_place(spark, checkpoint, options, undo)
+        storage = storage_at(spark, checkpoint_place)
         opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
@@ -107,14 +107,14 @@ def start_stream(
         answers = AnswerTables(spark)
         sinks: dict[str, Sink] = {}
         for name, open_sink in openers.items():
-            sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
+            sinks[name] = open_sink(SinkPlace(spark, checkpoint_place, opened.id))
             undo.callback(sinks[name].close)
         for query in registry.queries.values():
             check_query(sinks.values(), query)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        tuples = TupleFolder(storage, checkpoint_place, {name: registry.streams[name] for name in frames})
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, stored)
+        placement = _make_placement(spark, registry, opened, checkpoint_place, shards, options, outlets, stored)
         recovered = recover(opened, queries.plan_of)
         tuples.keep_only(named_files(opened, recovered))
         tuples.look_for_lost(recovered.state.kept)
@@ -141,11 +141,11 @@ def start_stream(
         )
         if loop.adapting is not None:
             loop.adapting.switch = partial(_switch, loop, opened, queries)
-            told = SparkOffsets.at(f"{place}/spark", [registry.streams[name] for name in frames])
-            if told is not None:
-                loop.adapting.coming, loop.adapting.preview = told.coming, Preview()
-        held = list(sinks.values())
-        handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
+            offsets = SparkOffsets.at(f"{checkpoint_place}/spark", [registry.streams[name] for name in frames])
+            if offsets is not None:
+                loop.adapting.coming, loop.adapting.preview = offsets.coming, Preview()
+        opened_sinks = list(sinks.values())
+        handle = Handle(loop, opened, queries, options, opened_sinks, answers, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -155,7 +155,7 @@ def start_stream(
             loop.finish()  # the stream was interrupted while it was being finished
         ingest = ingest_of(frames)
         writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
-        writer = writer.option("checkpointLocation", f"{place}/spark")
+        writer = writer.option("checkpointLocation", f"{checkpoint_place}/spark")
         if options.trigger:
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
@@ -203,8 +203,8 @@ def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, op
     """The scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
 
     def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
-        found = tree_costs(with_statistics(plan, queries.known()), load_constants())
-        return [joint_cost(found, unit.trees) for unit in units]
+        costs_of_trees = tree_costs(with_statistics(plan, queries.known()), load_constants())
+        return [joint_cost(costs_of_trees, unit.trees) for unit in units]
 
     def round_seconds() -> float:
         lengths = [
@@ -239,9 +239,9 @@ def _checkpoint_place(
             "the state of every shard is under it, and all executors must reach it",
             "give a path that all machines share: loom.start(checkpoint=…)",
         )
-    place = tempfile.mkdtemp(prefix="windloom-")
-    undo.callback(shutil.rmtree, place, ignore_errors=True)
-    return place
+    folder = tempfile.mkdtemp(prefix="windloom-")
+    undo.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _make_placement(
