@@ -345,15 +345,12 @@ class Binder:
         if function == "struct" and isinstance(node, exp.Alias):
             return compose(Level.PRIMARY, self.bind(node.this), f" AS {Expression.of_column(node.alias).sql}")
         if isinstance(node, exp.Lambda):
-            return self._lambda(node)
+            names = [Expression.of_column(variable.name).sql for variable in node.expressions]
+            if any(name.startswith("__") for name in names):
+                raise self.error("names that begin with '__' are reserved", node, "give the variable another name")
+            head = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
         return self.bind(node)
-
-    def _lambda(self, node: exp.Lambda) -> Term:
-        names = [Expression.of_column(variable.name).sql for variable in node.expressions]
-        if any(name.startswith("__") for name in names):
-            raise self.error("names that begin with '__' are reserved", node, "give the variable another name")
-        head = names[0] if len(names) == 1 else f"({', '.join(names)})"
-        return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
         tree = apply(name, *(argument.tree for argument in arguments))

@@ -107,7 +107,20 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     if has_distances(statement):  # partials do not show how far apart two tuples lie
         return read_aggregated_rows(name, statement, text)
     try:
-        return _read_fold(name, statement, text)
+        # A join from partials; its conditions belong to sides and links of the join.
+        reading = read_join(statement)
+        groups = read_groups(reading.statement)
+        answer = read_answer(reading.statement, None, groups)
+        return Query(
+            name,
+            reading.taken_apart(groups, answer),
+            None,
+            tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
+            tuple(answer.aggregates),
+            answer.outputs,
+            answer.having,
+            text,
+        )
     except WrongJoinError:
         raise
     except QueryError as refused:
@@ -115,23 +128,6 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
             return read_aggregated_rows(name, statement, text)
         except QueryError:
             raise refused from None
-
-
-def _read_fold(name: str, statement: Statement, text: str) -> Query:
-    """A join from partials; its conditions belong to sides and links of the join."""
-    reading = read_join(statement)
-    groups = read_groups(reading.statement)
-    answer = read_answer(reading.statement, None, groups)
-    return Query(
-        name,
-        reading.taken_apart(groups, answer),
-        None,
-        tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
-        tuple(answer.aggregates),
-        answer.outputs,
-        answer.having,
-        text,
-    )
 
 
 def _where(statement: Statement) -> Expression | None:

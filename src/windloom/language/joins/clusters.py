@@ -62,24 +62,22 @@ class JoinShape:
         self.top = Cluster(list(self.names.visible))
         for source in sources[1:]:
             assert source.joined is not None
-            self._add(sides.index(source), source.joined)
+            side = sides.index(source)
+            before = self.names.visible
+            self.names = self.names.seeing([*before, side])
+            on = self._condition(side, source.joined)
+            if source.joined.kind is JoinKind.INNER:
+                self.top.members.append(side)
+                self.top.conditions += on
+            elif source.joined.is_right:
+                self.require([])
+                self.top = Cluster([side], hanging=[Hanging(JoinKind.LEFT, self.top, on, source.joined.word)])
+            else:
+                self._hang(Hanging(source.joined.kind, Cluster([side]), on, source.joined.word))
+            if source.joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
+                self.names = self.names.seeing(before)
 
     # ---- FROM ---------------------------------------------------------------------------------------------------
-
-    def _add(self, side: int, joined: Joined) -> None:
-        before = self.names.visible
-        self.names = self.names.seeing([*before, side])
-        on = self._condition(side, joined)
-        if joined.kind is JoinKind.INNER:
-            self.top.members.append(side)
-            self.top.conditions += on
-        elif joined.is_right:
-            self.require([])
-            self.top = Cluster([side], hanging=[Hanging(JoinKind.LEFT, self.top, on, joined.word)])
-        else:
-            self._hang(Hanging(joined.kind, Cluster([side]), on, joined.word))
-        if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self.names = self.names.seeing(before)
 
     def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
         conjuncts, self.names = read_condition(self.names, side, joined, self._statement)

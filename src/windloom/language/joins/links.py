@@ -140,7 +140,14 @@ class Linker:
         parent, child = self._ends(hanging, above, classes, equalities, residual, of_parent)
         link = LinkPlan(parent, child, hanging.kind, residual=residual)
         for equality in equalities:
-            self._add_key(link, equality, classes)
+            side = equality.other(link.child)
+            added = KeyClasses([equality], self._builders, self._names).classes[0]
+            check_types(added, self._names, self._statement)
+            key = added.key(side)
+            known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
+            if side != link.parent and known is not None:
+                key = known.key(link.parent)
+            link.keys.append((key, added.key(link.child), equality.null_safe))
         self._guard(link, of_parent, hanging)
         self.links.append(link)
         self.link(hanging.cluster, child)
@@ -178,16 +185,6 @@ class Linker:
             )
         named = equalities[0].other(child)
         return (named if named in parents else min(parents)), child
-
-    def _add_key(self, link: LinkPlan, equality: Equality, classes: KeyClasses) -> None:
-        side = equality.other(link.child)
-        added = KeyClasses([equality], self._builders, self._names).classes[0]
-        check_types(added, self._names, self._statement)
-        key = added.key(side)
-        known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
-        if side != link.parent and known is not None:
-            key = known.key(link.parent)
-        link.keys.append((key, added.key(link.child), equality.null_safe))
 
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
         """Adds conditions on the parent alone: if they do not hold, a row of the parent has no match."""

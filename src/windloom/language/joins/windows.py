@@ -30,7 +30,19 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
             if from_source is leader
             else read_bracket(Bracket(from_source.bracket or (), from_source.bracket_span, source, pace=pace))
         )
-        _check_pace(from_source, window, leader, pace, source)
+        if window.slide_ticks != pace.slide_ticks:
+            raise source.error(
+                f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
+                from_source.bracket_span,
+                f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
+            )
+        if window.end_ticks != pace.end_ticks:
+            mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
+            raise source.error(
+                f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
+                from_source.bracket_span,
+                f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
+            )
         windows.append(window)
     return windows
 
@@ -41,19 +53,3 @@ def kind_of(from_source: FromSource, source: Source, otherwise: str) -> type[Win
         hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{otherwise}"
         raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
     return syntax_of(from_source.bracket).window
-
-
-def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
-    if window.slide_ticks != pace.slide_ticks:
-        raise source.error(
-            f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
-            from_source.bracket_span,
-            f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
-        )
-    if window.end_ticks != pace.end_ticks:
-        mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
-        raise source.error(
-            f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
-            from_source.bracket_span,
-            f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
-        )

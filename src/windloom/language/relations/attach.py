@@ -86,13 +86,7 @@ class _Attaching:
             if not _is_attached(side_names.stream)
         ]
         self._brought: dict[int, list[Conjunct]] = {}
-        self._names = self._read_from(names)
-        where = statement.tree.args.get("where")
-        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
-        self._used: list[Conjunct] = []
-
-    def _read_from(self, names: JoinNames) -> JoinNames:
-        """Reads the conditions of FROM, source by source, each over those before it. Returns the names after them."""
+        # Reads the conditions of FROM, source by source, each over those before it. Returns the names after them.
         visible: list[int] = []
         for source in self._clause.named:
             side = self._side(source)
@@ -103,7 +97,10 @@ class _Attaching:
             self._brought[side] = conjuncts
             if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
-        return names.seeing(visible)
+        self._names = names.seeing(visible)
+        where = statement.tree.args.get("where")
+        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
+        self._used: list[Conjunct] = []
 
     def attached(self) -> Statement:
         for source in self._clause.named:
@@ -111,7 +108,17 @@ class _Attaching:
                 self._attach(source)
         for exists in self._clause.exists:
             if self._is_looked_into(exists):
-                self._look_into(exists)
+                # Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI.
+                source = exists.sources[0]
+                if len(exists.sources) > 1:
+                    hint = "write one EXISTS for the relation, and another one for the rest"
+                    raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
+                side, on = self._side(source), list[Conjunct]()
+                if exists.where:
+                    node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+                    names = self._names.seeing([*self._names.visible, side], [side])
+                    on = read_conjuncts(node, names, "WHERE", self._statement)
+                self._attach_outside(source, Joined(exists.kind, exists.word), on)
         return self._rest()
 
     # ---- one relation -------------------------------------------------------------------------------------------
@@ -147,19 +154,6 @@ class _Attaching:
         if joined.kind is not JoinKind.LEFT or not rejects:
             self._check_present(base, source)
         self._add(base, side, joined, on)
-
-    def _look_into(self, exists: Exists) -> None:
-        """Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI."""
-        source = exists.sources[0]
-        if len(exists.sources) > 1:
-            hint = "write one EXISTS for the relation, and another one for the rest"
-            raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
-        side, on = self._side(source), list[Conjunct]()
-        if exists.where:
-            node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
-            names = self._names.seeing([*self._names.visible, side], [side])
-            on = read_conjuncts(node, names, "WHERE", self._statement)
-        self._attach_outside(source, Joined(exists.kind, exists.word), on)
 
     def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream

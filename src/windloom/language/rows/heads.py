@@ -74,22 +74,17 @@ def read_written(tokens: Sequence[Token], source: Source) -> Written:
         stop -= 1
     tokens = tokens[:stop] if stop else tokens
     for kinds in ((TokenType.UNION, TokenType.EXCEPT), (TokenType.INTERSECT,)):
-        operator = _last(tokens, kinds)
+        # The last operator outside of brackets: operators of one rank are read from the left.
+        depth, operator = 0, None
+        for index, token in enumerate(tokens):
+            depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
+            if depth == 0 and token.token_type in kinds:
+                operator = index
         if operator is not None:
             return _combined(tokens, operator, source)
     if tokens and tokens[0].token_type is TokenType.L_PAREN and closing(tokens, 0) == len(tokens) - 1:
         return read_written(tokens[1:-1], source)
     return _select(tokens, source)
-
-
-def _last(tokens: Sequence[Token], kinds: tuple[TokenType, ...]) -> int | None:
-    """The place of the last of these operators outside of brackets: operators of one rank are read from the left."""
-    depth, last = 0, None
-    for index, token in enumerate(tokens):
-        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
-        if depth == 0 and token.token_type in kinds:
-            last = index
-    return last
 
 
 def _combined(tokens: Sequence[Token], operator: int, source: Source) -> Combined:

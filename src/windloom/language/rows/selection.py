@@ -50,7 +50,14 @@ class SelectionReader:
 
     def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
         self._statement = statement
-        self._sources = _in_order(statement)
+        # The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged.
+        sources = statement.clause.sides if statement.is_join else statement.clause.sources
+        rights = [source for source in sources if source.joined is not None and source.joined.is_right]
+        if rights and len(statement.clause.named) > 2:
+            assert rights[0].joined is not None
+            hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
+            raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
+        self._sources = sources
         self._builders = [
             _StrandBuilder(
                 WindowedStream(names.stream.name, windows[statement.clause.sources.index(source)], label), names
@@ -272,14 +279,3 @@ def _placed(conditions: Iterable[Condition], positions: dict[int, int]) -> tuple
 
 def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-
-
-def _in_order(statement: Statement) -> tuple[FromSource, ...]:
-    """The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged."""
-    sources = statement.clause.sides if statement.is_join else statement.clause.sources
-    rights = [source for source in sources if source.joined is not None and source.joined.is_right]
-    if rights and len(statement.clause.named) > 2:
-        assert rights[0].joined is not None
-        hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
-        raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
-    return sources

@@ -47,14 +47,13 @@ def early_rows(
     matched = row_of[numbers[known:]]
     earlier, later = matched[matched >= 0], known + np.flatnonzero(matched >= 0)
     is_row = np.arange(every.num_rows) >= known
-    is_replaced, same = np.zeros(every.num_rows, np.bool_), np.zeros(every.num_rows, np.bool_)
+    is_replaced, is_same = np.zeros(every.num_rows, np.bool_), np.zeros(every.num_rows, np.bool_)
     is_replaced[earlier] = True
     same = np.ones(len(later), np.bool_)
     for column in range(LEADING + groups, every.num_columns):
         same &= same_rows(as_array(every.column(column)), earlier, later)
-    same[later[same]] = True
-
-    final, early = np.flatnonzero(is_row & is_closed), np.flatnonzero(is_row & ~is_closed & ~same)
+    is_same[later[same]] = True
+    final, early = np.flatnonzero(is_row & is_closed), np.flatnonzero(is_row & ~is_closed & ~is_same)
     gone = np.flatnonzero(~is_row & (is_closed | is_due) & ~is_replaced)
     left = np.flatnonzero(~is_closed & np.where(is_due, is_row, ~is_row))
 
