@@ -71,7 +71,17 @@ def sink_choices(
         targets[name] = target or None
     options: dict[str, dict[str, object]] = {name: {} for name in targets}
     for text in settings:
-        name, key, value = _setting(text, options)
+        name_and_key, equals, value = text.partition("=")
+        name, _, key = name_and_key.partition(".")
+        if not (name and key and equals):
+            form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
+            raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)
+        if name not in options:
+            raise WindloomError(
+                f"--sink-option '{text}' is for a sink that is not given",
+                f"--sink gives {', '.join(options)}" if options else "no --sink is given",
+                f"add --sink {name}=TARGET, or leave it out",
+            )
         options[name][key] = value
     for name, where in targets.items():
         _check_target(name, find_sink(name).target, where, options[name], checkpoint)
@@ -97,18 +107,3 @@ def _check_target(
             "without one, a restart would write all rows once more",
             "give --checkpoint DIR, or --out DIR",
         )
-
-
-def _setting(text: str, known: dict[str, dict[str, object]]) -> tuple[str, str, str]:
-    name_and_key, equals, value = text.partition("=")
-    name, _, key = name_and_key.partition(".")
-    if not (name and key and equals):
-        form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
-        raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)
-    if name not in known:
-        raise WindloomError(
-            f"--sink-option '{text}' is for a sink that is not given",
-            f"--sink gives {', '.join(known)}" if known else "no --sink is given",
-            f"add --sink {name}=TARGET, or leave it out",
-        )
-    return name, key, value

@@ -50,29 +50,30 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
             "dictionary": None if lifted.dictionary is None else keep(lifted.dictionary),
         }
 
-    told = [
+    described = [
         {
             "number": number,
-            "keys": [keep(key) for key in held.keys],
-            "group_bounds": keep(held.group_bounds),
-            "starts": keep(held.starts),
-            "lifted": [lifted_of(lifted) for lifted in held.lifted],
+            "keys": [keep(key) for key in set_cells.keys],
+            "group_bounds": keep(set_cells.group_bounds),
+            "starts": keep(set_cells.starts),
+            "lifted": [lifted_of(lifted) for lifted in set_cells.lifted],
         }
-        for number, held in sorted(cells.items())
+        for number, set_cells in sorted(cells.items())
     ]
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array) for array in arrays]
     schema = pa.schema([pa.field(str(i), values.type) for i, values in enumerate(lists)])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
-    return told, sink.getvalue()
+    return described, sink.getvalue()
 
 
-def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int, Cells]:
+def read_cells(described_sets: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int, Cells]:
+    """Return the cells by number of the set, from their description and the blob."""
     batch = pa.ipc.open_stream(pa.py_buffer(blob)).read_next_batch()
 
-    def array(place: int) -> pa.Array:
-        return batch.column(place).flatten()
+    def array(index: int) -> pa.Array:
+        return batch.column(index).flatten()
 
     def numbers(place: int, kind: type[np.generic] | None) -> Any:
         # A copy, because kernels are compiled for writable arrays.
@@ -105,7 +106,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
             numbers(set_cells["starts"], np.int64),
             tuple(lifted_of(lifted) for lifted in set_cells["lifted"]),
         )
-        for set_cells in told
+        for set_cells in described_sets
     }
 
 
@@ -114,12 +115,12 @@ def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dic
     names = sorted(summaries)
     if not names:
         return {}, {}
-    told, blob = write_cells({number: summaries[name] for number, name in enumerate(names)})
-    return {"names": names, "sets": told}, {"summaries": blob}
+    described, blob = write_cells({number: summaries[name] for number, name in enumerate(names)})
+    return {"names": names, "sets": described}, {"summaries": blob}
 
 
 def read_summaries(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> dict[str, Cells]:
     if not about:
         return {}
-    found = read_cells(about["sets"], blobs["summaries"])
-    return {name: found[number] for number, name in enumerate(about["names"])}
+    cells = read_cells(about["sets"], blobs["summaries"])
+    return {name: cells[number] for number, name in enumerate(about["names"])}

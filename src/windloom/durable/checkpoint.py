@@ -97,9 +97,9 @@ class Checkpoint:
         """
         storage.lock(this_process())
         try:
-            found = cls(storage, _verify(storage, streams, relations or {}))
-            found._forget_unlogged()
-            return found
+            checkpoint = cls(storage, _verify(storage, streams, relations or {}))
+            checkpoint._forget_unlogged()
+            return checkpoint
         except BaseException:
             storage.unlock()
             raise
@@ -320,7 +320,7 @@ class Checkpoint:
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
         """The progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""
-        found = []
+        records = []
         for round in self._numbers["commits"][-most:]:
             try:
                 record = self.progress(round)
@@ -328,8 +328,8 @@ class Checkpoint:
                 self.damaged[_name("commits", round)] = None
                 continue
             if record is not None:
-                found.append(record)
-        return found
+                records.append(record)
+        return records
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -367,10 +367,10 @@ class Checkpoint:
 
     def drop_snapshot(self, round: int) -> None:
         """Deletes a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
-        place = self._place("snapshots", round)
-        if place is not None:
+        index = self._place("snapshots", round)
+        if index is not None:
             self._storage.delete(_name("snapshots", round))
-            del self._numbers["snapshots"][place]
+            del self._numbers["snapshots"][index]
 
     def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
         """Drops what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
@@ -383,14 +383,14 @@ class Checkpoint:
             self._retain(keep_rounds, keep_snapshots)
 
     def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
-        kept = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
-        kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
-        if len(kept) < LEAST_SNAPSHOTS:
+        snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
+        snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
+        if len(snapshots_left) < LEAST_SNAPSHOTS:
             return
         fault("before retain")
-        covered = min(kept[0], self.last_committed - keep_rounds)
+        covered = min(snapshots_left[0], self.last_committed - keep_rounds)
         # Older snapshots first: a snapshot that stays must find all logs after it.
-        self._drop("snapshots", kept[0])
+        self._drop("snapshots", snapshots_left[0])
         self._drop("log", covered + 1)
         self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
         # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
@@ -419,8 +419,8 @@ class Checkpoint:
 
     def _place(self, folder: str, number: int) -> int | None:
         numbers = self._numbers[folder]
-        place = bisect_left(numbers, number)
-        return place if numbers[place : place + 1] == [number] else None
+        index = bisect_left(numbers, number)
+        return index if numbers[index : index + 1] == [number] else None
 
     def _drop(self, folder: str, before: int) -> None:
         gone = self._numbers[folder][: bisect_left(self._numbers[folder], before)]
@@ -451,15 +451,15 @@ def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[
         id = uuid4().hex
         storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
         return id
-    held = read_record("checkpoint", IDENTITY, data, _RESTORE)
-    found = [*differences(held["streams"], wanted), *relation_differences(held["relations"], tables)]
-    if found:
+    identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    differing = [*differences(identity["streams"], wanted), *relation_differences(identity["relations"], tables)]
+    if differing:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
-            "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
+            "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else ""),
             "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
         )
-    known = {**held["relations"], **tables}
-    if known != held["relations"]:
-        storage.write(IDENTITY, write_record("checkpoint", {**held, "relations": known}))
-    return str(held["id"])
+    known = {**identity["relations"], **tables}
+    if known != identity["relations"]:
+        storage.write(IDENTITY, write_record("checkpoint", {**identity, "relations": known}))
+    return str(identity["id"])

@@ -40,9 +40,9 @@ def restored_state(state: State, plan: Plan) -> State:
     """A decoded state with the plan's definitions of aggregates; a file holds only their columns."""
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
-        held, owing = cells.get(partial_set.number), owed.get(partial_set.number)
-        if held is not None:
-            cells[partial_set.number] = _restored(held, partial_set.components)
+        set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
+        if set_cells is not None:
+            cells[partial_set.number] = _restored(set_cells, partial_set.components)
         if owing is not None:
             owed[partial_set.number] = owing.mapped(partial(_restored, components=partial_set.components))
     return replace(state, cells=cells, owed=owed)
@@ -50,7 +50,7 @@ def restored_state(state: State, plan: Plan) -> State:
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
     """The folds of joins, by place in the plan, that were encoded as the cells of a state."""
-    return {number: _restored(held, plan.joins[number].components) for number, held in decode(data).cells.items()}
+    return {number: _restored(cells, plan.joins[number].components) for number, cells in decode(data).cells.items()}
 
 
 def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
@@ -87,9 +87,10 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     if state.answered:
         body["answered"] = dict(sorted(state.answered.items()))
     if state.owed:
-        every = [held for _, owed in sorted(state.owed.items()) for held in owed.every]
-        held, blobs["owed"] = write_cells(dict(enumerate(every)))
-        body["owed"] = {"cells": held, "sets": [_owing(number, owed) for number, owed in sorted(state.owed.items())]}
+        every = [cells for _, owed in sorted(state.owed.items()) for cells in owed.every]
+        described, blobs["owed"] = write_cells(dict(enumerate(every)))
+        owing = [_owing(number, owed) for number, owed in sorted(state.owed.items())]
+        body["owed"] = {"cells": described, "sets": owing}
     return body, {"cells": cells, **blobs, **of_rows}
 
 
@@ -107,7 +108,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about.get("answered", {}),
         _owed(about["owed"], blobs["owed"]) if "owed" in about else {},
         about["reported"],
-        {name: kept_from_json(kept) for name, kept in about["kept"].items()},
+        {name: kept_from_json(stored) for name, stored in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
         read_versions(about["versions"]),
     )
@@ -120,17 +121,17 @@ def _owing(number: int, owed: Owed) -> dict[str, Any]:
 
 
 def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
-    held = iter(read_cells(about["cells"], blob).values())
-    found = {}
+    cells_in_order = iter(read_cells(about["cells"], blob).values())
+    owed_by_set = {}
     for set_owed in about["sets"]:
-        cells = next(held) if set_owed["has_cells"] else None
+        cells = next(cells_in_order) if set_owed["has_cells"] else None
         rounds = (
             None
             if set_owed["rounds"] is None
-            else tuple(LaterRound(next(held), closed) for closed in set_owed["rounds"])
+            else tuple(LaterRound(next(cells_in_order), closed) for closed in set_owed["rounds"])
         )
-        found[int(set_owed["set"])] = Owed(cells, rounds)
-    return found
+        owed_by_set[int(set_owed["set"])] = Owed(cells, rounds)
+    return owed_by_set
 
 
 def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:

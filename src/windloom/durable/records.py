@@ -51,7 +51,7 @@ class PlanRecord:
         return self.choices if self.choices.trees else None
 
     def starting(self, round: int) -> PlanRecord:
-        """The same record, holding from another round on."""
+        """Return this record, holding from another round on."""
         return replace(self, from_round=round)
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.encoding import restored_state
 from windloom.durable.framing import DamagedError
-from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord
 from windloom.durable.shards.notes import kept_from_of
 from windloom.durable.snapshots import Snapshot
@@ -40,7 +39,14 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
         state = restored_state(state, plan)
     first = 0 if snapshot is None else snapshot.round + 1
     for round in range(first, last + 1):
-        log = _log_of(checkpoint, round)
+        log = checkpoint.read_log(round)
+        if log is None:
+            raise WindloomError(
+                f"the checkpoint cannot be recovered: the log of round {round} is missing",
+                "the round is committed, and no snapshot that can be read covers it",
+                "restore the log or a snapshot from a copy, or start over with a new checkpoint",
+            )
+        log = log
         if record is None or log.plan_version != record.version:
             record = checkpoint.plan(log.plan_version)
             old, plan = plan, plan_of(record)
@@ -63,14 +69,3 @@ def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
             except DamagedError:
                 checkpoint.drop_snapshot(round)
     return None
-
-
-def _log_of(checkpoint: Checkpoint, round: int) -> RoundLog:
-    log = checkpoint.read_log(round)
-    if log is None:
-        raise WindloomError(
-            f"the checkpoint cannot be recovered: the log of round {round} is missing",
-            "the round is committed, and no snapshot that can be read covers it",
-            "restore the log or a snapshot from a copy, or start over with a new checkpoint",
-        )
-    return log

@@ -57,7 +57,7 @@ class Storage(Protocol):
         """Writes a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
 
     def create(self, name: str) -> NewFile:
-        """The same for a file that is written part by part."""
+        """Returns a new file, to be written part by part; as with `write`, it is not there until it is finished."""
 
     def list(self, folder: str) -> Names:
         """Names of the files in a folder, sorted; none if there is no such folder."""
@@ -140,9 +140,9 @@ class LocalStorage:
             raise _failed("read", self.root / folder, error) from error
 
     def free_bytes(self) -> int | None:
-        place = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), None)
+        existing = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), None)
         try:
-            return None if place is None else shutil.disk_usage(place).free
+            return None if existing is None else shutil.disk_usage(existing).free
         except OSError:
             return None
 
@@ -246,11 +246,11 @@ def _sync(path: Path) -> None:
 
 def full_disk(path: Path) -> StorageError:
     """The error for a file that there is no room for: it names the disk and its size."""
-    place = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
+    existing = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
     fact = os.strerror(errno.ENOSPC)
     with suppress(OSError):
-        used = shutil.disk_usage(place)
-        fact += f": {used.free / 2**20:,.1f} MiB of {used.total / 2**20:,.0f} MiB are free where '{place}' is"
+        used = shutil.disk_usage(existing)
+        fact += f": {used.free / 2**20:,.1f} MiB of {used.total / 2**20:,.0f} MiB are free where '{existing}' is"
     return StorageError(
         f"the disk is full: cannot write '{path}'",
         fact,

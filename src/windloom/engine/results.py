@@ -171,17 +171,7 @@ class DriverResults(Results):
         shape = self.plan.shapes[self._shape(name)]
         if why_spark(shape) is None:  # a value needs Spark, which may refuse it: asked for this query alone
             return self._finishing.by_spark({name: (shape, self._table(name))})[name]
-        self._ask_spark(name)
-        return self._by_spark[name]
-
-    def _here(self, name: str) -> pa.Table | None:
-        """The answer, if no Spark job is needed for it any more; otherwise None."""
-        if name in self._by_spark:
-            return self._by_spark[name]
-        return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
-
-    def _ask_spark(self, name: str) -> None:
-        """Runs one job for the query and for other queries that may be asked for later."""
+        # Runs one job for the query and for other queries that may be asked for later.
         shapes = {query: self.plan.shapes[number] for query, number in self._shape_of.items()}
         others = [query for query in self if query != name and query not in self._by_spark and why_spark(shapes[query])]
         asked = {name: (shapes[name], self._table(name))}
@@ -194,6 +184,13 @@ class DriverResults(Results):
             self._by_spark.update(self._finishing.by_spark(asked))
         except WindloomError:  # another query may be at fault; it raises when it is asked for
             self._by_spark.update(self._finishing.by_spark({name: asked[name]}))
+        return self._by_spark[name]
+
+    def _here(self, name: str) -> pa.Table | None:
+        """The answer, if no Spark job is needed for it any more; otherwise None."""
+        if name in self._by_spark:
+            return self._by_spark[name]
+        return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
     def _table(self, name: str) -> pa.Table:
         """The rows of a query, with the columns that the step makes."""

@@ -8,7 +8,7 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.engine.join_types import cast_hint
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.rows import Body, Rows, Selection, SetOperation
+from windloom.model.rows import Body, Rows, Selection
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.frames import CONDITIONS
 
@@ -59,7 +59,8 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
                 f"they are {left_type} and {right_type}",
                 cast_hint(column.name, left_type, other.name, right_type),
             )
-    _check_values(body, rows, left)
+    for column, kind in zip(rows.columns, left, strict=True):
+        _check_value(column.name, kind, str(body.kind))
     return left
 
 
@@ -71,11 +72,6 @@ def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:
     if selection.is_distinct:
         for column, kind in zip(selection.columns, kinds, strict=True):
             _check_value(column.name, kind, "DISTINCT")
-
-
-def _check_values(body: SetOperation, rows: Rows, kinds: tuple[DataType, ...]) -> None:
-    for column, kind in zip(rows.columns, kinds, strict=True):
-        _check_value(column.name, kind, str(body.kind))
 
 
 def _check_value(name: str, kind: DataType, what: str) -> None:

@@ -32,13 +32,25 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
         hint = f"say which column is the event time, for example TIME {next(iter(columns))}"
         raise source.error("the TIME column is missing", source_end(tokens), hint)
     time = _time_column(options["TIME"], columns, source)
+    delay_ticks, rate = 0, None
+    if "DELAY" in options:
+        duration = read_duration(options["DELAY"], source)
+        delay_ticks = duration.ticks(source)
+        if delay_ticks < 0:
+            raise source.error("the DELAY is negative", duration.at, "say how late tuples may come: 10 seconds")
+    if "RATE" in options:
+        token, *more = options["RATE"]
+        rate = float(token.text) if token.token_type is TokenType.NUMBER and not more else 0.0
+        if rate <= 0:
+            hint = "give tuples per second: RATE 1000"
+            raise source.error("the RATE must be a positive number", Span.of(options["RATE"]), hint)
     return Stream(
         name.text,
         columns,
         time=time,
-        delay_ticks=_delay(options.get("DELAY"), source),
+        delay_ticks=delay_ticks,
         time_unit=_unit(time, columns[time], options, source),
-        events_per_second=_rate(options.get("RATE"), source),
+        events_per_second=rate,
     )
 
 
@@ -170,23 +182,3 @@ def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str |
         except WindloomError:
             break
     raise source.error(f"unknown unit '{source.raw(tokens[0])}'", Span.of(tokens), f"use one of {units}")
-
-
-def _delay(tokens: Sequence[Token] | None, source: Source) -> int:
-    if tokens is None:
-        return 0
-    duration = read_duration(tokens, source)
-    ticks = duration.ticks(source)
-    if ticks < 0:
-        raise source.error("the DELAY is negative", duration.at, "say how late tuples may come: 10 seconds")
-    return ticks
-
-
-def _rate(tokens: Sequence[Token] | None, source: Source) -> float | None:
-    if tokens is None:
-        return None
-    token = tokens[0]
-    rate = float(token.text) if token.token_type is TokenType.NUMBER and len(tokens) == 1 else 0.0
-    if rate <= 0:
-        raise source.error("the RATE must be a positive number", Span.of(tokens), "give tuples per second: RATE 1000")
-    return rate

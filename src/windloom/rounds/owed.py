@@ -16,7 +16,7 @@ ended by the tick at which the query was closed, whether that window is answered
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from windloom.model.emission import Emits
@@ -157,22 +157,18 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
             for own_cells in held(lineage.own)
         ]
         return Owed(_merged([each for each in dropped if len(each)]))
-    later = _still_late(lineage.later, names)
-    # Tuples that came in time are in no window that had ended: they may as well have been there before.
-    cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
-    late_rounds = [each for each in later if each.is_late]
-    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(late_rounds))
-
-
-def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
-    """The rounds, each with the queries that still have to report windows in which the round does not count."""
-    return [
+    # Each later round counts only for queries that still have to report windows in which it does not count.
+    later = [
         replace(
             later_round,
             closed={name: tick for name, tick in later_round.closed.items() if name in names and tick > names[name]},
         )
-        for later_round in later
+        for later_round in lineage.later
     ]
+    # Tuples that came in time are in no window that had ended: they may as well have been there before.
+    cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
+    late_rounds = [each for each in later if each.is_late]
+    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(late_rounds))
 
 
 def held(*parts: Cells | None) -> tuple[Cells, ...]:

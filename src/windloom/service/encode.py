@@ -30,12 +30,7 @@ def as_rows(table: pa.Table) -> Rows:
 
 def csv_bytes(table: pa.Table) -> bytes:
     file = io.BytesIO()
-    pcsv.write_csv(_flat(table), file)
-    return file.getvalue()
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """The table with dictionaries decoded, and lists and structures as JSON text."""
+    # The table with dictionaries decoded, and lists and structures as JSON text.
     columns = []
     for column in table.columns:
         kind = column.type
@@ -46,7 +41,8 @@ def _flat(table: pa.Table) -> pa.Table:
             columns.append(pa.chunked_array([pa.array(texts, pa.string())]))
         else:
             columns.append(column)
-    return pa.table(columns, names=table.column_names)
+    pcsv.write_csv(pa.table(columns, names=table.column_names), file)
+    return file.getvalue()
 
 
 def arrow_pieces(table: pa.Table) -> Iterator[bytes]:

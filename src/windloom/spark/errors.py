@@ -55,17 +55,17 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
             yield
     except (PySparkException, Py4JJavaError) as error:
         messages = _messages(error)
-        ours = next((found for message in messages if (found := _OURS.search(message))), None)
+        ours = next((match for message in messages if (match := _OURS.search(message))), None)
         if ours is not None:
             raise _read_back(ours[1]) from None
         known = _of_workers(messages, what)
         if known is not None:
             raise known from error
-        states = [found[1] for message in messages if (found := _STATE.search(message))]
+        states = [match[1] for message in messages if (match := _STATE.search(message))]
         states += ["42"] if isinstance(error, AnalysisException) else []
         state = next((state for state in states if state in _HINTS), None)
         if state is None:
-            files = next((found for message in messages if (found := _FILES.search(message))), None)
+            files = next((match for message in messages if (match := _FILES.search(message))), None)
             if files is None:
                 raise
             is_full = "No space left on device" in files[1]
@@ -76,25 +76,25 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
                 files[1],
                 "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
-        told = "\n".join(messages)
-        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in told else "evaluate"
-        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in told), _HINTS[state])
+        text = "\n".join(messages)
+        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in text else "evaluate"
+        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in text), _HINTS[state])
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), hint) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
     """The error, if the failure lies between driver and executors."""
     for message in messages:
-        if found := _IMPORT.search(message):
+        if match := _IMPORT.search(message):
             return WindloomError(
                 "Python on an executor cannot import what Windloom needs",
-                found[1],
+                match[1],
                 "install windloom and its dependencies on every machine, and name that Python in spark.pyspark.python",
             )
-        if found := _LIMIT.search(message):
+        if match := _LIMIT.search(message):
             return WindloomError(
                 f"what Spark would bring to the driver for {what} is too large",
-                f"it has more than {found[1]}, and spark.driver.maxResultSize allows {found[2]}",
+                f"it has more than {match[1]}, and spark.driver.maxResultSize allows {match[2]}",
                 "raise spark.driver.maxResultSize, or use placement='executors' and write answers to files (out=…)",
             )
     return None

@@ -47,10 +47,10 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
 def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
     """Groups of columns that an expression cannot tell apart: case does not matter, unless the session minds it."""
     is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    found: dict[str, list[str]] = {}
+    names_by_key: dict[str, list[str]] = {}
     for name in frame.columns:
-        found.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
-    return [names for names in found.values() if len(names) > 1]
+        names_by_key.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
+    return [names for names in names_by_key.values() if len(names) > 1]
 
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
@@ -155,8 +155,8 @@ class OutputsOfTypes:
     @property
     def expressions(self) -> list[Expression]:
         """All expressions; the condition of HAVING, if there is one, is the last."""
-        found = [output.expression for output in self.query.outputs if output.expression is not None]
-        return found if self.query.having is None else [*found, self.query.having]
+        expressions = [output.expression for output in self.query.outputs if output.expression is not None]
+        return expressions if self.query.having is None else [*expressions, self.query.having]
 
 
 def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:

@@ -25,14 +25,16 @@ def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[
     """
     slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
     kinds: dict[str, str] = {}
-    for frame, own in zip(frames, slots, strict=True):
-        kinds.update(zip(own, (kind for _, kind in frame.dtypes), strict=True))
+    for frame, frame_slots in zip(frames, slots, strict=True):
+        kinds.update(zip(frame_slots, (kind for _, kind in frame.dtypes), strict=True))
 
-    def column(slot: str, own: tuple[str, ...]) -> Column:
-        return F.col(slot) if slot in own else F.lit(None).cast(kinds[slot]).alias(slot)
+    def column(slot: str, frame_slots: tuple[str, ...]) -> Column:
+        return F.col(slot) if slot in frame_slots else F.lit(None).cast(kinds[slot]).alias(slot)
 
     aligned = [
-        frame.toDF(*own).select(F.lit(number).alias(tag), *(column(slot, own) for slot in sorted(kinds)))
-        for number, (frame, own) in enumerate(zip(frames, slots, strict=True))
+        frame.toDF(*frame_slots).select(
+            F.lit(number).alias(tag), *(column(slot, frame_slots) for slot in sorted(kinds))
+        )
+        for number, (frame, frame_slots) in enumerate(zip(frames, slots, strict=True))
     ]
     return union_all(aligned), slots

@@ -27,8 +27,8 @@ class LostTuplesError(WindloomError):
 
 
 def missing_file(file: TupleFile) -> LostTuplesError:
-    held = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
-    return _lost(file, f"the tuple file '{file.name}' is missing", held)
+    fact = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
+    return _lost(file, f"the tuple file '{file.name}' is missing", fact)
 
 
 def damaged_file(file: TupleFile, why: str) -> LostTuplesError:

@@ -51,7 +51,7 @@ class TupleFolder:
 
         Raises if there is no room for what the streams keep.
         """
-        found = {}
+        files_by_stream = {}
         for store in plan.stores:
             kept = before.get(store.stream, KeptTuples())
             lost = self.lost.get(store.stream, frozenset())
@@ -62,9 +62,9 @@ class TupleFolder:
                 merged, replaced, lost = (), frozenset(), lost | {error.name}
             added = (*merged, *written.get(store.stream, ()))
             if added or replaced or lost:
-                found[store.stream] = BroughtTuples(added, replaced, lost)
-        check_room(kept_with(before, found, plan), plan, self._storage)
-        return found
+                files_by_stream[store.stream] = BroughtTuples(added, replaced, lost)
+        check_room(kept_with(before, files_by_stream, plan), plan, self._storage)
+        return files_by_stream
 
     def _merged(
         self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
@@ -103,11 +103,11 @@ class TupleFolder:
     def look_for_lost(self, kept: Kept) -> None:
         """Finds files that are missing, have another size than when they were written, or could not be read before."""
         self.lost = {}
-        for stream, own in kept.items():
+        for stream, stored in kept.items():
             folder = folder_of(stream)
             there = {f"{folder}/{name}": size for name, size in self._storage.sizes(folder).items()}
-            missing = {file.name for file in own.files if there.get(file.name) != file.bytes}
-            lost = missing | {file.name for file in own.files if file.name in self._unreadable}
+            missing = {file.name for file in stored.files if there.get(file.name) != file.bytes}
+            lost = missing | {file.name for file in stored.files if file.name in self._unreadable}
             if lost:
                 self.lost[stream] = frozenset(lost)
 
@@ -135,10 +135,10 @@ class TupleFolder:
         try:
             yield
         except Exception as error:
-            found = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
-            if found is None:
+            fault = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
+            if fault is None:
                 raise
-            raise found from error
+            raise fault from error
 
     def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
         """The error of the first of these files that cannot be read; None if all can be read."""
@@ -158,15 +158,15 @@ def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, 
     Files of one size class become a file of the next class, so every tuple is rewritten only a few times, however many
     come.
     """
-    found: dict[tuple[int, int], list[TupleFile]] = {}
+    classes: dict[tuple[int, int], list[TupleFile]] = {}
     for file in files:
         if file.first // ticks == file.last // ticks and file.rows <= MERGED_ROWS:
             size = int(np.log(max(1, file.rows)) / np.log(MERGED_FILES))
-            own = found.setdefault((file.first // ticks, size), [])
-            own.append(file)
-            if len(own) == MERGED_FILES:
-                yield tuple(own)
-                own.clear()
+            same_class = classes.setdefault((file.first // ticks, size), [])
+            same_class.append(file)
+            if len(same_class) == MERGED_FILES:
+                yield tuple(same_class)
+                same_class.clear()
 
 
 def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:

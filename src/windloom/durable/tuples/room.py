@@ -28,14 +28,14 @@ class Room:
 
 def planned_room(plan: Plan, kept: Kept) -> list[Room]:
     """What is expected before a stream starts, for streams whose rates are known."""
-    found = []
+    rooms = []
     for store in plan.stores:
         rate, origin = plan.rate_of(plan.stream(store.stream))
         if origin.source != "assumed":
             size = store_size(store, plan.rows, rate, origin)
-            held = kept[store.stream].bytes if store.stream in kept else 0
-            found.append(Room(store.stream, size.ticks, held, size.bytes))
-    return found
+            bytes_so_far = kept[store.stream].bytes if store.stream in kept else 0
+            rooms.append(Room(store.stream, size.ticks, bytes_so_far, size.bytes))
+    return rooms
 
 
 def check_room(kept: Kept, plan: Plan, storage: Storage) -> None:
@@ -62,8 +62,8 @@ def refuse_without_room(rooms: Iterable[Room], storage: Storage) -> None:
 
 
 def _room(store: Store, kept: Kept, plan: Plan) -> Room:
-    own, ticks = kept[store.stream], kept_ticks(store, plan.rows)
-    return Room(store.stream, ticks, own.bytes, _expected(own, ticks))
+    stored, ticks = kept[store.stream], kept_ticks(store, plan.rows)
+    return Room(store.stream, ticks, stored.bytes, _expected(stored, ticks))
 
 
 def _expected(kept: KeptTuples, ticks: int) -> float:

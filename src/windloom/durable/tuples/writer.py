@@ -69,28 +69,25 @@ class TupleWriter:
         stream, first = self._streams[scan.stream], 1 + scan.signature.words
         ticks = table.column(0)
         columns = [ticks, pa.array(np.full(table.num_rows, self._round, np.int64))]
-        columns += [ticks.cast(_INSTANT) if place is None else table.column(first + place) for place in kept.places]
+        columns += [ticks.cast(_INSTANT) if index is None else table.column(first + index) for index in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
-        self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
-
-    def _write(self, store: Store, tuples: pa.Table) -> None:
-        """Writes tuples that have the columns of files."""
-        if not tuples.num_rows:
-            return
-        stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-        # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
-        stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        divided = list(_divided(tuples, stretches))
-        self._make_room({(store.stream, stretch) for stretch, _ in divided})
-        parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
-        parts.sort(key=lambda each: each[1].num_rows)
-        # The largest part is written by this thread, and the others meanwhile by other threads.
-        others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
-        for file, part in parts[-1:]:
-            file.add(part)
-        for other in others:
-            other.result()
+        # Writes tuples that have the columns of files.
+        tuples = tuples if wanted is None else tuples.filter(pa.array(wanted))
+        if tuples.num_rows:
+            stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+            # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
+            stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
+            divided = list(_divided(tuples, stretches))
+            self._make_room({(store.stream, stretch) for stretch, _ in divided})
+            parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
+            parts.sort(key=lambda each: each[1].num_rows)
+            # The largest part is written by this thread, and the others meanwhile by other threads.
+            others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
+            for file, part in parts[-1:]:
+                file.add(part)
+            for other in others:
+                other.result()
 
     def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
         key = (stream, stretch)
@@ -146,9 +143,9 @@ def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] |
     """A mask of the tuples that are kept; None if all are kept."""
     if kept.bits is None:
         return None
-    found = np.zeros(table.num_rows, np.bool_)
+    mask_of_kept = np.zeros(table.num_rows, np.bool_)
     for word in range(scan.signature.words):
         mask = sum(1 << bit % SIGNATURE_BITS for bit in kept.bits if bit // SIGNATURE_BITS == word)
         if mask:
-            found |= (table.column(1 + word).to_numpy() & mask) != 0
-    return found
+            mask_of_kept |= (table.column(1 + word).to_numpy() & mask) != 0
+    return mask_of_kept

@@ -76,7 +76,24 @@ class CurrentSink(Sink):
         return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
 
     def check(self, query: Query) -> None:
-        _refuse(query)
+        rows = query.rows
+        if (
+            rows is not None
+            and rows.columns
+            and rows.reports is not Reports.STANDING
+            and not (rows.tells_end or rows.within)
+        ):
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                "it reports rows that enter or leave, each once",
+                "write the query without ISTREAM and DSTREAM, with EMIT CHANGES",
+            )
+        if query.window.is_of_positions or not query.window.is_sliced:
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                f"{query.window}: its windows do not end together, so none of them is the last one",
+                "use windows of time, or another sink",
+            )
 
     def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
         try:
@@ -178,28 +195,6 @@ def _identity(query: Query) -> str:
     ]
     parts += [*(output.expression for output in query.outputs), query.having, query.emission]
     return "\n".join(map(str, parts))
-
-
-def _refuse(query: Query) -> None:
-    """Raises if the query has no present result."""
-    rows = query.rows
-    if (
-        rows is not None
-        and rows.columns
-        and rows.reports is not Reports.STANDING
-        and not (rows.tells_end or rows.within)
-    ):
-        raise WindloomError(
-            f"query '{query.name}' has no present result for the sink 'current'",
-            "it reports rows that enter or leave, each once",
-            "write the query without ISTREAM and DSTREAM, with EMIT CHANGES",
-        )
-    if query.window.is_of_positions or not query.window.is_sliced:
-        raise WindloomError(
-            f"query '{query.name}' has no present result for the sink 'current'",
-            f"{query.window}: its windows do not end together, so none of them is the last one",
-            "use windows of time, or another sink",
-        )
 
 
 def _size(name: str, value: int | str) -> int:

@@ -53,7 +53,18 @@ class DeltaSink(Sink):
             self._list_queries(answers.tables)
         for name, tables in parts.items():
             with self._errors(name):
-                self._append(name, round, pa.concat_tables(tables))
+                rows = pa.concat_tables(tables)
+                table = self._table(name, rows.schema)
+                last_round = table.transaction_version(self._checkpoint)
+                if last_round is not None and last_round > round:
+                    raise WindloomError(
+                        f"the Delta table '{self._place(name)}' has come further than the checkpoint",
+                        f"it holds round {last_round}, and the checkpoint goes on with round {round}:"
+                        " it may be an older copy",
+                        "use the newest checkpoint, or give a new directory",
+                    )
+                if last_round != round:
+                    self._commit(table, rows, CommitProperties(app_transactions=[Transaction(self._checkpoint, round)]))
 
     def rows(self, table: str) -> pa.Table | None:
         with self._errors(table):
@@ -61,18 +72,6 @@ class DeltaSink(Sink):
                 return DeltaTable(self._place(table), storage_options=self._options).to_pyarrow_table()
             except TableNotFoundError:
                 return None
-
-    def _append(self, name: str, round: int, rows: pa.Table) -> None:
-        table = self._table(name, rows.schema)
-        last_round = table.transaction_version(self._checkpoint)
-        if last_round is not None and last_round > round:
-            raise WindloomError(
-                f"the Delta table '{self._place(name)}' has come further than the checkpoint",
-                f"it holds round {last_round}, and the checkpoint goes on with round {round}: it may be an older copy",
-                "use the newest checkpoint, or give a new directory",
-            )
-        if last_round != round:
-            self._commit(table, rows, CommitProperties(app_transactions=[Transaction(self._checkpoint, round)]))
 
     def _list_queries(self, infos: Mapping[str, TableInfo]) -> None:
         """Lists queries that are new. Removed queries stay listed, because their answers stay too."""

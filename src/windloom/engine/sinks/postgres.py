@@ -41,7 +41,18 @@ class PostgresSink(Sink):
 
     def __init__(self, url: str, schema: str, checkpoint: str) -> None:
         self._url, self._schema, self._checkpoint = url, schema, checkpoint
-        self._place = _described(url)
+        # The address without the password, for messages.
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise WindloomError(
+                "the address of PostgreSQL cannot be read",
+                str(error).partition(': "')[0].strip(),  # without the address, which may hold a password
+                "write it as postgresql://user@host:5432/database, and keep the password in ~/.pgpass",
+            ) from None
+        host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
+        port = f":{parts['port']}" if parts.get("port") else ""
+        self._place = f"'{host}{port}', '{database}'"
         self._connection: Connection | None = None
         self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that exist, by table of answers
 
@@ -216,18 +227,3 @@ class PostgresSink(Sink):
         return WindloomError(
             f"PostgreSQL at {self._place} refuses the round", facts, hints.get(state, "correct what it names")
         )
-
-
-def _described(url: str) -> str:
-    """The address without the password, for messages."""
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise WindloomError(
-            "the address of PostgreSQL cannot be read",
-            str(error).partition(': "')[0].strip(),  # without the address, which may hold a password
-            "write it as postgresql://user@host:5432/database, and keep the password in ~/.pgpass",
-        ) from None
-    host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"'{host}{port}', '{database}'"

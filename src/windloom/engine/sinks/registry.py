@@ -73,7 +73,13 @@ def find_sink(name: str) -> type[NamedSink]:
     try:
         kind: type[NamedSink] = entry_point.load()
     except ImportError as error:
-        raise _not_importable(name, error) from None
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(package)
+        raise WindloomError(
+            f"the sink '{name}' needs a package that is not installed",
+            f"'{package}' is missing" if isinstance(error, ModuleNotFoundError) else str(error),
+            f"pip install 'windloom[{extra}]'" if extra else f"install '{package or name}'",
+        ) from None
     except AttributeError as error:
         raise WindloomError(
             f"the sink '{name}' cannot be loaded",
@@ -88,16 +94,6 @@ def find_sink(name: str) -> type[NamedSink]:
             "write it as docs/sinks.md shows under 'A sink of your own'",
         )
     return kind
-
-
-def _not_importable(name: str, error: ImportError) -> WindloomError:
-    package = (error.name or "").partition(".")[0]
-    extra = _EXTRAS.get(package)
-    return WindloomError(
-        f"the sink '{name}' needs a package that is not installed",
-        f"'{package}' is missing" if isinstance(error, ModuleNotFoundError) else str(error),
-        f"pip install 'windloom[{extra}]'" if extra else f"install '{package or name}'",
-    )
 
 
 def choose_sinks(

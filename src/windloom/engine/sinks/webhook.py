@@ -13,12 +13,12 @@ import fnmatch
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -92,7 +92,7 @@ class WebhookSink(Sink):
             else:
                 dead.append(letter.key)
             fault("after sink")
-            self._note(round, taken, dead)
+            self._storage.write("round.json", json.dumps({"round": round, "taken": taken, "dead": dead}).encode())
         return {"letters": len(taken), "dead_letters": len(dead)}
 
     def _deliver(self, round: int, letter: Letter) -> bool:
@@ -128,7 +128,12 @@ class WebhookSink(Sink):
                     query_rows = rows.filter(pc.equal(rows["query"], query)).drop_columns("query")
                     by_query.setdefault(query, []).append(query_rows)
         for query, tables in sorted(by_query.items()):
-            rows_of_query = _sorted_rows(tables)
+            rows = [
+                {name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()
+            ]
+            rows_of_query = sorted(
+                rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str)
+            )
             parts = range(0, len(rows_of_query), LETTER_ROWS)
             for part, begin in enumerate(parts):
                 about = {"loom": self._checkpoint, "round": round, "query": query, "part": part, "parts": len(parts)}
@@ -139,15 +144,6 @@ class WebhookSink(Sink):
                     part,
                     json.dumps(body, ensure_ascii=False).encode(),
                 )
-
-    def _note(self, round: int, taken: Sequence[str], dead: Sequence[str]) -> None:
-        noted = {"round": round, "taken": taken, "dead": dead}
-        self._storage.write("round.json", json.dumps(noted).encode())
-
-
-def _sorted_rows(tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
-    rows = [{name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str))
 
 
 def _seconds(name: str, value: str | timedelta) -> float:

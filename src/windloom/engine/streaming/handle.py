@@ -352,7 +352,10 @@ class Handle(AnswerViews):
         return self._change(name, None)
 
     def _change(self, name: str, text: str | None) -> Change:
-        self._check_active()
+        if not self.is_active:
+            raise WindloomError(
+                "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
+            )
         loop = self._loop
         with loop.changes:
             if text is not None:
@@ -364,7 +367,13 @@ class Handle(AnswerViews):
             # Planned outside the lock, so that no round waits for the optimizer.
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
-                self._check_not_waiting()
+                # Until a round that waits for a sink continues, the first window of a new query is not known.
+                if self.waiting is not None:
+                    raise WindloomError(
+                        "queries cannot be changed now",
+                        str(self.waiting),
+                        f"bring '{self.waiting.sink}' back, then try again",
+                    )
                 loop.settle([name])
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
@@ -409,19 +418,6 @@ class Handle(AnswerViews):
         if self._failure is not None:
             raise self._failure
         return ended
-
-    def _check_active(self) -> None:
-        if not self.is_active:
-            raise WindloomError(
-                "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
-            )
-
-    def _check_not_waiting(self) -> None:
-        """Raises if a round waits for a sink: until it continues, the first window of a new query is not known."""
-        if self.waiting is not None:
-            raise WindloomError(
-                "queries cannot be changed now", str(self.waiting), f"bring '{self.waiting.sink}' back, then try again"
-            )
 
     # ---- Spark calls these --------------------------------------------------------------------------------------
 

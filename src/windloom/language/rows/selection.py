@@ -74,8 +74,10 @@ class SelectionReader:
             for place, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
                 self._add(place, source)
         where = statement.tree.args.get("where")
-        if where is not None:
-            self._require(where.this)
+        if where is not None and isinstance(self.names, JoinNames):
+            self._keep(read_conjuncts(where.this, self.names, "WHERE", statement))
+        elif where is not None:
+            self._builders[0].conditions.append(statement.bind(where.this, RowScope(self.names, "WHERE")))
         for exists in statement.clause.exists:
             self._add_exists(exists)
 
@@ -136,13 +138,6 @@ class SelectionReader:
             conjuncts += read_conjuncts(node, self.names, "WHERE", statement)
         self.names = names
         self._look_for(exists.kind, inner, conjuncts)
-
-    def _require(self, node: exp.Expr) -> None:
-        if isinstance(self.names, JoinNames):
-            self._keep(read_conjuncts(node, self.names, "WHERE", self._statement))
-            return
-        term = self._statement.bind(node, RowScope(self.names, "WHERE"))
-        self._builders[0].conditions.append(term)
 
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
         """Adds conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""

@@ -81,11 +81,6 @@ class CornerFold:
         return best.low.view(np.int64).copy(), None, fits
 
 
-def _known_rows(known: Held) -> Flags:
-    assert known is None or isinstance(known, np.ndarray)
-    return _ALL_KNOWN if known is None else known
-
-
 def _keys_at(
     terms: Terms, partner: Partner, end: End, weights: Operands
 ) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
@@ -93,7 +88,9 @@ def _keys_at(
     values_at_ends = [partner.held(value) for value in (low, high)]
     assert all(isinstance(values, HeldValue) for values in values_at_ends)
     planned = [terms.types.sides[end[0]][component] for component in end[1:]]
-    return values_at_ends, planned, _known_rows(partner.held(known))  # type: ignore[return-value]
+    flags = partner.held(known)
+    assert flags is None or isinstance(flags, np.ndarray)
+    return values_at_ends, planned, (_ALL_KNOWN if flags is None else flags)  # type: ignore[return-value]
 
 
 def _plain_keys(held: HeldValue, known: Flags, *, lowest: bool) -> Keys:

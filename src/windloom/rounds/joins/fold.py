@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Matched
+from windloom.kernels.folds.matching import Alone, Linked, Matchable
 from windloom.kernels.folds.registry import ROW_FOLDS, RowFold
 from windloom.model.join import Join, JoinKind, Link
 from windloom.rounds.joins.finish import finished
 from windloom.rounds.joins.folding import fold_of
-from windloom.rounds.joins.held import Held
 from windloom.rounds.joins.keys import number_kept, number_keys
 from windloom.rounds.joins.partner import child_of, nobody, parent_of
 from windloom.rounds.joins.relation import Place, Relation, relation_of
@@ -143,7 +142,12 @@ def _fold(
         for fold in folds.values():
             fold.add(stretches)
     held = {term: fold.done() for term, fold in folds.items()}
-    return _result(step.sides, matched, parent_columns, child_columns, held)
+    is_used = np.diff(matched.bounds) > 0
+    bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
+    of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
+    columns = {place: values.take(of_parent) for place, values in parent_columns.items()}
+    columns |= {place: values.take(of_child) for place, values in child_columns.items()}
+    return Relation(step.sides, columns, bounds, matched.ends, held.__getitem__)
 
 
 def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
@@ -168,18 +172,3 @@ def _kept_of_child(
     columns = [pa.concat_arrays([child.columns[place], pa.nulls(1, child.columns[place].type)]) for place in places]
     numbers, values, count = number_kept(columns, child.groups + 1, is_distinct=False)
     return (numbers[:-1], count), dict(zip(places, values, strict=True)), int(numbers[-1])
-
-
-def _result(
-    sides: frozenset[int],
-    matched: Matched,
-    parent_columns: dict[Place, pa.Array],
-    child_columns: dict[Place, pa.Array],
-    held: dict[Term, Held],
-) -> Relation:
-    is_used = np.diff(matched.bounds) > 0
-    bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
-    of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
-    columns = {place: values.take(of_parent) for place, values in parent_columns.items()}
-    columns |= {place: values.take(of_child) for place, values in child_columns.items()}
-    return Relation(sides, columns, bounds, matched.ends, held.__getitem__)

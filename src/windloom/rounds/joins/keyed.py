@@ -43,7 +43,10 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
         place, number = join.tuples[side], join.sides[side].set
         if (place, number, is_safe) not in of_keys:
             groups = tuples.grouped(place, number).groups
-            of_keys[place, number, is_safe] = _hashes_of_keys(tuples.keys(place, number), groups, is_safe)
+            # Keys that match nothing are left out.
+            keys = tuples.keys(place, number)
+            wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
+            of_keys[place, number, is_safe] = (spark_hash([keys], len(keys))[wanted], groups[wanted])
         return of_keys[place, number, is_safe]
 
     counts_by_link = {}
@@ -86,12 +89,6 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
     return spark_hash(columns, cells.groups)[_matchable(columns, safe, cells.groups)]
-
-
-def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> _Counted:
-    """Return the hashes of distinct keys that can match anything, with the number of groups of each."""
-    wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
-    return spark_hash([keys], len(keys))[wanted], groups[wanted]
 
 
 def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -> NDArray[np.bool_]:

@@ -72,18 +72,15 @@ class Lowering:
         argument = self._join.components[places[0]].argument_type
         parts = [folded.combined[index] for index in places]
         if isinstance(parts[0], Listed):
-            return _asked(aggregate, parts[0])
+            # The answers of a holistic aggregate, from lists that are one row each.
+            listed = parts[0]
+            card, rows = card_for(aggregate, None), len(listed)
+            assert isinstance(card, ListCard)
+            every = np.arange(rows, dtype=np.int32)
+            lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
+            ones = np.ones(1, np.int64)
+            windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
+            question = card.question(aggregate, Asked(len(listed.dictionary), rows, lanes.window_start, windows))
+            find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
+            return card.answer(question, listed, slice(0, rows))
         return lower(aggregate, argument, [part for part in parts if isinstance(part, Combined)], refuse)
-
-
-def _asked(aggregate: Aggregate, listed: Listed) -> pa.Array:
-    """The answers of a holistic aggregate, from lists that are one row each."""
-    card, rows = card_for(aggregate, None), len(listed)
-    assert isinstance(card, ListCard)
-    every = np.arange(rows, dtype=np.int32)
-    lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
-    ones = np.ones(1, np.int64)
-    windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
-    question = card.question(aggregate, Asked(len(listed.dictionary), rows, lanes.window_start, windows))
-    find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
-    return card.answer(question, listed, slice(0, rows))

@@ -152,17 +152,13 @@ class Terms:
                     (Value(operand, restricted_operands),) if operand[0] in sides else (Factors(restricted_operands),)
                 )
             case Extreme():
-                return _needed_of_extreme(term, sides)
-
-
-def _needed_of_extreme(term: Extreme, sides: frozenset[int]) -> tuple[Term, ...]:
-    weights = restricted(term.weights, sides)
-    ends = [end for end in (term.left, term.right) if end[0] in sides]
-    if len(ends) == 2:
-        return (Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind),)
-    if not ends:
-        return (Factors(weights), Known(weights))
-    return corner_terms(ends[0], weights)
+                weights = restricted(term.weights, sides)
+                ends = [end for end in (term.left, term.right) if end[0] in sides]
+                if len(ends) == 2:
+                    return (Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind),)
+                if not ends:
+                    return (Factors(weights), Known(weights))
+                return corner_terms(ends[0], weights)
 
 
 def is_number(planned: PlannedComponent) -> bool:

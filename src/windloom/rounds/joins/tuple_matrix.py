@@ -53,7 +53,15 @@ class TupleMatrix:
         self._keyed, self._ranges, join = keyed_sides, ranges, planned.join
         self.ticks = [keyed.starts for keyed in self._keyed]
         grouped = [sides.grouped(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
-        self._pairs = self._matched(planned, sides)
+        # The keys of both sides that are equal, by number.
+        (link,) = planned.join.links
+        keys = [sides.keys(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
+        safe = [pair.null_safe for pair in link.keys]
+        left, right, count = number_keys([keys[0]], [keys[1]], safe, (len(keys[0]), len(keys[1])))
+        partner = np.full(count, -1, np.int64)
+        partner[right[right >= 0]] = np.flatnonzero(right >= 0)
+        first = np.flatnonzero((left >= 0) & (partner[left] >= 0))
+        self._pairs = (first, partner[left[first]])
         tuples = [
             np.diff(keyed.bounds)[keys_of_side] for keyed, keys_of_side in zip(self._keyed, self._pairs, strict=True)
         ]
@@ -79,17 +87,6 @@ class TupleMatrix:
             for side in (0, 1)
         ]
         self._cursors = [(keyed.bounds[:-1].copy(), keyed.bounds[:-1].copy()) for keyed in self._keyed]
-
-    def _matched(self, planned: PlannedJoin, sides: KeyedSides) -> tuple[Ints, Ints]:
-        """The keys of both sides that are equal, by number."""
-        (link,) = planned.join.links
-        keys = [sides.keys(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
-        safe = [pair.null_safe for pair in link.keys]
-        left, right, count = number_keys([keys[0]], [keys[1]], safe, (len(keys[0]), len(keys[1])))
-        partner = np.full(count, -1, np.int64)
-        partner[right[right >= 0]] = np.flatnonzero(right >= 0)
-        first = np.flatnonzero((left >= 0) & (partner[left] >= 0))
-        return first, partner[left[first]]
 
     def wanting(self, terms: Sequence[Term], known: Terms) -> TupleWanted:
         """The terms, prepared to be folded."""

@@ -11,9 +11,8 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windloom.model.join import Link, Side
+from windloom.model.join import Side
 from windloom.model.windows import LandmarkWindow
 from windloom.plan.physical import Member, Plan, PlannedJoin
 from windloom.rounds.cells import keep_groups
@@ -47,23 +46,20 @@ def with_matches_only(plan: Plan, joins: Sequence[PlannedJoin], trees: Sequence[
         wanted = np.zeros(matching_trees[number].cells.groups, np.bool_)
         for join in joins:
             link = next(link for link in join.join.links if link.child == number)
-            wanted |= _matching(plan, join, link, matching_trees[link.parent], matching_trees[number])
+            # Which groups of the child have a key of some group of the parent.
+            parent, child = matching_trees[link.parent], matching_trees[number]
+            positions = [plan.side(join.sides[number])[2].group_positions for number in (link.parent, link.child)]
+            codes, child_codes, keys = number_keys(
+                [parent.cells.keys[positions[0][pair.parent]] for pair in link.keys],
+                [child.cells.keys[positions[1][pair.child]] for pair in link.keys],
+                [pair.null_safe for pair in link.keys],
+                (parent.cells.groups, child.cells.groups),
+            )
+            is_there = np.zeros(keys + 1, np.bool_)  # the last entry is for keys that match nothing: -1
+            is_there[codes] = True
+            is_there[-1] = False
+            wanted |= is_there[child_codes]
         if not wanted.all():
             matching_trees[number] = copy(matching_trees[number])
             matching_trees[number].cells = keep_groups(matching_trees[number].cells, wanted)
     return matching_trees
-
-
-def _matching(plan: Plan, join: PlannedJoin, link: Link, parent: TreeCells, child: TreeCells) -> NDArray[np.bool_]:
-    """Which groups of the child have a key of some group of the parent."""
-    positions = [plan.side(join.sides[number])[2].group_positions for number in (link.parent, link.child)]
-    codes, child_codes, keys = number_keys(
-        [parent.cells.keys[positions[0][pair.parent]] for pair in link.keys],
-        [child.cells.keys[positions[1][pair.child]] for pair in link.keys],
-        [pair.null_safe for pair in link.keys],
-        (parent.cells.groups, child.cells.groups),
-    )
-    is_there = np.zeros(keys + 1, np.bool_)  # the last entry is for keys that match nothing: -1
-    is_there[codes] = True
-    is_there[-1] = False
-    return is_there[child_codes]

@@ -39,7 +39,13 @@ def rows_turn(
 ) -> RowsTurn:
     """`until` says, by inputs of queries, up to where windows are closed after the round."""
     asked = asked_rows(plan, intervals, state)
-    summaries = _summaries(state, round_input, plan)
+    # What aggregates over rows are answered from.
+    summaries = {}
+    for planned in plan.rows:
+        both = (state.summaries, round_input.summaries)
+        parts = [by_query[planned.name] for by_query in both if planned.name in by_query]
+        if parts:
+            summaries[planned.name] = merge_all(parts)
     standing = {}
     for planned in plan.rows:
         cells = summaries.get(planned.name)
@@ -49,7 +55,7 @@ def rows_turn(
     return RowsTurn(
         tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
         {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
-        _left(state, round_input, plan, moved, until),
+        needs_after(plan, until, moved.seen, moved.frontiers).left_of(kept_with(state.kept, round_input.kept, plan)),
         standing,
     )
 
@@ -84,27 +90,3 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
                 summaries.pop(planned.name, None)
                 reported.pop(planned.name, None)
     return replace(state, since=since, summaries=summaries, reported=reported)
-
-
-def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
-    """What aggregates over rows are answered from."""
-    cells_by_query = {}
-    for planned in plan.rows:
-        parts = [
-            summaries[planned.name]
-            for summaries in (state.summaries, round_input.summaries)
-            if planned.name in summaries
-        ]
-        if parts:
-            cells_by_query[planned.name] = merge_all(parts)
-    return cells_by_query
-
-
-def _left(
-    state: State, round_input: RoundInput, plan: Plan, moved: State, until: Mapping[Inputs, int]
-) -> Mapping[str, KeptTuples]:
-    """The files of tuples that are needed after the round."""
-    if not plan.stores:
-        return {}
-    needs = needs_after(plan, until, moved.seen, moved.frontiers)
-    return needs.left_of(kept_with(state.kept, round_input.kept, plan))

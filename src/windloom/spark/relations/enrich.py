@@ -29,13 +29,13 @@ def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[st
         renamed = version.select(
             *(F.col(Expression.of_column(name).sql).alias(enrichment.column(name)) for name in version.columns)
         )
-        frame = frame.join(_sent(renamed), F.expr(enrichment.on.sql), _HOW[enrichment.kind])
+        size = known_bytes(renamed)
+        frame = frame.join(
+            F.broadcast(renamed) if size is None or size <= BROADCAST_BYTES else renamed,
+            F.expr(enrichment.on.sql),
+            _HOW[enrichment.kind],
+        )
     return frame
-
-
-def _sent(frame: DataFrame) -> DataFrame:
-    size = known_bytes(frame)
-    return F.broadcast(frame) if size is None or size <= BROADCAST_BYTES else frame
 
 
 def known_bytes(frame: DataFrame) -> int | None:

@@ -40,16 +40,12 @@ class SparkRelationJobs:
             name
             for enriched_stream in plan.enriched
             for name in enriched_stream.relations
-            for _ in _scans(plan, enriched_stream.name)
+            for _ in [scan.number for scan in plan.scans if scan.stream == enriched_stream.name]
         )
-        held = {name: frame for name, frame in versions.items() if readers[name] > 1}
-        self._held.extend(frame.persist() for frame in held.values())
+        read_often = {name: frame for name, frame in versions.items() if readers[name] > 1}
+        self._held.extend(frame.persist() for frame in read_often.values())
         return RoundFrames(plan, frames, versions)
 
     def release(self) -> None:
         while self._held:
             self._held.pop().unpersist()
-
-
-def _scans(plan: Plan, stream: str) -> list[int]:
-    return [scan.number for scan in plan.scans if scan.stream == stream]

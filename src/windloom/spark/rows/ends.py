@@ -16,14 +16,14 @@ from windloom.spark.rows.strands import Asking, aliased, strand_sql, within_sql
 
 def ends_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
     """`window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
-    found = _reported(asking, _body(asking, asking.rows.body, iter(orders)))
-    return f"SELECT {', '.join([*asking.edges('__end'), *asking.columns])} FROM ({found})"
+    text = _reported(asking, _body(asking, asking.rows.body, iter(orders)))
+    return f"SELECT {', '.join([*asking.edges('__end'), *asking.columns])} FROM ({text})"
 
 
 def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
     """The rows of a body: `__end` and the columns."""
     if isinstance(body, Selection):
-        columns = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(body.columns)]
+        columns = [f"{row_column.expression.sql} AS c{index}" for index, row_column in enumerate(body.columns)]
         order = next(orders)
         distinct = "DISTINCT " if body.is_distinct else ""
         selected = ", ".join([f"__e{order[0]} AS __end", *columns])
@@ -55,12 +55,12 @@ def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> st
 
 
 def _looked(asking: Asking, selection: Selection, looked: Looked, first: int) -> str:
-    own, *others = looked.strands
-    text = _strand(asking, selection, own)
+    first_number, *others = looked.strands
+    text = _strand(asking, selection, first_number)
     for number in others:
-        text = f"{text} INNER JOIN {_strand(asking, selection, number)} ON __e{own} = __e{number}"
+        text = f"{text} INNER JOIN {_strand(asking, selection, number)} ON __e{first_number} = __e{number}"
     text = f"({text})" if others else text
-    conditions = [f"__e{first} = __e{own}", *(f"({condition.expression.sql})" for condition in looked.on)]
+    conditions = [f"__e{first} = __e{first_number}", *(f"({condition.expression.sql})" for condition in looked.on)]
     how = "LEFT SEMI" if looked.kind is JoinKind.SEMI else "LEFT ANTI"
     return f"{how} JOIN {text} ON {' AND '.join(conditions)}"
 
@@ -91,13 +91,13 @@ def _strand(asking: Asking, selection: Selection, number: int) -> str:
     return aliased(selection, number, every)
 
 
-def _reported(asking: Asking, made: str) -> str:
+def _reported(asking: Asking, rows_text: str) -> str:
     if asking.rows.reports is Reports.STANDING:
-        return made
+        return rows_text
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     columns = ", ".join(asking.columns)
     now = f"SELECT __end, {columns} FROM __made" + ("" if first is None else f" WHERE __end >= {first}L")
     before = f"SELECT __end + {slide}L AS __end, {columns} FROM __made"
     before += "" if last is None else f" WHERE __end + {slide}L <= {last}L"
     more, less = (now, before) if asking.rows.reports is Reports.ENTERING else (before, now)
-    return f"WITH __made AS ({made}) ({more}) EXCEPT ALL ({less})"
+    return f"WITH __made AS ({rows_text}) ({more}) EXCEPT ALL ({less})"

@@ -37,19 +37,19 @@ class SparkHistory:
 
     def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]:
         """The cells of all sets of a plan, by number; `since` says which ticks count, by stream."""
-        found: dict[int, Cells] = {}
+        cells_by_set: dict[int, Cells] = {}
         for name, tick in since.items():
             stream = self.stored.streams[name]
-            own = _alone(plan, stream)
+            stream_plan = _alone(plan, stream)
             files = kept[name].between(tick, TICK_MAX)
-            (scan,) = own.scans
+            (scan,) = stream_plan.scans
             if isinstance(scan, WovenScan) and _is_plain(scan, stream):
-                made = take_tuples(own, scan, self._read(scan, stream, files, tick)).cells
+                woven = take_tuples(stream_plan, scan, self._read(scan, stream, files, tick)).cells
             else:
-                made = self._by_spark(own, stream, files, tick)
+                woven = self._by_spark(stream_plan, stream, files, tick)
             numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
-            found |= {numbers[place]: cells for place, cells in made.items()}
-        return found
+            cells_by_set |= {numbers[index]: cells for index, cells in woven.items()}
+        return cells_by_set
 
     def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
         """The cells, made by Spark, for expressions that only Spark can evaluate."""

@@ -82,7 +82,7 @@ def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] =
 
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
     """Partials of the rows that enter, by the query that aggregates them; one job per query."""
-    found = {}
+    cells_by_query = {}
     for asked_rows in asked:
         frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
         parts = [
@@ -91,8 +91,8 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> 
             if table.num_rows
         ]
         if parts:
-            found[asked_rows.planned.name] = merge_all(parts)
-    return found
+            cells_by_query[asked_rows.planned.name] = merge_all(parts)
+    return cells_by_query
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
@@ -102,13 +102,16 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
     shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
     columns = [_columns(shape) for shape in shapes]
     texts = [rows_sql(asked_rows, views, shape.time) for asked_rows, shape in zip(asked, shapes, strict=True)]
-    slots = [slot_names(kind for _, kind in own) for own in columns]
+    slots = [slot_names(kind for _, kind in columns_of_query) for columns_of_query in columns]
     kinds = {
         slot: kind
-        for own, names in zip(columns, slots, strict=True)
-        for slot, (_, kind) in zip(names, own, strict=True)
+        for columns_of_query, names in zip(columns, slots, strict=True)
+        for slot, (_, kind) in zip(names, columns_of_query, strict=True)
     }
-    parts = [_united(number, *own, kinds) for number, own in enumerate(zip(texts, columns, slots, strict=True))]
+    parts = [
+        _united(number, *columns_of_query, kinds)
+        for number, columns_of_query in enumerate(zip(texts, columns, slots, strict=True))
+    ]
     frame = views.analysed(" UNION ALL ".join(parts))
     shown = ", ".join(f"'{asked_rows.planned.name}'" for asked_rows in asked[:3])
     for table in collected(frame, f"the rows of {shown}"):
@@ -121,16 +124,17 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
 def _columns(shape: Shape) -> list[tuple[str, str]]:
     """The names of columns within the text, and their types."""
     edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
-    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.groups + shape.columns))]
+    return [*edges, *((f"c{index}", kind.name) for index, (_, kind) in enumerate(shape.groups + shape.columns))]
 
 
 def _united(
     number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
 ) -> str:
     """The rows of one query, with the slots of all queries: columns share slots by type."""
-    own = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
+    names_by_slot = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
     selected = [
-        f"{own[slot]} AS {slot}" if slot in own else f"CAST(NULL AS {kinds[slot]}) AS {slot}" for slot in sorted(kinds)
+        f"{names_by_slot[slot]} AS {slot}" if slot in names_by_slot else f"CAST(NULL AS {kinds[slot]}) AS {slot}"
+        for slot in sorted(kinds)
     ]
     return f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))"
 

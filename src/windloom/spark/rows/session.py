@@ -47,9 +47,9 @@ class JobSessions:
 def _cloned(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
     try:
         java: Any = spark._jsparkSession
-        found = SparkSession(spark.sparkContext, java.cloneSession())
+        session = SparkSession(spark.sparkContext, java.cloneSession())
     except Exception:  # a remote session cannot be cloned
         return spark
     for name, value in settings.items():
-        found.conf.set(name, value)
-    return found
+        session.conf.set(name, value)
+    return session

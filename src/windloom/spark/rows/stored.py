@@ -45,15 +45,15 @@ class StoredTuples:
         spark = self.sessions.of(is_few=is_few)
         wanted: dict[str, set[str]] = {}
         files: dict[str, dict[str, TupleFile]] = {}
-        for strand, found in _read(kept, asked):
+        for strand, strand_files in _read(kept, asked):
             wanted.setdefault(strand.stream, set()).update(strand.columns)
-            files.setdefault(strand.stream, {}).update({file.name: file for file in found})
+            files.setdefault(strand.stream, {}).update({file.name: file for file in strand_files})
 
         def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
             stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
             if is_few:
-                own = list(files[strand.stream].values())
-                return stream.name, lambda: self._held(spark, stream, columns, own)
+                files_of_stream = list(files[strand.stream].values())
+                return stream.name, lambda: self._held(spark, stream, columns, files_of_stream)
             named = _files(kept, strand, begin, end)
             key = (stream.name, tuple(file.name for file in named))
             return key, lambda: self.frame(spark, stream, columns, named)
@@ -68,19 +68,19 @@ class StoredTuples:
         if files:
             paths = [spark_path(self.folder.place, file.name) for file in files]
             # Damage is an error, never a wrong row. The schema is given, so that no job must look for it in the files.
-            found = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
+            frame = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
-            found = spark.createDataFrame([], ddl)
-        return _named(found, stream, columns)
+            frame = spark.createDataFrame([], ddl)
+        return _named(frame, stream, columns)
 
     def _held(
         self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
     ) -> DataFrame:
-        """The same as `frame`, read on the driver."""
+        """Return what `frame` does, read on the driver."""
         if not files:
             return self.frame(spark, stream, columns, files)
-        found = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
-        return _named(found.coalesce(1), stream, columns)
+        frame = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
+        return _named(frame.coalesce(1), stream, columns)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
         """Columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
@@ -104,7 +104,7 @@ class StoredTuples:
         for strand, files in _read(kept, [asked_rows]):
             stream = self.streams[strand.stream]
             names = {name: column_name(stream, name) for name in strand.columns}
-            kinds = [(own, arrow_type(stream.columns[name])) for name, own in names.items()]
+            kinds = [(column, arrow_type(stream.columns[name])) for name, column in names.items()]
             schema = pa.schema([*kinds, (TICK, pa.int64()), (ROUND, pa.int64())])
             sides.append(near_tuples(self.table(stream, list(names), files).cast(schema), names, TICK, ROUND))
         return (join, tuple(sides)) if fits(sides, join) else None
@@ -117,13 +117,13 @@ def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
 
 def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
     """Every strand, with the files that it needs."""
-    found = []
+    files_by_strand = []
     for asked_rows in asked:
         rows, end = asked_rows.planned.rows, needed_until(asked_rows.span)
         for strand in rows.strands:
             begin = needed_from(rows, strand.window, asked_rows.span)
-            found.append((strand, _files(kept, strand, begin, end)))
-    return found
+            files_by_strand.append((strand, _files(kept, strand, begin, end)))
+    return files_by_strand
 
 
 def _files(kept: Kept, strand: Strand, begin: int, end: int) -> tuple[TupleFile, ...]:

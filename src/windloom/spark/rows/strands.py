@@ -43,7 +43,7 @@ class Asking:
     @property
     def columns(self) -> list[str]:
         """The names of the columns of rows within the text."""
-        return [f"c{place}" for place in range(len(self.rows.columns))]
+        return [f"c{index}" for index in range(len(self.rows.columns))]
 
 
 def first_sql(window: Window, tick: str) -> str:

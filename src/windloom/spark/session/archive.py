@@ -32,8 +32,8 @@ def fingerprint(java_version: str, jars: list[Path]) -> str:
     """A digest that changes with the JVM and with the class path: the path, size and time of each jar."""
     digest = sha256(java_version.encode())
     for jar in jars:
-        found = jar.stat()
-        digest.update(f"\n{jar} {found.st_size} {found.st_mtime_ns}".encode())
+        status = jar.stat()
+        digest.update(f"\n{jar} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 
 

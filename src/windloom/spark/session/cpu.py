@@ -10,7 +10,7 @@ def java_cpu_seconds(spark: SparkSession) -> float | None:
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None
-        found = jvm.java.lang.ProcessHandle.current().info().totalCpuDuration()
-        return float(found.get().toMillis()) / 1e3 if found.isPresent() else None
+        duration = jvm.java.lang.ProcessHandle.current().info().totalCpuDuration()
+        return float(duration.get().toMillis()) / 1e3 if duration.isPresent() else None
     except Exception:  # whatever the reason, elapsed time can be used instead
         return None

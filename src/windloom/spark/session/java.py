@@ -94,8 +94,8 @@ def parse_major(version_text: str) -> int | None:
     >>> parse_major('java version "1.8.0_392"'), parse_major('openjdk version "21.0.8" 2025-07-15')
     (8, 21)
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', version_text)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', version_text)
+    return int(match[1]) if match else None
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

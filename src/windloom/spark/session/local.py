@@ -65,6 +65,8 @@ def local_session(
 
 def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, bool | float | int | str | None]:
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", _DEEP_STACKS, *java_options]
+    folder = tempfile.mkdtemp(prefix="windloom-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -76,7 +78,7 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
         # Set as default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark concatenates the
         # two.
         "spark.driver.defaultJavaOptions": " ".join(options),
-        "spark.sql.warehouse.dir": _temporary_folder(),  # otherwise it appears in the working directory
+        "spark.sql.warehouse.dir": folder,  # otherwise it appears in the working directory
         "spark.driver.memory": memory,
     }
 
@@ -103,12 +105,6 @@ def _core_count(cores: int | str) -> int:
     if str(cores).isdecimal() and int(cores) > 0:
         return int(cores)
     raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
-
-
-def _temporary_folder() -> str:
-    folder = tempfile.mkdtemp(prefix="windloom-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 @contextmanager

@@ -51,23 +51,23 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
 
     A directory may be a URL of a file system that Spark reaches; it cannot be inspected, so it needs such a pattern.
     """
-    place, pattern = Path(path), None
-    if any(letter in place.name for letter in "*?[") and not place.exists():
+    directory, pattern = Path(path), None
+    if any(letter in directory.name for letter in "*?[") and not directory.exists():
         path, _, pattern = path.rpartition("/")
-        place = Path(path or ".")
+        directory = Path(path or ".")
     if "://" in path:
         return _unseen(stream, path, _wanted(stream, path, pattern))
-    if not place.is_dir():
+    if not directory.is_dir():
         raise WindloomError(
-            f"stream '{stream.name}': there is no directory '{place}' to follow",
-            "it is a file" if place.exists() else f"looked for {place.absolute()}",
+            f"stream '{stream.name}': there is no directory '{directory}' to follow",
+            "it is a file" if directory.exists() else f"looked for {directory.absolute()}",
             "give the directory that files appear in"
-            + ("; without --follow a file is read as a batch" if place.exists() else ""),
+            + ("; without --follow a file is read as a batch" if directory.exists() else ""),
         )
-    files = [file for file in files_in(place) if pattern is None or fnmatchcase(file.name, pattern)]
+    files = [file for file in files_in(directory) if pattern is None or fnmatchcase(file.name, pattern)]
     if not files:
-        return _unseen(stream, local_path(place), _wanted(stream, str(place), pattern))
-    source = look_at(stream, place, files)
+        return _unseen(stream, local_path(directory), _wanted(stream, str(directory), pattern))
+    source = look_at(stream, directory, files)
     return FileStream(source, pattern or _endings(files), source.format not in ("csv", "json"))
 
 

@@ -46,8 +46,8 @@ class LocalFiles:
             location = _location(plan, _OPTIONS)
         except Exception:  # a remote session does not show its plan
             return None
-        found = None if location is None else cls(frame, location)
-        return found if found is not None and found.paths() else None
+        files = None if location is None else cls(frame, location)
+        return files if files is not None and files.paths() else None
 
     def paths(self) -> list[str] | None:
         """The files in Spark's order; None if Spark would not read them now, because it holds their rows."""
@@ -114,25 +114,25 @@ def _paths(spark: SparkSession, location: Any) -> list[str] | None:
 
 def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:
     """The columns of a file that can be read as these types without converting anything."""
-    found = schema.to_arrow_schema()
-    lowered = [name.lower() for name in found.names]
+    arrow = schema.to_arrow_schema()
+    lowered = [name.lower() for name in arrow.names]
     old = {schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type == "INT96"}
     return frozenset(
         name
         for name, kind in kinds.items()
-        if name in found.names
+        if name in arrow.names
         and "." not in name
         and lowered.count(name.lower()) == 1
-        and _is_kind(found.field(name).type, kind, is_old=name in old)
+        and _is_kind(arrow.field(name).type, kind, is_old=name in old)
     )
 
 
-def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
+def _is_kind(arrow: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
     """Whether a type in a file is this type. Times of 96 bits are instants too, and are read as microseconds."""
     if kind.kind is TypeKind.TIMESTAMP:
-        return bool(is_old or (pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None))
+        return bool(is_old or (pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is not None))
     try:
-        return bool(not is_old and found == arrow_type(kind))
+        return bool(not is_old and arrow == arrow_type(kind))
     except KeyError:  # a type that only Spark has
         return False
 

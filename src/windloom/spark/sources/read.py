@@ -83,8 +83,8 @@ class Source:
 
     def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """The declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
-        found = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
-        return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
+        spelled = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
+        return frame.selectExpr(*(f"{_quoted(spelled[name])} AS {_quoted(name)}" for name in self.stream.columns))
 
     def _type(self, name: str) -> str:
         column = self.stream.find_column(name.strip())
@@ -245,7 +245,7 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
     lines = _open(file)
     if lines is None:
         return None
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     with lines:
         for line in islice(lines, _LOOKED_AT):
             try:
@@ -253,16 +253,16 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
             except ValueError:  # Spark reports what is wrong with it, and where
                 continue
             if isinstance(record, dict):
-                found.update(dict.fromkeys(record))
-    fields = Stream(stream.name, dict.fromkeys(found, next(iter(stream.columns.values()))))  # only names matter
+                names.update(dict.fromkeys(record))
+    fields = Stream(stream.name, dict.fromkeys(names, next(iter(stream.columns.values()))))  # only names matter
     for column in stream.columns:
-        if found and fields.find_column(column) is None:
-            others = [name for name in found if stream.find_column(name) is None]
+        if names and fields.find_column(column) is None:
+            others = [name for name in names if stream.find_column(name) is None]
             hint = near_names(column, others)
             if column == stream.time or hint.startswith("did you mean"):
                 raise WindloomError(
                     f"{stream.title} is declared with a column '{column}' that its data does not have",
-                    f"the fields of '{file}' are {', '.join(found)}",
+                    f"the fields of '{file}' are {', '.join(names)}",
                     hint,
                 )
     return tuple(fields.find_column(column) or column for column in stream.columns)

@@ -34,5 +34,5 @@ class RelationFiles:
 
 def _listed(place: Path) -> _Files:
     files = files_in(place) if place.is_dir() else [place]
-    found = [(str(file), file.stat()) for file in files if file.exists()]
-    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in found)
+    listed = [(str(file), file.stat()) for file in files if file.exists()]
+    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in listed)

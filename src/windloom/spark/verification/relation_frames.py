@@ -17,12 +17,12 @@ def with_enriched(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]
 ) -> tuple[dict[str, Stream], dict[str, DataFrame]]:
     """Streams and frames by name, including the enriched streams that a query reads."""
-    every, found = dict(streams), dict(frames)
+    every, frames_by_name = dict(streams), dict(frames)
     for stream in query.enriched:
         frame = frames[stream.base]
         for enrichment in stream.enrichments:
             other = frames[enrichment.relation]
             other = other.toDF(*(f"{enrichment.label}.{name}" for name in other.columns))
             frame = frame.join(other, on=F.expr(enrichment.on.sql), how=_HOW[enrichment.kind.value])
-        every[stream.name], found[stream.name] = stream, frame
-    return every, found
+        every[stream.name], frames_by_name[stream.name] = stream, frame
+    return every, frames_by_name

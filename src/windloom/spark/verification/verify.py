@@ -109,8 +109,8 @@ def spark_window_frame(
     for output in query.outputs:
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
-    kept = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
-    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *kept)
+    scales = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
+    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *scales)
 
 
 def verify_query(
@@ -161,13 +161,19 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
             scale = expected[scales + 1 + output.aggregate].to_numpy()
         aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
         if aggregate is not None and aggregate.is_approximate:
-            same = _agree(aggregate, expected[column], answers[column])
+            card = card_for(aggregate, None)
+            assert isinstance(card, ListCard)
+            pairs = zip(expected[column].to_pylist(), answers[column].to_pylist(), strict=True)
+            same = np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
         else:
             bound, error = _bounds(expected[column], answers[column], scale, count)
             largest = max(largest, error)
             same = _same(expected[column], answers[column], bound)
         if not same.all() and not first:
-            first = _row_text(query, expected, answers, keys, column, int(np.flatnonzero(~same)[0]))
+            row = int(np.flatnonzero(~same)[0])
+            group = _place(query, _texts(expected.slice(row, 1), keys)[0])
+            name = query.outputs[column - keys].name
+            first = f"{group}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"
         wrong |= ~same
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
@@ -178,10 +184,10 @@ def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) ->
         tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
     else:
         tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
-    own, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
-    if own is None:
+    user_defined, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
+    if user_defined is None:
         return F.expr(sql)
-    return F.udf(partial(fold, own), own.result.name, useArrow=False)(F.expr(sql))
+    return F.udf(partial(fold, user_defined), user_defined.result.name, useArrow=False)(F.expr(sql))
 
 
 def _scale(query: Query, aggregate: Aggregate) -> str:
@@ -203,20 +209,12 @@ def _refuse_unverifiable(query: Query) -> None:
     computed = [output.expression for output in query.outputs if output.expression is not None]
     computed += [] if query.having is None else [query.having]
     for expression in computed:
-        for place in set(expression.columns) & set(places):
+        for name in set(expression.columns) & set(places):
             raise WindloomError(
                 f"query '{query.name}' cannot be verified",
-                f"it computes with '{places[place]}', which is approximate, so the result has no bound",
+                f"it computes with '{places[name]}', which is approximate, so the result has no bound",
                 "verify a query that reports the bare aggregate",
             )
-
-
-def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """For each approximate answer, whether it is within its bounds."""
-    card = card_for(aggregate, None)
-    assert isinstance(card, ListCard)
-    pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)
-    return np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
 
 
 def _bounds(
@@ -231,8 +229,8 @@ def _bounds(
             return LOOSE_TOLERANCE * np.maximum(np.abs(left), np.abs(right)), 0.0
         size = np.nan_to_num(np.asarray(scale, np.float64), nan=0.0, posinf=np.finfo(np.float64).max)
         error = np.abs(left - right) / np.where(size > 0, size, 1.0)
-        found = error[np.isfinite(error)]
-        return (TOLERANCE + ROUNDING * count) * size, float(found.max()) if len(found) else 0.0
+        finite = error[np.isfinite(error)]
+        return (TOLERANCE + ROUNDING * count) * size, float(finite.max()) if len(finite) else 0.0
 
 
 def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
@@ -258,7 +256,7 @@ def _plain(value: object) -> object:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(held) for name, held in value.items()}
+        return {name: _plain(field) for name, field in value.items()}
     return "NaN" if isinstance(value, float) and value != value else value
 
 
@@ -301,9 +299,3 @@ def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _place(query: Query, values: tuple[str, ...]) -> str:
     names = ["window_start", "window_end", *(grouping.name for grouping in query.group_by)]
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
-
-
-def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
-    place = _place(query, _texts(expected.slice(row, 1), keys)[0])
-    name = query.outputs[column - keys].name
-    return f"{place}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"

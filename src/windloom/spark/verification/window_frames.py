@@ -66,8 +66,8 @@ def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     slide, count = f"{window.slide_ticks}L", window.range_ticks
     last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
     starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
-    held = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
-    source = source.withColumn("__s", F.expr(held))
+    exploded = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
+    source = source.withColumn("__s", F.expr(exploded))
     return Windowed(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
 
 
@@ -75,8 +75,8 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bound
     """A tuple lies in every window that ends after it, up to the first end after the last tuple."""
     window, tick = query.window, tick_sql(stream)
     if bounds is None:
-        found = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
-        bounds = Bounds(found["first"], found["last"])
+        ticks = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+        bounds = Bounds(ticks["first"], ticks["last"])
     source = _passing(query, frame)
     first, last = bounds.first or 0, bounds.last or 0
     if bounds.first is None:
@@ -113,8 +113,8 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     if any("DISTINCT" in sql for sql in truths):
         groups = [F.expr(grouping.expression.sql).alias(f"__k{i}") for i, grouping in enumerate(query.group_by)]
         columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]
-        held = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
-        source = held.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
+        sessions = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
+        source = sessions.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
         windows = F.col("__w")
     return Windowed(source, windows, F.col("__w.start"), F.col("__w.end"))
 
