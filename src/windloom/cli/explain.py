@@ -144,7 +144,7 @@ def explain(
 
 
 def _refuse_without_chart() -> None:
-    """Refuses options that would change nothing."""
+    """Refuse options that would change nothing."""
     context = click.get_current_context()
     for name in ("parts", "dimensions", "partition", "objective"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -164,7 +164,7 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:
-    """Zero means unknown, and the report says so."""
+    """Return a rate and where it comes from; zero means unknown, and the report says so."""
     try:
         rate = float(text)
     except ValueError:

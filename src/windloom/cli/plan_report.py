@@ -84,7 +84,7 @@ class Sharing:
         return self.problem.windows
 
     def find(self, strategy: Strategy | None) -> None:
-        """Its trees by a strategy; without one, what `auto` takes."""
+        """Find its trees by a strategy; without one, by what `auto` takes."""
         begun = perf_counter()
         trees = choose_trees(self.problem)[1] if strategy is None else strategy.choose(self.problem)
         self.seconds = perf_counter() - begun
@@ -123,7 +123,7 @@ class Sharing:
 def workload_problem(
     windows: tuple[Window, ...], asked: PlannedComponent, slicing: str, technique: str, rate: float | None, cost: str
 ) -> SharingProblem:
-    """Windows of one stream, without groups, that all ask for one component."""
+    """Return windows of one stream, without groups, that all ask for one component."""
     if cost == "paper":
         name = "recalculate" if technique == "auto" else technique  # the papers' own: Panes
         model = PaperCost((cost_name(name, asked.family),), rate or DEFAULT_EVENTS_PER_SECOND)
@@ -223,6 +223,6 @@ def cost_text(sharing: Sharing, cost: float) -> str:
 
 
 def peak_memory() -> int:
-    """The largest memory of the process so far, in bytes."""
+    """Return the largest memory of the process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

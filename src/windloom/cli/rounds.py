@@ -76,7 +76,7 @@ class RoundView(Protocol):
 
 @contextmanager
 def view_of(as_json: bool) -> Iterator[RoundView]:
-    """The view that suits the terminal, or its absence."""
+    """Give the view that suits the terminal, or its absence."""
     console = Console(highlight=False)
     if as_json or not console.is_terminal:
         yield _LineView(_json_line if as_json else round_line)
@@ -194,7 +194,7 @@ def _watermark(instant: str | None) -> str:
 
 
 def _watermarks(least: str | None, frontiers: Mapping[str, str | None]) -> str:
-    """The watermark of the only stream, or that of each of several streams."""
+    """Return the watermark of the only stream, or that of each of several streams."""
     if len(frontiers) < 2:
         return f"watermark {_watermark(least)}"
     return "watermarks " + ", ".join(f"{name} {_watermark(frontier)}" for name, frontier in frontiers.items())
@@ -217,7 +217,7 @@ def _stage(*names: str) -> Callable[[RoundProgress], str]:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds in the unit people would use.
+    """Return seconds in the unit people would use.
 
     >>> duration_text(3.21), duration_text(-90), duration_text(86400 * 12)
     ('3.2 s', '-1.5 min', '12.0 d')
@@ -229,7 +229,7 @@ def duration_text(seconds: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes in the unit people would use.
+    """Return bytes in the unit people would use.
 
     >>> size_text(512), size_text(1536), size_text(3 << 30)
     ('512 B', '1.5 KiB', '3.0 GiB')

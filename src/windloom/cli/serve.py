@@ -216,7 +216,7 @@ def _serve(
 def _load(
     catalog: str, options: FollowOptions, session: tuple[str, str | None, tuple[str, ...]], *, strict: bool
 ) -> tuple[Loom, list[Rejected]]:
-    """A loom of the catalog's streams, with their data, and of those of its queries that are right."""
+    """Return a loom of the catalog's streams, with their data, and of those of its queries that are right."""
     from windloom.service.loading import load_queries
     from windloom.spark.sources.file_streams import find_file_stream
 

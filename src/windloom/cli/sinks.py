@@ -50,14 +50,14 @@ def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_target(names: list[str]) -> list[str]:
-    """The sinks that --sink is for: those that write to a place."""
+    """Return the sinks that --sink is for: those that write to a place."""
     return [name for name in names if name not in ("memory", "live")]
 
 
 def sink_choices(
     sinks: tuple[str, ...], settings: tuple[str, ...], out: str | None, checkpoint: str | None
 ) -> list[SinkChoice]:
-    """What `loom.start` is given; refuses what cannot be before Spark starts."""
+    """Return what `loom.start` is given; refuse what cannot be before Spark starts."""
     from windloom.engine.sinks.registry import choose_sinks, find_sink, sink, sink_names
 
     targets: dict[str, str | None] = {}

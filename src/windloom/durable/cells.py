@@ -25,11 +25,11 @@ _FAMILIES = {family.columns: family for family in FAMILIES.values() if not famil
 
 
 def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
-    """The description, for the body of a frame, and the blob."""
+    """Return the description, for the body of a frame, and the blob."""
     arrays: list[pa.Array] = []
 
     def keep(array: Any) -> int:
-        """Adds an array; returns its place among the lists."""
+        """Add an array; return its place among the lists."""
         arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
         return len(arrays) - 1
 
@@ -111,7 +111,8 @@ def read_cells(described_sets: Sequence[Mapping[str, Any]], blob: memoryview) ->
 
 
 def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Partials of rows by name of their query: their description, for the body of a frame, and blobs by name."""
+    """Return the partials of rows by name of their query: their description, for the body of a frame, and blobs by
+    name."""
     names = sorted(summaries)
     if not names:
         return {}, {}

@@ -1,7 +1,7 @@
 """State as bytes and back: the ring of partials, in a frame.
 
-Only the cells are kept. What a technique derives from them (trees, deques, totals) is made anew from the cells at every
-step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
+Only the cells are kept. What a technique derives from them (trees, deques, totals) is computed again from the cells at
+every step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of 
 
 
 def encode(state: State) -> bytes:
-    """The state as bytes that `decode` reads, here or elsewhere."""
+    """Return the state as bytes that `decode` reads, here or elsewhere."""
     return frame_bytes("state", *write_state(state))
 
 
 def decode(data: bytes) -> State:
-    """The state that was encoded; raises if the bytes are damaged, cut short or of another version."""
+    """Return the state that was encoded; raise if the bytes are damaged, cut short or of another version."""
     frame = read_frame("state", "the state", data, _HINT)
     return read_state(frame.body, frame.blobs)
 
 
 def restored_state(state: State, plan: Plan) -> State:
-    """A decoded state with the plan's definitions of aggregates; a file holds only their columns."""
+    """Return a decoded state with the plan's definitions of aggregates; a file holds only their columns."""
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
         set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
@@ -49,7 +49,7 @@ def restored_state(state: State, plan: Plan) -> State:
 
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
-    """The folds of joins, by place in the plan, that were encoded as the cells of a state."""
+    """Return the folds of joins, by place in the plan, that were encoded as the cells of a state."""
     return {number: _restored(cells, plan.joins[number].components) for number, cells in decode(data).cells.items()}
 
 
@@ -62,7 +62,7 @@ def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
 
 
 def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The body of a frame, and blobs by name.
+    """Return the body of a frame, and blobs by name.
 
     Names are sorted, so equal states are equal bytes, whatever plans their queries have gone through.
     """
@@ -115,7 +115,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
 
 
 def _owing(number: int, owed: Owed) -> dict[str, Any]:
-    """What a set owes, without the cells, which are in the order of `owed.every`."""
+    """Return what a set owes, without the cells, which are in the order of `owed.every`."""
     rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
     return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
 
@@ -135,7 +135,7 @@ def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
 
 
 def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:
-    """Versions of relations as JSON."""
+    """Return versions of relations as JSON."""
     return {
         name: [version.number, version.round, version.rows, version.nbytes]
         for name, version in sorted(versions.items())

@@ -48,7 +48,7 @@ class Frame:
 
 
 def frame_pieces(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> list[Any]:
-    """A frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
+    """Return a frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
     fields = {"body": dict(body)} | ({"sizes": {name: len(view) for name, view in views.items()}} if views else {})
     # Without the opening brace, which is in the head.
@@ -65,7 +65,7 @@ def frame_bytes(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | N
 
 
 def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> Iterator[Frame]:
-    """The frames of a file, one after another; raises if one is damaged, cut short, or of another kind or version.
+    """Yield the frames of a file, one after another; raise if one is damaged, cut short, or of another kind or version.
 
     `what` names the file as the subject of a sentence, `hint` says what to do if it is damaged.
     """
@@ -85,7 +85,7 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
 
 
 def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Frame:
-    """The only frame of a file."""
+    """Return the only frame of a file."""
     frames = list(read_frames(kind, what, data, hint))
     if len(frames) != 1:
         raise damaged(what, f"{len(data)} bytes hold {len(frames)} frames, and not one", hint)

@@ -11,7 +11,7 @@ from windloom.model.time import format_duration
 
 
 def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """Everything about streams that must not change between two starts; the rate may change."""
+    """Return everything about streams that must not change between two starts; the rate may change."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in stream.columns.items()},
@@ -35,7 +35,7 @@ def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
 
 
 def differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each difference between the checkpoint's streams and those of the catalog."""
+    """Yield one sentence for each difference between the checkpoint's streams and those of the catalog."""
     for name in wanted:
         if name not in recorded:
             yield f"stream '{name}' is not in the checkpoint"

@@ -53,7 +53,7 @@ class RoundLog:
     began: State | None = None  # for a round in shards: the state in terms of its plan, without cells
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
-        """The complete input of the step; `plan` is the plan of the round, `state` the state that it began with."""
+        """Return the complete input of the step; `plan` is the plan of the round, `state` the state it began with."""
         cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
         for number, table in self.tuples.items():
             scan = plan.scans[number]
@@ -121,7 +121,7 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Reads a log; raises, with its name, if it is damaged, cut short or of another version."""
+        """Read a log; raises, with its name, if it is damaged, cut short or of another version."""
         frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])

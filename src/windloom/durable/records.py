@@ -19,7 +19,7 @@ def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
 
 
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
-    """The body of a record; `hint` says what to do if it is damaged."""
+    """Return the body of a record; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 

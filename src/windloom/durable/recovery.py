@@ -29,7 +29,9 @@ class Recovered:
 
 
 def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Recovered:
-    """The state after the last committed round. Answers are not computed again, because the sinks have their rows."""
+    """Return the state after the last committed round. Answers are not computed again, because the sinks have their
+    rows.
+    """
     last = checkpoint.last_committed
     snapshot = _newest_snapshot(checkpoint, last)
     state, record, plan = State(), None, None
@@ -61,7 +63,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
 
 
 def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
-    """The newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
+    """Return the newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
     for round in reversed(checkpoint.snapshots()):
         if round <= last:
             try:

@@ -14,7 +14,7 @@ _NEW = "give this stream a new checkpoint, and what came before as history"
 def settle_shards(
     storage: Storage, checkpoint: Checkpoint, placement: str, shards: int | None, default: int
 ) -> int | None:
-    """The number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
+    """Return the number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
     data = storage.read(PLACEMENT)
     if data is not None:
         recorded = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])

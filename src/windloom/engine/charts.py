@@ -26,7 +26,7 @@ def draw_charts(
     options: ChartOptions,
     objective: Objective,
 ) -> tuple[ChartView, ...]:
-    """A chart for each basin; `rounds` are the rounds of a stream, oldest first."""
+    """Return a chart for each basin; `rounds` are the rounds of a stream, oldest first."""
     views = []
     for basin in basins:
         chart = draw_chart(basin, estimates, objective, options)
@@ -36,7 +36,7 @@ def draw_charts(
 
 
 def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:
-    """The charts as text, JSON or a picture."""
+    """Return the charts as text, JSON or a picture."""
     match format:
         case "text":
             return charts_text(charts)

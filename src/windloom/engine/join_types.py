@@ -19,7 +19,7 @@ Types = Mapping[ExpressionKey, DataType]
 
 
 def check_join(join: Join, query: Query, types: Types) -> None:
-    """Checks sides, links and folds, given the types of all expressions."""
+    """Check sides, links and folds, given the types of all expressions."""
     for side in join.sides:
         _check_side(side, types)
     for link in join.links:
@@ -40,7 +40,7 @@ def check_join(join: Join, query: Query, types: Types) -> None:
 
 
 def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) -> str:
-    """Advises the casts that give both the type to which Spark would widen them; strings hold all other values."""
+    """Advise the casts that give both the type to which Spark would widen them; strings hold all other values."""
     common = common_type([left_type, right_type]) or DataType.parse("string")
     casts = [
         f"CAST({written} AS {common.name.upper()})"
@@ -72,7 +72,7 @@ def _check_side(side: Side, types: Types) -> None:
 
 
 def _check_residual(join: Join, link: Link, types: Types) -> None:
-    """Raises if the condition on pairs cannot be evaluated without Spark."""
+    """Raise if the condition on pairs cannot be evaluated without Spark."""
     if link.residual is None:
         return
     columns = {
@@ -95,7 +95,7 @@ def _check_residual(join: Join, link: Link, types: Types) -> None:
 
 
 def _check_products(join: Join, folded: Summed, whole: Expression, kind: DataType, types: Types) -> None:
-    """Raises if products do not have the type of the whole, because types in the session differ from our own rules."""
+    """Raise if products do not have the type of the whole, because types in the session differ from our own rules."""
     for product in folded.products:
         kinds = []
         for side, index in zip(join.sides, product.factors, strict=True):

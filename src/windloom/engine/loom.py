@@ -210,7 +210,7 @@ class Loom:
         return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
 
     def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
-        """The plan for these options; without `reads_files`, Spark reads all data."""
+        """Return the plan for these options; without `reads_files`, Spark reads all data."""
         key = options, reads_files
         if key not in self._plans:
             self._check_queries()
@@ -498,7 +498,7 @@ class Loom:
         return report_sharing(plan, known.in_force(), known.files)
 
     def _known(self) -> Known:
-        """What plans are made with, including the columns that the driver can read from files."""
+        """Return what plans are made with, including the columns that the driver can read from files."""
         return self._learned.known_with(self._registry.file_columns())
 
     def _changed(self) -> None:

@@ -34,20 +34,22 @@ class AnswerViews:
 
     @abstractmethod
     def grouping(self, name: str) -> list[str]:
-        """The grouping columns of a query."""
+        """Return the grouping columns of a query."""
 
     def pandas(self, name: str) -> Any:
-        """The rows of a query as a pandas DataFrame."""
+        """Return the rows of a query as a pandas DataFrame."""
         return self.arrow(name).to_pandas()
 
     def polars(self, name: str) -> Any:
-        """The rows of a query as a polars DataFrame, if polars is installed."""
+        """Return the rows of a query as a polars DataFrame, if polars is installed."""
         if find_spec("polars") is None:
             raise WindloomError("polars is not installed", "it is not needed for anything else", "pip install polars")
         return import_module("polars").from_arrow(self.arrow(name))
 
     def plot(self, name: str, column: str | None = None) -> Picture:
-        """A picture of a column over time, with a line per group; by default the first column that holds numbers."""
+        """Return a picture of a column over time, with a line per group; by default the first column that holds
+        numbers.
+        """
         rows = self.arrow(name)
         groups = self.grouping(name)
         wanted = _figure(rows, groups, column)
@@ -89,7 +91,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:
-    """Names and values as an HTML table; all text is escaped."""
+    """Return names and values as an HTML table; all text is escaped."""
     cell = "style='text-align:left'"
     rows = "".join(
         f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(_told(value))}</td></tr>"

@@ -33,7 +33,7 @@ class RelationSource:
         return isinstance(self.given, DataFrame)
 
     def current(self) -> DataFrame:
-        """The current version, with the columns of the relation."""
+        """Return the current version, with the columns of the relation."""
         frame = _frame_of(self.relation.name, self.given)
         columns, name = column_types(frame), self.relation.name
         for column, kind in self.relation.columns.items():
@@ -51,7 +51,7 @@ class RelationSource:
 
 
 def make_relation(name: str, given: Given, declared: Relation | None, retroactive: bool | None) -> RelationSource:
-    """The relation, with the columns that are declared or that its data has now."""
+    """Return the relation, with the columns that are declared or that its data has now."""
     if not name or not isinstance(name, str):
         raise WindloomError("a relation needs a name", f"it was given {name!r}", "loom.relation('person', df)")
     if retroactive is not None and not isinstance(retroactive, bool):
@@ -78,7 +78,7 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
 
 
 def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> None:
-    """Raises if a stream or relation already has the name: FROM calls both by their names."""
+    """Raise if a stream or relation already has the name: FROM calls both by their names."""
     same_name = next((other for other in others if str(name).lower() == other.lower()), None)
     if same_name is not None:
         other = "relation" if others[same_name].is_relation else "stream"
@@ -90,7 +90,7 @@ def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> 
 
 
 def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> None:
-    """Raises if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
+    """Raise if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
     same_name = next((each for each in known if str(name).lower() == each.lower() and name != each), None)
     if same_name is not None:
         raise WindloomError(

@@ -107,7 +107,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         raise NotImplementedError
 
     def arrow(self, name: str) -> pa.Table:
-        """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
+        """Return the rows of one query: window_start, window_end, grouping columns, aggregate columns."""
         with as_windloom_errors(f"query '{name}'"):
             return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
@@ -115,7 +115,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
+        """Return a wide table that was declared with `loom.table`: the latest window per query, one row per key."""
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
         return self.tables[name].rows(self.arrow)
@@ -187,13 +187,13 @@ class DriverResults(Results):
         return self._by_spark[name]
 
     def _here(self, name: str) -> pa.Table | None:
-        """The answer, if no Spark job is needed for it any more; otherwise None."""
+        """Return the answer, if no Spark job is needed for it any more; otherwise None."""
         if name in self._by_spark:
             return self._by_spark[name]
         return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
     def _table(self, name: str) -> pa.Table:
-        """The rows of a query, with the columns that the step makes."""
+        """Return the rows of a query, with the columns that the step makes."""
         shape = self.plan.shapes[self._shape(name)]
         pieces = [
             block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])
@@ -222,7 +222,7 @@ class ExecutorResults(Results):
         return finish(rows, self.plan.shapes[shape])
 
     def unpersist(self) -> None:
-        """Frees the memory and disk that hold the answers."""
+        """Free the memory and disk that hold the answers."""
         self._wide.unpersist()
 
 

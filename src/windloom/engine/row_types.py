@@ -16,7 +16,7 @@ Types = Mapping[ExpressionKey, DataType]
 
 
 def check_rows(rows: Rows, types: Types) -> None:
-    """Checks all selections, given the types of their expressions."""
+    """Check all selections, given the types of their expressions."""
     for selection in rows.selections:
         for strand in selection.strands:
             if strand.where is not None:
@@ -45,7 +45,7 @@ def _check_condition(condition: Expression, kind: DataType) -> None:
 
 
 def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
-    """The column types of a body; both sides of a set operation must have the same."""
+    """Return the column types of a body; both sides of a set operation must have the same."""
     if isinstance(body, Selection):
         kinds = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
         _check_compared(body, kinds)

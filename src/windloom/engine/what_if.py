@@ -106,7 +106,10 @@ def compare_plans(
     constants: Constants,
     files: Mapping[str, frozenset[str]] | None = None,
 ) -> WhatIf:
-    """`files` has, by stream, the columns that the driver can read itself, if the plans were made with them."""
+    """Return what a query adds to a plan.
+
+    `files` has, by stream, the columns that the driver can read itself, if the plans were made with them.
+    """
     if query.join is not None:
         return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
@@ -139,7 +142,7 @@ def _compare_joined(
     constants: Constants,
     files: Mapping[str, frozenset[str]] | None,
 ) -> WhatIf:
-    """For a join, the trees are those of its sides."""
+    """Return what a join adds; its trees are those of its sides."""
     join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
     sets = {place.set: after.sets[place.set] for place in places}

@@ -48,12 +48,12 @@ class WideTable:
         return table
 
     def columns(self, query: Query) -> dict[str, str]:
-        """The query's output columns, and their names in the table; a single column has the name of the query."""
+        """Return the query's output columns, and their names in the table; a single column is named after it."""
         names = [output.name for output in query.outputs]
         return {name: query.name if len(names) == 1 else f"{query.name}_{name}" for name in names}
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
-        """The table as of `watermark`, a tick: for every query, the window that ends last at or before it.
+        """Return the table as of `watermark`, a tick: for every query, the window that ends last at or before it.
 
         A key is in the table if it has an answer in one of these windows; for a query without an answer there is NULL.
         The default watermark is the latest start of a window that holds a tuple: no tuple before it is missing.

@@ -49,7 +49,7 @@ class CatalogQuery:
     _tokens: Sequence[Token] = field(repr=False, compare=False)
 
     def parse(self, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None) -> Query:
-        """Checks the query against the streams; errors give the place in the catalog."""
+        """Check the query against the streams; errors give the place in the catalog."""
         return read_query(self.name, self._tokens, self._source, streams, self.text, own)
 
 
@@ -63,7 +63,8 @@ class Catalog:
     relations: tuple[CatalogStream, ...] = ()
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
-        """All queries, checked against the streams given here and those of the catalog, in this order of precedence.
+        """Return all queries, checked against the streams given here and those of the catalog, in this order of
+        precedence.
 
         Relations are among the streams.
         """
@@ -72,7 +73,7 @@ class Catalog:
 
 
 def parse_catalog(text: str, source: str = "catalog") -> Catalog:
-    """Reads a catalog; `source` is the name of its file, for errors.
+    """Read a catalog; `source` is the name of its file, for errors.
 
     >>> catalog = parse_catalog('''
     ...     CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts DELAY 10 seconds;
@@ -133,7 +134,7 @@ def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
-    """The kind of a statement, and the place of the name it creates."""
+    """Return the kind of a statement, and the place of the name it creates."""
     if is_word(tokens[0], "SELECT", "FROM"):
         raise source.error("a query in a catalog needs a name", tokens[0], "write CREATE QUERY name AS SELECT …;")
     word = 2 if len(tokens) > 1 and is_word(tokens[1], "NONRETROACTIVE") else 1
@@ -168,7 +169,7 @@ def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, 
 
 
 def _streams_read(query: CatalogQuery) -> list[Token]:
-    """The names after FROM, after JOIN and after commas between sources, whether the query is right or not."""
+    """Return the names after FROM, after JOIN and after commas between sources, whether the query is right or not."""
     tokens = query._tokens
     position = find_from(tokens)
     if position is None:
@@ -180,7 +181,7 @@ def _streams_read(query: CatalogQuery) -> list[Token]:
 
 
 def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
-    """Refuses a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
+    """Refuse a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
     for query, token in readers:
         if token.text.lower() == stream.name.lower():
             what = "relation" if stream.is_relation else "stream"

@@ -87,7 +87,7 @@ def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str,
 
 
 def _column_end(tokens: Sequence[Token], start: int) -> int:
-    """The comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
+    """Return the comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
@@ -117,7 +117,7 @@ def _type(column: Sequence[Token], source: Source) -> DataType:
 
 
 def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
-    """The tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
+    """Return the tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
     for index, token in enumerate(tokens):
         rest = tokens[index:]
         if is_word(token, "COMMENT") and len(rest) == 2 and rest[1].token_type is TokenType.STRING:

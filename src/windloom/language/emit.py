@@ -30,7 +30,7 @@ class EmitClause:
 
 
 def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], EmitClause | None]:
-    """The query without its last clause, and that clause, if it has one."""
+    """Return the query without its last clause, and that clause, if it has one."""
     stop = len(tokens)
     while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
         stop -= 1
@@ -73,7 +73,7 @@ def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
 
 
 def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
-    """The query with its clause; raises an error if this query cannot have it."""
+    """Return the query with its clause; raise an error if this query cannot have it."""
     if clause is None or clause.emission.kind is Emits.FINAL:
         return query
     kind = clause.emission.kind
@@ -97,7 +97,8 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
 
 
 def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Source) -> Query:
-    """EMIT CHANGES on rows: those whose time to go is known when they come are reported once, with that time."""
+    """Return a query of rows with EMIT CHANGES: rows whose end is known when they come are reported once, with that
+    end."""
     if clause.emission.kind is not Emits.CHANGES:
         hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
         named = f"EMIT {clause.emission.kind.upper()}"

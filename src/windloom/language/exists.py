@@ -29,7 +29,7 @@ class Exists:
 
 
 def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, ...], list[Token]]:
-    """Every `[NOT] EXISTS (SELECT …)` among these tokens, and the tokens with TRUE in the place of each."""
+    """Return every `[NOT] EXISTS (SELECT …)` among these tokens, and the tokens with TRUE in the place of each."""
     exists: list[Exists] = []
     rest: list[Token] = []
     index = 0
@@ -56,7 +56,7 @@ def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, .
 
 
 def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source) -> None:
-    """Refuses EXISTS unless every row has to satisfy it: a part of WHERE between ANDs, perhaps in parentheses."""
+    """Refuse EXISTS unless every row has to satisfy it: a part of WHERE between ANDs, perhaps in parentheses."""
     word = next(token for token in tokens[start:stop] if token.token_type is TokenType.EXISTS)
     while True:
         before, begin = _up_to_bracket(tokens, start, -1)
@@ -88,7 +88,7 @@ def _up_to_bracket(tokens: Sequence[Token], index: int, step: int) -> tuple[list
 
 
 def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
-    """Whether an operator, a function or BETWEEN takes it as an operand."""
+    """Return whether an operator, a function or BETWEEN takes it as an operand."""
     previous = tokens[start - 1].token_type if start else None
     following = tokens[stop + 1].token_type if stop + 1 < len(tokens) else None
     if previous is TokenType.AND:

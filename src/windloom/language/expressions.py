@@ -75,13 +75,13 @@ class Scope(Protocol):
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
 
     def is_aggregate(self, function: str) -> bool:
-        """Whether this is the lower-case name of an aggregate."""
+        """Return whether this is the lower-case name of an aggregate."""
         ...
 
     def aggregate(self, call: Call, binder: Binder) -> Term: ...
 
     def settle(self, term: Term) -> Term:
-        """Recognises a grouping expression."""
+        """Recognise a grouping expression."""
         ...
 
 
@@ -111,7 +111,7 @@ class Binder:
         return self.scope.settle(handler(self, node))
 
     def operand(self, node: exp.Expr, least: Level) -> Term:
-        """Binds an operand; without parentheses around it, Spark's precedence must agree with the tree."""
+        """Bind an operand; without parentheses around it, Spark's precedence must agree with the tree."""
         term = self.bind(node)
         if term.level < least and not isinstance(node, _CLOSED):
             raise self.error("the operators can be read in two ways", node, "add parentheses")
@@ -124,7 +124,7 @@ class Binder:
         return self.source.wrap(error, span_of(node, self.place))
 
     def refuse_extras(self, node: exp.Expr, *known: str) -> None:
-        """Refuses unknown options of a node: it may carry those of other dialects, which must not pass silently."""
+        """Refuse unknown options of a node: it may carry those of other dialects, which must not pass silently."""
         for key, value in node.args.items():
             if key not in known and value not in (None, False, []):
                 raise self.error(f"'{key.strip('_')}' is not supported here", node, "see docs/language.md")
@@ -135,7 +135,7 @@ class Binder:
         return Term.text(str(node.this), trees.literal(str(node.this)))
 
     def parts(self, node: exp.Expr) -> list[exp.Identifier]:
-        """The dotted parts of a column."""
+        """Return the dotted parts of a column."""
         dotted = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
         parts = [part for part in dotted if isinstance(part, exp.Identifier)]
         if len(parts) != sum(part is not None for part in dotted):
@@ -149,7 +149,7 @@ class Binder:
     # Operators --------------------------------------------------------------------------------------------------
 
     def _binary(self, node: exp.Expr) -> Term:
-        """Binds a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
+        """Bind a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
         chain: list[exp.Expr] = []
         first: exp.Expr = node
         while type(first) in _BINARY:
@@ -325,7 +325,7 @@ class Binder:
         return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
 
     def _modified(self, node: exp.Expr) -> Term:
-        """An aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
+        """Return an aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
         where, ignore_nulls, inner = None, None, node
         while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             if isinstance(inner, exp.Filter):
@@ -373,7 +373,7 @@ class Binder:
         return compose(Level.PRIMARY, *pieces, "FROM ", self.bind(node.this), ")")
 
     def _by_position(self, name: str, node: exp.Expr, *keys: str) -> Term:
-        """Functions with words between their arguments, written as the plain call that means the same."""
+        """Return functions with words between their arguments, written as the plain call that means the same."""
         self.refuse_extras(node, *keys)
         arguments = [node.args[key] for key in keys if node.args.get(key) is not None]
         return self._call(name, [self.bind(argument) for argument in arguments])

@@ -93,7 +93,7 @@ class FromSource:
 
 
 def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tuple[list[FromSource], int]:
-    """All sources after the FROM at this position, and where they end."""
+    """Return all sources after the FROM at this position, and where they end."""
     first, index = _read_source(tokens, position + 1, source, None)
     sources = [first]
     while index < len(tokens) and (tokens[index].token_type is TokenType.COMMA or is_join_word(tokens, index)):
@@ -106,7 +106,7 @@ def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tupl
 
 
 def is_join_word(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a join begins here; `left(…)` and `right(…)` are functions."""
+    """Return whether a join begins here; `left(…)` and `right(…)` are functions."""
     kind = tokens[index].token_type
     if kind not in (*_MODIFIERS, TokenType.JOIN, TokenType.STRAIGHT_JOIN):
         return False
@@ -114,7 +114,7 @@ def is_join_word(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _read_words(tokens: Sequence[Token], index: int, source: Source) -> tuple[Joined, int]:
-    """`,`, `JOIN`, `LEFT SEMI JOIN`, …"""
+    """Read how a source is joined: `,`, `JOIN`, `LEFT SEMI JOIN`, …"""
     start = index
     if tokens[start].token_type is TokenType.COMMA:
         return Joined(JoinKind.INNER, tokens[start]), index + 1
@@ -173,7 +173,7 @@ def _stream_name(tokens: Sequence[Token], index: int, source: Source) -> Token:
 
 
 def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
-    """The number of tokens of `AS alias` or `alias` here; 0 if there is no alias."""
+    """Return the number of tokens of `AS alias` or `alias` here; 0 if there is no alias."""
     token = tokens[index]
     if token.token_type is TokenType.ALIAS:
         if index + 1 == len(tokens) or not is_name(tokens[index + 1]):
@@ -185,7 +185,7 @@ def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
 
 
 def _is_within(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
+    """Return whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
     if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return False
     following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
@@ -195,7 +195,7 @@ def _is_within(tokens: Sequence[Token], index: int) -> bool:
 def _with_distance(
     from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
 ) -> tuple[FromSource, int]:
-    """Reads `WITHIN 30 minutes`, if it follows a joined source."""
+    """Read `WITHIN 30 minutes`, if it follows a joined source."""
     if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return from_source, index
     stop = index + 1
@@ -216,7 +216,7 @@ def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
 def _with_condition(
     from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
 ) -> tuple[FromSource, int]:
-    """Reads what follows a joined source: ON with a condition, USING with columns, or nothing."""
+    """Read what follows a joined source: ON with a condition, USING with columns, or nothing."""
     joined = from_source.joined
     assert joined is not None
     kind = tokens[index].token_type if index < len(tokens) else None
@@ -247,7 +247,7 @@ def _with_condition(
 
 
 def _condition_end(tokens: Sequence[Token], index: int) -> int:
-    """Where the condition that begins here ends: at another join, at a clause, or with the text."""
+    """Return where the condition that begins here ends: at another join, at a clause, or with the text."""
     depth = 0
     for stop in range(index, len(tokens)):
         kind = tokens[stop].token_type

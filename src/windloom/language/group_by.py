@@ -31,7 +31,7 @@ class Group:
 
 
 def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
-    """The window, from the bracket or from a call of window(), and the other grouping expressions."""
+    """Return the window, from the bracket or from a call of window(), and the other grouping expressions."""
     source = statement.clause.first
     bracket = (
         None
@@ -63,7 +63,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
 
 
 def read_groups(statement: Statement) -> list[Group]:
-    """The grouping expressions of a join, whose windows stand in brackets."""
+    """Return the grouping expressions of a join, whose windows stand in brackets."""
     groups: list[Group] = []
     for written in _written(statement):
         node = _meant(written, statement)
@@ -84,7 +84,8 @@ def _written(statement: Statement) -> list[exp.Expr]:
 
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
-    """`window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes them."""
+    """Return the window of `window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes
+    them."""
     stream, name = statement.stream, node.name.lower()
     syntax = syntax_of_function(name)
     takes = syntax.arguments
@@ -104,7 +105,7 @@ def read_window_call(node: exp.Expr, statement: Statement) -> Window:
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
-    """Resolves GROUP BY 1 and GROUP BY alias to their select item; columns take precedence over aliases."""
+    """Resolve GROUP BY 1 and GROUP BY alias to their select item; columns take precedence over aliases."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         position = int(node.this)
         if not 1 <= position <= len(statement.items):

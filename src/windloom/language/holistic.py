@@ -14,12 +14,12 @@ _SAME_IF_DISTINCT = ("min", "max")
 
 
 def is_holistic(function: Function, node: exp.Anonymous) -> bool:
-    """Whether it takes constants or DISTINCT."""
+    """Return whether an aggregate takes constants or DISTINCT."""
     return function.constant is not None or any(isinstance(expression, exp.Distinct) for expression in node.expressions)
 
 
 def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
-    """Name of the aggregate, the expression it takes, and its constants."""
+    """Return the name of the aggregate, the expression it takes, and its constants."""
     name, arguments = FUNCTIONS[spelling], node.expressions
     function = find_function(name)
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):

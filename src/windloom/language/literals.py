@@ -39,7 +39,7 @@ UNITS = {
 
 
 def fold_literals(tokens: Sequence[Token], source: Source) -> list[Token]:
-    """The same tokens with strings, numbers, typed literals and intervals folded into one token each."""
+    """Return the tokens with strings, numbers, typed literals and intervals folded into one token each."""
     folded: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -75,7 +75,7 @@ def fold_literals(tokens: Sequence[Token], source: Source) -> list[Token]:
 
 
 def _worded(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, TokenType, str] | None:
-    """A literal that begins with a word: DATE '…', INTERVAL ….  Any token type but STRING would do for it."""
+    """Return a literal that begins with a word: DATE '…', INTERVAL ….  Any token type but STRING would do for it."""
     token = tokens[index]
     if token.token_type is TokenType.INTERVAL:
         end = _interval_end(tokens, index)
@@ -95,7 +95,7 @@ def _worded(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, T
 
 
 def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, str]:
-    """Adjacent strings, which Spark takes as one literal: `'it''s'` (an escaped quote), `'a' 'b'` (concatenated)."""
+    """Read adjacent strings, which Spark takes as one literal: `'it''s'` (escaped quote), `'a' 'b'` (concatenated)."""
     stop = index
     text = ""
     while stop < len(tokens) and tokens[stop].token_type in _STRINGS:
@@ -109,7 +109,7 @@ def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, s
 
 
 def _interval_end(tokens: Sequence[Token], index: int) -> int | None:
-    """The place after `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit` or `INTERVAL 'text'`."""
+    """Return the place after `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit`, `INTERVAL 'text'`."""
     stop = _value_end(tokens, index + 1)
     if stop is None:
         return None

@@ -39,7 +39,7 @@ _CONDITIONS = exp.And | exp.Or | exp.Not | exp.Is | exp.In | exp.Between | exp.N
 
 @lru_cache(maxsize=4_096)
 def analyse(where: Expression, stream: Stream) -> Predicate:
-    """The predicate of a WHERE on the tuples of a stream. What is not understood becomes an opaque condition.
+    """Return the predicate of a WHERE on the tuples of a stream. What is not understood becomes an opaque condition.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"price": DataType.parse("double"), "volume": DataType.parse("bigint")})
@@ -73,7 +73,7 @@ class _Reader:
         self.binder = binder
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
-        """The formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
+        """Return the formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
         node = inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
@@ -124,7 +124,7 @@ class _Reader:
         return atom(subject, values if wanted else PRESENT & values.complement)
 
     def _values(self, operator: str, typed: _Typed, right: exp.Expr) -> ValueSet | None:
-        """The values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
+        """Return values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
         if self._typed(right) == typed:
             return PRESENT if operator in ("=", "<=", ">=") else EMPTY
         values = constants([right], typed.kind)
@@ -205,7 +205,7 @@ class _Reader:
         return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _condition(self, node: exp.Expr) -> Subject:
-        """Any expression as an opaque condition, of which only truth and NULL are known."""
+        """Return an expression as an opaque condition, of which only truth and NULL are known."""
         typed = self._typed(node)
         if typed is not None and typed.subject.domain == TRUTH:
             return typed.subject
@@ -217,7 +217,7 @@ class _Reader:
         return Subject(term.sql, TRUTH, "", tuple(sorted(term.columns)), is_loose=loose, is_safe=safe)
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
-        """The node as a subject with values in a known order."""
+        """Return the node as a subject with values in a known order."""
         kind = None if is_literal(node) else type_of(node, self.names) or cast_target(node)
         if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
             return None  # a condition, which is analysed
@@ -236,7 +236,7 @@ class _Reader:
         return self.binder.bind(node).fit(Level.BIT_OR)
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
+        """Return whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
         kinds = [self._kind(node) for node in (left, right)]
         return None not in kinds and kinds[0] == kinds[1]
 
@@ -252,7 +252,7 @@ class _Reader:
 
 
 def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:
-    """The operands of a chain, which leans to the left and can be long."""
+    """Return the operands of a chain, which leans to the left and can be long."""
     kind, operands = type(node), []
     left: exp.Expr = node
     while isinstance(left, kind):

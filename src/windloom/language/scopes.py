@@ -39,7 +39,7 @@ class Names:
         return function in FUNCTIONS or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of the stream and the struct fields after it."""
+        """Return the column of the stream and the struct fields after it."""
         qualified = self.find_qualified(parts)
         if qualified is not None:
             return qualified
@@ -47,12 +47,12 @@ class Names:
         return (owners[0][1], parts[1:]) if len(owners) == 1 else None
 
     def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of a qualified name, and the struct fields after it; None if it is not qualified."""
+        """Return the column of a qualified name, and the struct fields after it; None if it is not qualified."""
         column = self.stream.find_column(parts[1].name) if self.is_qualified(parts) else None
         return None if column is None else (column, parts[2:])
 
     def owners(self, name: str) -> list[tuple[str, str]]:
-        """The possible meanings of a name without a qualifier, as (qualifier, column of the stream)."""
+        """Return the possible meanings of a name without a qualifier, as (qualifier, column of the stream)."""
         column = self.stream.find_column(name)
         return [] if column is None else [(self.label, column)]
 
@@ -62,14 +62,14 @@ class Names:
         return next(iter(self.qualifiers), self.stream.name)
 
     def written(self, column: str) -> tuple[str, str]:
-        """The qualifier and the name by which a query calls a column of the stream."""
+        """Return the qualifier and the name by which a query calls a column of the stream."""
         return self.label, column
 
     def is_qualified(self, parts: list[exp.Identifier]) -> bool:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
 
     def _other_qualifier(self, written: str, column: str) -> str:
-        """A hint for an unknown qualifier; empty if it seems not to be a qualifier."""
+        """Return a hint for an unknown qualifier; empty if it seems not to be a qualifier."""
         near = near_names(written, list(self.qualifiers))
         if near.startswith("did you mean"):
             return near
@@ -78,11 +78,11 @@ class Names:
         return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
 
     def has_column(self, name: str) -> bool:
-        """Whether a name without a qualifier means a column."""
+        """Return whether a name without a qualifier means a column."""
         return self.stream.find_column(name) is not None
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of a node, and the struct fields after it; None if the node is not a column."""
+        """Return the column of a node, and the struct fields after it; None if the node is not a column."""
         if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
             return None
         return self.find([part for part in node.parts if isinstance(part, exp.Identifier)])
@@ -118,7 +118,7 @@ class Names:
 
 
 def no_column(parts: list[exp.Identifier], name: exp.Identifier, node: exp.Expr, binder: Binder) -> QueryError | None:
-    """The error for a name that looks like a column and is something else; None if it is nothing known here."""
+    """Return the error for a name that looks like a column and is something else; None if it is nothing known here."""
     lowered = name.name.lower()
     if len(parts) == 1 and not name.quoted and lowered in CHANGING:
         refused = why_refused(lowered, 0)
@@ -258,7 +258,7 @@ class GroupScope:
         call: Call,
         binder: Binder,
     ) -> None:
-        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions.
+        """Check the type of a bare column here, where its place is known; Spark decides the types of expressions.
 
         Errors call the aggregate by the name with which it is `written`, which may be another spelling.
         """
@@ -290,7 +290,7 @@ class GroupScope:
 
 
 def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
-    """The arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
+    """Return the arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
 
     User-defined aggregates are not declared, and take one argument.
     """
@@ -321,12 +321,12 @@ def _refuse_nulls(call: Call, nulls: list[bool], binder: Binder) -> None:
 
 
 def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str:
-    """An aggregate as text."""
+    """Return an aggregate as text."""
     call = f"{function}({', '.join(term.sql for term in arguments) or '1'})"
     return f"{call} FILTER (WHERE {conditions[0].sql})" if conditions else call
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """Whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
+    """Return whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
     node = inside(node)
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Star) and not any(node.args.values()))

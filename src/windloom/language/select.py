@@ -28,7 +28,7 @@ from windloom.model import Expression, Grouping, Query, Stream, UserDefined
 def parse_query(
     name: str, text: str, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None
 ) -> Query:
-    """Reads one query and checks it against the streams it may read from; `own` are user-defined aggregates.
+    """Read one query and check it against the streams it may read from; `own` are user-defined aggregates.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"ts": DataType.parse("timestamp"), "price": DataType.parse("double")}, time="ts")
@@ -52,7 +52,7 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    """Read the query in these tokens of a longer text, perhaps with options before an AS."""
     header = cut_header(tokens, source)
 
     def taken_apart(tokens: Sequence[Token]) -> Statement:
@@ -98,7 +98,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _read_join(name: str, statement: Statement, text: str) -> Query:
-    """A query over several sources: folded from partials of each if that is possible, otherwise over rows.
+    """Return a query over several sources: folded from partials of each if that is possible, otherwise over rows.
 
     This is the only place that decides. A join that cannot be taken apart into sides (a circle of conditions, a
     condition on three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. If that is not

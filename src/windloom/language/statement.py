@@ -61,7 +61,7 @@ class Statement:
         return isinstance(self.names, JoinNames)
 
     def windowed(self, window: Window) -> WindowedStream:
-        """The source of a query of one stream, once its window is known."""
+        """Return the source of a query of one stream, once its window is known."""
         alias = self.clause.first.alias
         return windowed(self.stream, window, None if alias is None else alias.text)
 
@@ -79,7 +79,7 @@ class Statement:
         return Span.of(self.clause.rest[:1])
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """The names that a reference to the window may have; None if the node is not such a reference."""
+        """Return the names that a reference to the window may have; None if the node is not such a reference."""
         if is_window_call(node):
             return node.name.lower()
         if not isinstance(node, exp.Column):
@@ -94,7 +94,7 @@ class Statement:
 
 
 def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
-    """A stream through a window, enriched or not; or a relation."""
+    """Return a stream through a window, enriched or not; or a relation."""
     return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
 
 

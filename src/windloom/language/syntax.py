@@ -133,7 +133,7 @@ class _SelectParser(SparkParser):
 
 
 def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
-    """The syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
+    """Return the syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
     _check_tokens(tokens, source)
     readable = [
         (
@@ -160,7 +160,7 @@ def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
 
 
 def parse_condition(tokens: Sequence[Token], source: Source) -> exp.Expr:
-    """The syntax tree of a condition that stands alone, as after ON."""
+    """Return the syntax tree of a condition that stands alone, as after ON."""
     first = tokens[0]
     kinds = {TokenType.SELECT: "SELECT", TokenType.NUMBER: "1", TokenType.WHERE: "WHERE"}
     before = [
@@ -201,7 +201,7 @@ def too_deep(at: Span, source: Source) -> QueryError:
 
 
 def span_of(node: exp.Expr, fallback: Span) -> Span:
-    """The place of a node in the text: its own place, or the first place known below it, or around it."""
+    """Return the place of a node in the text: its own place, or the first place known below it, or around it."""
     around: exp.Expr | None = node
     while around is not None:
         places = [below.meta for below in around.walk() if "start" in below.meta]
@@ -215,7 +215,7 @@ def span_of(node: exp.Expr, fallback: Span) -> Span:
 
 
 def _explain(error: _UnreadableError, tokens: Sequence[Token], source: Source) -> QueryError:
-    """The error for a text that sqlglot could not read, in the words of that text."""
+    """Return the error for a text that sqlglot could not read, in the words of that text."""
     if not error.token:
         last = tokens[-1]
         return source.error(

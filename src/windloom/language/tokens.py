@@ -56,7 +56,7 @@ class Source:
         return replace(self, subject=subject)
 
     def raw(self, token: Token) -> str:
-        """The token as the user spelled it; sqlglot's own text is already unescaped and upper-cased."""
+        """Return the token as the user spelled it; sqlglot's own text is already unescaped and upper-cased."""
         return self.text[token.start : token.end + 1]
 
     def error(self, message: str, at: Span | Token, hint: str = "", fact: str = "") -> QueryError:
@@ -67,11 +67,11 @@ class Source:
         return QueryError(f"{self.subject}: {message}", detail, hint)
 
     def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
-        """An error of the model, which does not know the text, with its place in the text."""
+        """Return an error of the model, which does not know the text, with its place in the text."""
         return self.error(error.message, at, error.hint, fact=error.detail)
 
     def end(self) -> Span:
-        """The place of something that is missing at the end of the text."""
+        """Return the place of something that is missing at the end of the text."""
         stop = len(self.text.rstrip())
         return Span(stop, stop + 1)
 
@@ -98,7 +98,7 @@ class Source:
 
 
 def tokenize(source: Source) -> list[Token]:
-    """The tokens of the text without its comments, all brackets balanced."""
+    """Return the tokens of the text without its comments, all brackets balanced."""
     try:
         tokens = SPARK.tokenize(source.text)
     except SqlglotError as error:
@@ -143,7 +143,7 @@ def _unclosed_comment(source: Source, opened: int) -> QueryError:
 
 
 def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
-    """Reports unbalanced brackets where they open; a parser would report them anywhere."""
+    """Report unbalanced brackets where they open; a parser would report them anywhere."""
     pending: list[Token] = []
     for token in tokens:
         if token.token_type in _OPENING:
@@ -161,24 +161,24 @@ def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def is_name(token: Token) -> bool:
-    """Whether the token can name a stream, a query or a column: words can, and anything in backticks."""
+    """Return whether the token can name a stream, a query or a column: words can, and anything in backticks."""
     if token.token_type is TokenType.IDENTIFIER:
         return bool(token.text)
     return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """Whether the token is one of these (upper-case) words, unquoted."""
+    """Return whether the token is one of these (upper-case) words, unquoted."""
     return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words
 
 
 def source_end(tokens: Sequence[Token]) -> Span:
-    """The place just after the last token."""
+    """Return the place just after the last token."""
     return Span(tokens[-1].end + 1, tokens[-1].end + 2)
 
 
 def closing(tokens: Sequence[Token], index: int) -> int:
-    """The place where the bracket that opens here is closed."""
+    """Return the place where the bracket that opens here is closed."""
     depth = 0
     for stop in range(index, len(tokens)):
         depth += (tokens[stop].token_type in _OPENING) - (tokens[stop].token_type in _CLOSING)

@@ -16,7 +16,7 @@ from windloom.model.scalar import Scalar
 
 
 def tuple_tree(sql: str, columns: Mapping[str, DataType]) -> Scalar | None:
-    """The tree of an expression over these columns; None if it cannot be read here.
+    """Return the tree of an expression over these columns; None if it cannot be read here.
 
     >>> tuple_tree("price > 1", {"price": DataType.parse("double")}).name
     '>'

@@ -26,7 +26,7 @@ class Header:
 
 
 def cut_header(tokens: Sequence[Token], source: Source) -> Header:
-    """A query's options and its SELECT; without options, there is no AS."""
+    """Return a query's options and its SELECT; without options, there is no AS."""
     if not tokens or not is_word(tokens[0], *HEADER_WORDS):
         return Header(tokens)
     options: dict[str, Sequence[Token]] = {}

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 def run_ahead(
     makers: Sequence[Callable[[], Iterator[Item]]], threads: int, weigh: Callable[[Item], int], most: int
 ) -> Iterator[Item]:
-    """All items, in the order of their generators; at most `threads` generators run at the same time.
+    """Yield all items, in the order of their generators; at most `threads` generators run at the same time.
 
     Generators pause while the items that wait weigh more than `most`. When nobody reads any more, the threads end.
     """

@@ -66,7 +66,7 @@ def ask(
 
 
 def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:
-    """The cells of every relation that a question reads, by number of the set, all of one version.
+    """Return the cells of every relation that a question reads, by number of the set, all of one version.
 
     They are the cells that the last round saw or, if something is missing there, those that `current` gives.
     """
@@ -85,7 +85,7 @@ def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions
 
 
 def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
-    """One state of all parts, with the cells of the sets that a question needs."""
+    """Return one state of all parts, with the cells of the sets that a question needs."""
     known = plan.by_identity
     needed = {known[partial_set.identity].number for partial_set in query_plan.sets if partial_set.identity in known}
     parts_by_set: dict[int, list[Cells]] = {}

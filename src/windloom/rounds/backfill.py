@@ -55,7 +55,7 @@ def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) ->
 
 
 def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
-    """The scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
+    """Return the scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
     for scan in round.plan.scans:
         if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
             table = round.tuples[scan.number]
@@ -65,7 +65,10 @@ def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa
 
 
 def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenSet | None:
-    """`logged` is the number of columns in the log: the last columns, which are only kept, may be missing there."""
+    """Return how a scan would feed the set from its log, or None if something is missing there.
+
+    `logged` is the number of columns in the log: the last columns, which are only kept, may be missing.
+    """
     # A guard may have replaced values of tuples that the set wants by NULL.
     columns = {column.sql: index for index, column in enumerate(scan.columns[:logged]) if column.guards is None}
     signature = scan.signature

@@ -31,7 +31,7 @@ class Behind:
         return len(self.starts)
 
     def holds(self, bit: int | None) -> Mask:
-        """The entries whose tuples satisfy the predicate of a bit; all entries if `bit` is None."""
+        """Return the entries whose tuples satisfy the predicate of a bit; all entries if `bit` is None."""
         if bit is None:
             return np.ones(len(self), np.bool_)
         return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
@@ -66,7 +66,7 @@ ON_TIME = Before()
 
 
 def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
-    """Merges entries with equal slice and signature."""
+    """Merge entries with equal slice and signature."""
     columns = [np.asarray(column, np.int64) for column in (starts, *words)]
     order = np.lexsort(columns)
     is_new = np.ones(len(order), np.bool_)
@@ -78,7 +78,7 @@ def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
 
 
 def join_behind(parts: Iterable[Behind]) -> Behind:
-    """The tuples that several parts have counted."""
+    """Return the tuples that several parts have counted."""
     every = list(parts)
     words = [np.concatenate(each) for each in zip(*(behind.words for behind in every), strict=True)]
     starts, tuples = (

@@ -37,7 +37,7 @@ class Block:
 
 
 def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
-    """The grouping column as codes into its distinct values, so that no value is copied for every row."""
+    """Return the grouping column as codes into its distinct values, so that no value is copied for every row."""
     encoded = keys.dictionary_encode()
     indices = encoded.indices
     codes = new_array(int(lane_bounds[-1]), np.int32)

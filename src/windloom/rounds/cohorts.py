@@ -61,7 +61,7 @@ def make_windows(
     landmarks: Mapping[str, Landmark],
     since: Mapping[str, int],
 ) -> Cohort:
-    """The cohort of some queries, still without shapes; `intervals` are `(after, until]` for the ends of each."""
+    """Return the cohort of some queries, yet without shapes; `intervals` are `(after, until]` for the ends of each."""
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
@@ -100,7 +100,7 @@ def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery,
 
 
 def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
-    """Queries of a shape may fill a column from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
+    """Yield the pieces of a column: queries may fill it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
     position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
     aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
     first = 0

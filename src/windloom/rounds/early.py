@@ -28,7 +28,7 @@ class EarlyTurn:
 
 
 def early_queries(plan: Plan) -> Iterator[Planned]:
-    """The queries that report provisional rows; without such shapes, no query is looked at."""
+    """Return the queries that report provisional rows; without such shapes, no query is looked at."""
     numbers = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
     return (planned for planned in plan.queries if planned.shape in numbers) if numbers else iter(())
 
@@ -45,6 +45,6 @@ def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]
 
 
 def _passed(query: Query, seen: Mapping[str, int]) -> int:
-    """The last multiple of EVERY that the largest event time of all inputs has reached."""
+    """Return the last multiple of EVERY that the largest event time of all inputs has reached."""
     latest = max((seen[stream] for stream in query.inputs if stream in seen), default=TICK_MIN)
     return latest if latest == TICK_MIN else latest - latest % query.emission.every_ticks

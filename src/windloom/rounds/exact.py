@@ -23,7 +23,7 @@ MOST_EDGES = 1 << 20
 
 
 def first_exact(partial_set: PartialSet, planned: Member, history: History, seen: int | None) -> int | None:
-    """The start of the first window from which on every window is exact; None if all are.
+    """Return the start of the first window from which all are exact, or None if every window is.
 
     `seen` is the largest tick of the stream's tuples so far.
     """
@@ -45,14 +45,16 @@ def first_exact(partial_set: PartialSet, planned: Member, history: History, seen
 
 
 def kept_from(partial_set: PartialSet, planned: Member, history: History) -> int:
-    """The tick from which on cells hold every tuple and every component of the query."""
+    """Return the tick since which cells hold every tuple and every component of the query."""
     wanted = set(planned.query.components)
     known = [tick for index, tick in history.known_from.items() if partial_set.components[index].component in wanted]
     return max([history.kept_from, *known])
 
 
 def last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
-    """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the cut."""
+    """Return the latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the
+    cut.
+    """
     if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period

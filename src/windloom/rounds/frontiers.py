@@ -18,18 +18,18 @@ Inputs = tuple[str, ...]
 
 
 def inputs_of(partial_set: PartialSet) -> tuple[Inputs, ...]:
-    """The inputs of all its queries, each once: a side of a join also closes with the other streams of the join."""
+    """Return inputs of all its queries, each once: a side of a join also closes with the other streams of the join."""
     return tuple(dict.fromkeys(planned.query.inputs for planned in partial_set.queries))
 
 
 def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
-    """The inputs of all queries of a plan, each once."""
+    """Return the inputs of all queries of a plan, each once."""
     of_sets = [inputs for partial_set in plan.sets for inputs in inputs_of(partial_set)]
     return tuple(dict.fromkeys([*of_sets, *(planned_rows.query.inputs for planned_rows in plan.rows)]))
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
-    """The watermark of a query that reads `inputs`; a stream without a frontier has brought nothing yet.
+    """Return the watermark of a query that reads `inputs`; a stream without a frontier has brought nothing yet.
 
     Idle streams do not count if others are not idle. If all are idle, the furthest one counts.
 
@@ -70,5 +70,5 @@ def ahead_of_idle(
 
 
 def all_closed(streams: Iterable[Stream]) -> dict[str, int]:
-    """The frontiers of streams that have ended: every window is closed."""
+    """Return the frontiers of streams that have ended: every window is closed."""
     return {stream.name: TICK_MAX for stream in streams}

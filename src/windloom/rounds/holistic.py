@@ -34,7 +34,7 @@ class ListRows:
         return ListRows(mark_bounds, mark_starts, self.windows, lanes)
 
     def column(self, aggregate: Aggregate, listed: Listed, technique: str, queries: NDArray[np.int64]) -> pa.Array:
-        """The answers of an aggregate for consecutive queries."""
+        """Return the answers of an aggregate for consecutive queries."""
         card = card_for(aggregate, None)
         assert isinstance(card, ListCard)
         groups = len(self.bounds) - 1

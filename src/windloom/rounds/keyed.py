@@ -48,7 +48,7 @@ class KeyedChoice:
         self._wanted: dict[int, KeyedFeed] | None = None
 
     def of(self, tuples: Tuples) -> dict[int, KeyedFeed]:
-        """The feeds by their place in the scan. Raises NotKeyedError if these tuples cannot follow the others."""
+        """Return feeds by their place in the scan. Raises NotKeyedError if these tuples cannot follow the others."""
         with self._lock:
             if self._wanted is None:
                 feeds = enumerate(self._scan.keyed)
@@ -68,7 +68,9 @@ def weave_keyed(
     closed: int = TICK_MIN,
     threads: int | None = None,
 ) -> tuple[dict[int, Cells], dict[FeedPlace, Keyed]]:
-    """The cells of sets that anything besides folds reads, and tuples in order, for feeds where that is less work."""
+    """Return the cells of sets that anything besides folds reads, and tuples in order, for feeds where that is less
+    work.
+    """
     if not len(tuples) or not scan.keyed:
         return weave(plan, scan, tuples, closed, threads), {}
     share_columns(plan, scan, tuples, threads)
@@ -95,12 +97,12 @@ def _bits(feed: KeyedFeed) -> Bits:
 
 
 def _can_be_keyed(feed: KeyedFeed, tuples: Tuples) -> bool:
-    """Whether every tuple has a value in every column."""
+    """Return whether every tuple has a value in every column."""
     return all(tuples.column(position).valid is None for position in (*feed.values, *feed.counted))
 
 
 def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
-    """Whether folding tuples is less work than making cells of them and folding these.
+    """Return whether folding tuples is less work than making cells of them and folding these.
 
     A tuple is walked along a row of the band by itself; a cell is walked along it once for all its tuples.
     """
@@ -115,7 +117,9 @@ def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
 
 
 def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple[Plan, WovenScan]:
-    """A plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need it."""
+    """Return a plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need
+    it.
+    """
     feeds: dict[int, list[bool]] = {}
     needed: dict[int, KeyedSet] = {}
     for index, feed in enumerate(scan.keyed):
@@ -137,13 +141,13 @@ def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple
 
 
 def merge_keyed(parts: Sequence[Mapping[FeedPlace, Keyed]]) -> dict[FeedPlace, Keyed]:
-    """The tuples of all portions together."""
+    """Return the tuples of all portions together."""
     every = dict.fromkeys(place for part in parts for place in part)
     return {place: _merged([part[place] for part in parts if place in part]) for place in every}
 
 
 def _merged(parts: Sequence[Keyed]) -> Keyed:
-    """Raises NotKeyedError if there are more slices or groups than records have room for."""
+    """Merge the tuples of portions; raise NotKeyedError if there are more slices or groups than records hold."""
     if len(parts) == 1:
         return parts[0]
     starts = np.unique(np.concatenate([part.starts for part in parts]))
@@ -163,7 +167,7 @@ def _merged(parts: Sequence[Keyed]) -> Keyed:
 
 
 def merge_examples() -> None:
-    """Merges two portions, the second before the first, so that the kernels for this are compiled."""
+    """Merge two portions, the second before the first, so that the kernels for this are compiled."""
     _merged(
         [
             Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.array([start]), (), (0,))
@@ -198,29 +202,29 @@ class KeyedSides:
         return scan
 
     def count(self, place: FeedPlace) -> int:
-        """How many tuples there are."""
+        """Return how many tuples there are."""
         return len(self._keyed[place])
 
     def of(self, join: PlannedJoin) -> tuple[Keyed, Keyed] | None:
-        """The tuples of both sides of a join, if they are there."""
+        """Return the tuples of both sides of a join, if they are there."""
         sides = [self._keyed.get(place) for place in join.tuples]
         return (sides[0], sides[1]) if len(sides) == 2 and sides[0] is not None and sides[1] is not None else None
 
     def place(self, join: PlannedJoin, side: int) -> FeedPlace | None:
-        """Where the tuples of one side of a join are; None if it has cells."""
+        """Return where the tuples of one side of a join are; None if it has cells."""
         return join.tuples[side] if join.tuples and join.tuples[side] in self._keyed else None
 
     def grouped(self, place: FeedPlace, number: int) -> Grouped:
-        """The tuples by the grouping columns of a set."""
+        """Return the tuples by the grouping columns of a set."""
         return self._keyed[place].grouped(next(each.outs for each in self.feed(place).sets if each.number == number))
 
     def keys(self, place: FeedPlace, number: int) -> pa.Array:
-        """The keys in the type that a set groups by."""
+        """Return the keys in the type that a set groups by."""
         fed, partial_set = self._fed(place, number), self._plan.sets[number]
         return self._keyed[place].keys.cast(arrow_type(partial_set.group_types[fed.groups.index(self.feed(place).key)]))
 
     def group_column(self, place: FeedPlace, number: int, expression: Expression) -> pa.Array:
-        """The values, by number, that tuples of a set are grouped by besides the key."""
+        """Return the values, by number, that tuples of a set are grouped by besides the key."""
         column, feed = self._plan.sets[number].group_by.index(expression), self.feed(place)
         outs = next(each.outs for each in feed.sets if each.number == number)
         position = outs.index(feed.outs.index(self._fed(place, number).groups[column]))
@@ -228,7 +232,7 @@ class KeyedSides:
         return self.grouped(place, number).columns[position].cast(kind)
 
     def column(self, place: FeedPlace, number: int, component: Component) -> int:
-        """The column of records that has a component of a set; 0 if it counts tuples."""
+        """Return the column of records that has a component of a set; 0 if it counts tuples."""
         reads = zip(self._plan.sets[number].components, self._fed(place, number).components, strict=True)
         read = next(read for planned, read in reads if planned.component == component)
         if component.kind != "sum":
@@ -240,7 +244,7 @@ class KeyedSides:
         return next(fed for fed in self._scan(place).feeds if fed.number == number)
 
     def cells(self, join: PlannedJoin, cells: Mapping[int, Cells]) -> dict[int, Cells]:
-        """The cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
+        """Return the cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
         cells_by_set = dict(cells)
         for place, side in zip(join.tuples, join.sides, strict=False):
             keyed = self._keyed.get(place)

@@ -46,7 +46,7 @@ class Lateness:
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
-    """What decides which tuples of a round are late, by stream."""
+    """Return what decides which tuples of a round are late, by stream."""
     before_by_stream: dict[str, Before] = {}
     for partial_set in plan.sets:
         if partial_set.is_relation:
@@ -65,9 +65,9 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
 
 
 def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks: Mapping[str, Landmark]) -> Lateness:
-    """`behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
+    """Return the late tuples of a round, by stream and by query; a tuple that no query wants is never late.
 
-    A tuple that no query wants is never late.
+    `behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
     """
     streams: dict[str, Late] = {}
     queries: dict[str, Late] = {}
@@ -104,7 +104,7 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
 
 
 def late_from(plan: Plan, round_input: RoundInput) -> dict[str, int]:
-    """The start of the first slice that holds a late tuple of a round, by stream."""
+    """Return the start of the first slice that holds a late tuple of a round, by stream."""
     first_by_stream: dict[str, int] = {}
     for scan in plan.scans:
         entries = round_input.taken.behind.get(scan.number)
@@ -115,7 +115,7 @@ def late_from(plan: Plan, round_input: RoundInput) -> dict[str, int]:
 
 
 def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
-    """Which late entries lie in a closed window, and which in an open one, for each row query that reads the store."""
+    """Yield late entries in a closed window, and those in an open one, for each row query that reads the store."""
     stored = None if isinstance(scan, NativeScan) else scan.kept
     strands: dict[str, list[tuple[Window, int | None]]] = {}
     for name, window, bit in () if stored is None else stored.strands:
@@ -136,7 +136,7 @@ def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[
 
 
 def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:
-    """The joins that each side answers, by name of the side; a join with itself may be there twice."""
+    """Return the joins that each side answers, by name of the side; a join with itself may be there twice."""
     joins_by_name: dict[str, list[PlannedJoin]] = {}
     for join in plan.joins:
         for place in join.sides:
@@ -151,7 +151,7 @@ def _asking(
     landmarks: Mapping[str, Landmark],
     joins: Mapping[str, list[PlannedJoin]],
 ) -> Iterator[tuple[str, Window, Reported]]:
-    """Everything that asks a set: names of queries, the windows through which they read it, how far they report."""
+    """Yield everything that asks a set: names of queries, their windows, and how far they report."""
     for planned in partial_set.queries:
         window, landmark = planned.query.window, landmarks.get(planned.name)
         closed = state.closed_over(planned.query.inputs)

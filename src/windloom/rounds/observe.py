@@ -15,7 +15,10 @@ from windloom.rounds.step import StepCounts
 
 
 def observe(plan: Plan, before: State, round_input: RoundInput, counts: StepCounts) -> RoundObserved:
-    """`before` is the state that the round began with, `given` what its step was called with."""
+    """Return what a round has observed.
+
+    `before` is the state that the round began with, `round_input` what its step was called with.
+    """
     read = (*plan.streams, *plan.enriched)
     streams = {stream.name: _stream(plan, stream.name, before, round_input, counts) for stream in read}
     sets = {}
@@ -59,13 +62,13 @@ def _stream(plan: Plan, name: str, before: State, round_input: RoundInput, count
 
 
 def _tells(scan: Scan, name: str, round_input: RoundInput) -> bool:
-    """Whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
+    """Return whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
     timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
     return scan.stream == name and timed and scan.number in round_input.taken.scanned
 
 
 def _passed(sets: list[PartialSet], name: str, before: State, round_input: RoundInput) -> tuple[float, float]:
-    """The event time by which the stream has advanced, and within which its tuples lie."""
+    """Return the event time by which the stream has advanced, and within which its tuples lie."""
     last, first = round_input.seen.get(name), round_input.first.get(name)
     if last is not None and first is not None:
         passed = last - before.seen.get(name, first)
@@ -81,7 +84,7 @@ def _passed(sets: list[PartialSet], name: str, before: State, round_input: Round
 
 
 def _positions_per_second(partial_set: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
-    """For slices of positions: millions of them that pass per second, of one key if keys are counted separately."""
+    """Return how many million positions pass per second, of one key if keys are counted separately."""
     if partial_set.counted_by is None:
         return 1.0
     if stream.seconds <= 0:

@@ -31,7 +31,7 @@ Intervals = dict[str, tuple[int, int]]
 
 
 def can_wait(planned: Planned) -> bool:
-    """Whether the answers of a query may be left to later rounds.
+    """Return whether the answers of a query may be left to later rounds.
 
     Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
     their windows: from the tuples, or with the version, that are there then. Queries with EMIT EARLY are too, since
@@ -44,7 +44,7 @@ def can_wait(planned: Planned) -> bool:
 
 
 def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
-    """The queries that are answered from a set: its own, and joins with a side in it."""
+    """Yield the queries that are answered from a set: its own, and joins with a side in it."""
     for tree in plan.sets[number].trees:
         yield from tree.answered
     for join in plan.joins:
@@ -53,7 +53,7 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 
 
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
-    """The sets that each query is answered from, by its name."""
+    """Return the sets that each query is answered from, by its name."""
     numbers_by_query: dict[str, tuple[int, ...]] = {}
     for partial_set in plan.sets:
         numbers_by_query |= {
@@ -65,7 +65,9 @@ def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """How far members of sets that are behind are answered; a side is as far as the join that is furthest behind."""
+    """Return how far members of sets that are behind are answered; a side is as far as the join that is furthest
+    behind.
+    """
     ticks_by_member = dict(answered)
     for join in plan.joins:
         if join.name in answered:
@@ -93,17 +95,17 @@ class Lineage:
         return (*held(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
-        """The cells together with those of the first `rounds` later rounds; None if there are none."""
+        """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
         return _merged([*self.cells, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:
-        """The ticks at which late tuples change the cells that windows of a query see."""
+        """Return the ticks at which late tuples change the cells that windows of a query see."""
         return {
             later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
         }
 
     def rounds_before(self, name: str, end: int) -> int:
-        """How many later rounds count in windows of a query that end at this tick, or after the bound before it."""
+        """Return how many later rounds count in windows of a query that end at this tick, or after the last bound."""
         count = 0
         for later_round in self.later:
             if later_round.is_late and later_round.closed.get(name, end - 1) >= end:
@@ -121,7 +123,7 @@ def lineage_of(
     state: State,
     plan: Plan,
 ) -> Lineage:
-    """What a round's answers are computed from, in a set that owes windows from earlier rounds.
+    """Return what a round's answers are computed from, in a set that owes windows from earlier rounds.
 
     `kept` are the cells of the state before the round, `fresh` what it has brought, `current` both together.
     """
@@ -140,7 +142,7 @@ def lineage_of(
 
 
 def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
-    """What is kept for the windows that a set owes after a round.
+    """Return what is kept for the windows that a set owes after a round.
 
     `names` are the queries that owe windows, and how far each is answered. `now` is the turn for the cells of the
     state, `owing` the turn for queries that are behind.
@@ -172,7 +174,7 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
 
 
 def held(*parts: Cells | None) -> tuple[Cells, ...]:
-    """The cells that are not None."""
+    """Return the cells that are not None."""
     return tuple(part for part in parts if part is not None)
 
 
@@ -189,7 +191,7 @@ class Pass:
 
 
 def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals) -> list[Pass]:
-    """All that a round answers, in the order of windows; the last pass sees everything that has come.
+    """Return all that a round answers, in the order of windows; the last pass sees everything that has come.
 
     Without late tuples there is one pass, however many rounds the windows come from.
     """
@@ -213,6 +215,6 @@ def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals)
 
 
 def sets_asked(plan: Plan, intervals: Mapping[str, tuple[int, int]]) -> set[int]:
-    """The sets that queries with something to report are answered from."""
+    """Return the sets that queries with something to report are answered from."""
     places = sets_by_query(plan)
     return {number for name, (after, until) in intervals.items() if after < until for number in places.get(name, ())}

@@ -40,7 +40,7 @@ class History:
     cuts: tuple[Cut, ...] = ()
 
     def forget(self, before: int) -> History:
-        """The history when tuples before that tick are no longer kept, and facts about them no longer needed."""
+        """Return the history when tuples before that tick are no longer kept, and facts about them no longer needed."""
         if before <= self.kept_from:
             return self
         known = {index: tick for index, tick in self.known_from.items() if tick > before}
@@ -125,7 +125,7 @@ class State:
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, partial_set: PartialSet) -> int:
-        """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""
+        """Return the tick up to which every window of its queries is closed, except for `fresh` queries."""
         return min(map(self.closed_over, inputs_of(partial_set)))
 
     def closed_over(self, inputs: Inputs) -> int:
@@ -133,7 +133,7 @@ class State:
         return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
     def answered_by(self, query: Query) -> int:
-        """Up to where a query has reported its windows; a fresh one has reported none."""
+        """Return up to where a query has reported its windows; a fresh one has reported none."""
         return self.answered.get(query.name, self.closed_over(query.inputs))
 
     @property

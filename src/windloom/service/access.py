@@ -35,7 +35,9 @@ class Tokens:
     digests: tuple[tuple[bytes, Level], ...]
 
     def level_of(self, token: str) -> Level:
-        """The level of a token. Every digest is compared, so the time shows neither which nor how much was right."""
+        """Return the level of a token. Every digest is compared, so the time shows neither which nor how much was
+        right.
+        """
         digest_of_token, best = _digest(token), Level.NONE
         for digest, level in self.digests:
             if hmac.compare_digest(digest, digest_of_token):
@@ -44,7 +46,7 @@ class Tokens:
 
 
 def read_tokens(path: str) -> Tokens:
-    """Reads lines `admin: TOKEN` and `read: TOKEN`; a line with only a token is an admin token."""
+    """Read lines `admin: TOKEN` and `read: TOKEN`; a line with only a token is an admin token."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

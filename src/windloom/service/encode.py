@@ -46,7 +46,7 @@ def csv_bytes(table: pa.Table) -> bytes:
 
 
 def arrow_pieces(table: pa.Table) -> Iterator[bytes]:
-    """The stream, batch by batch."""
+    """Yield the stream, batch by batch."""
     file = io.BytesIO()
 
     def taken() -> bytes:

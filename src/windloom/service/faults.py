@@ -35,7 +35,7 @@ class RefusedError(WindloomError):
 
 
 def without_paths(text: str) -> str:
-    """The last name of every path instead of the path.
+    """Return the last name of every path instead of the path.
 
     >>> without_paths("cannot write '/data/live/answers/manifest.json': disk full")
     "cannot write '…/manifest.json': disk full"

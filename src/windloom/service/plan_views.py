@@ -24,7 +24,7 @@ def plan_picture(plan: Plan) -> str:
 
 
 def plan_costs(plan: Plan) -> Mapping[str, Any]:
-    """The sharing report, which compares every query with every other."""
+    """Return the sharing report, which compares every query with every other."""
     return _plain(sharing_json(plan, report_sharing(plan, _constants())))
 
 

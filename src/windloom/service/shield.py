@@ -102,7 +102,7 @@ class Shield:
         return None
 
     def _limited(self, receive: Receive) -> Receive:
-        """Counts the bytes that come: a request need not give the length of its body, and may give a wrong one."""
+        """Count the bytes that come: a request need not give the length of its body, and may give a wrong one."""
         seen = 0
 
         async def limited() -> Message:

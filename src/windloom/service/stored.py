@@ -43,7 +43,7 @@ class StoredAnswers:
         most_files: int | None = None,
         replacing: Sequence[str] | None = None,
     ) -> pa.Table | None:
-        """The latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
+        """Return the latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
 
         With `most_files`, no more files than that are read, once a row is found.
 
@@ -75,7 +75,7 @@ class StoredAnswers:
         return rows.take(order[-limit:])
 
     def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
-        """The files, newest first, of the tables that hold the query with the columns it has now."""
+        """Yield the files, newest first, of the tables that hold the query with the columns it has now."""
         tables = [
             table
             for table, about in self._manifest().items()
@@ -106,7 +106,7 @@ class StoredAnswers:
         return table
 
     def _may_hold(self, file: Path, name: str, since: str | None, until: str | None) -> bool:
-        """Whether the file may hold rows of a query whose windows end in the range, judging by its footer."""
+        """Return whether the file may hold rows of a query whose windows end in the range, judging by its footer."""
         about = pq.read_metadata(file)
         first, last = _least_and_most(about, "query")
         if first is not None and not first <= name <= last:
@@ -121,7 +121,7 @@ class StoredAnswers:
 
 
 def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
-    """The least and the greatest value of a column; None for both if the file does not have them."""
+    """Return the least and the greatest value of a column; None for both if the file does not have them."""
     index = about.schema.names.index(column)
     row_groups = [about.row_group(i).column(index).statistics for i in range(about.num_row_groups)]
     if not row_groups or not all(statistics is not None and statistics.has_min_max for statistics in row_groups):
@@ -130,7 +130,9 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
 
 
 def _round(file: Path) -> str:
-    """The part of a file's name that names the round; on executors, each shard may have written a file of a round."""
+    """Return the part of a file's name that names the round; on executors, each shard may have written a file of a
+    round.
+    """
     return file.stem.split("-")[1]
 
 
@@ -145,7 +147,7 @@ def _between(rows: pa.Table, name: str, since: str | None, until: str | None) ->
 
 
 def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
-    """An instant, or a position for windows of rows."""
+    """Return an instant, or a position for windows of rows."""
     try:
         if not pa.types.is_timestamp(kind):
             return pa.scalar(int(text), kind)

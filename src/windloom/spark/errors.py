@@ -46,7 +46,7 @@ _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
 @contextmanager
 def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[None]:
-    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
+    """Turn errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
 
     If Spark shows the expression that failed, the error names which of the `queries` ask for it.
     """
@@ -83,7 +83,7 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
-    """The error, if the failure lies between driver and executors."""
+    """Return the error, if the failure lies between driver and executors."""
     for message in messages:
         if match := _IMPORT.search(message):
             return WindloomError(
@@ -102,7 +102,7 @@ def _of_workers(messages: list[str], what: str) -> WindloomError | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps Spark from logging a failed expression with the JVM's whole stack trace; the error reports it once."""
+    """Keep Spark from logging a failed expression with the JVM's whole stack trace; the error reports it once."""
     with ExitStack() as undo:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logger = PySparkLogger.getLogger(name)
@@ -112,7 +112,7 @@ def quiet() -> Iterator[None]:
 
 
 def first_line(error: PySparkException) -> str:
-    """Spark's message without the error code and the plan."""
+    """Return Spark's message without the error code and the plan."""
     return _STATE.split(str(error).strip().split("\n", 1)[0])[0].rstrip()
 
 
@@ -121,7 +121,7 @@ def _nothing(record: object) -> bool:
 
 
 def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
-    """Spark's messages, from the outermost failure to its cause."""
+    """Return Spark's messages, from the outermost failure to its cause."""
     if not isinstance(error, Py4JJavaError):
         cause = getattr(error, "_cause", None)
         return [str(error), *([] if cause is None else _messages(cause))]
@@ -133,7 +133,7 @@ def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
 
 
 def _facts(messages: list[str], queries: Iterable[Query]) -> str:
-    """The first line of each message, and the expression that failed if Spark shows it."""
+    """Return the first line of each message, and the expression that failed if Spark shows it."""
     lines = []
     for message in messages:
         line = _STATE.split(message.strip().split("\n", 1)[0])[0].rstrip()
@@ -147,7 +147,7 @@ def _facts(messages: list[str], queries: Iterable[Query]) -> str:
 
 
 def _asked_by(failed: str, queries: Iterable[Query]) -> str:
-    """The queries with an expression of which the failed one is a part; several queries may share it."""
+    """Return the queries with an expression of which the failed one is a part; several queries may share it."""
     whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
     names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
     if not names:
@@ -157,7 +157,7 @@ def _asked_by(failed: str, queries: Iterable[Query]) -> str:
 
 
 def _read_back(text: str) -> WindloomError:
-    """A WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
+    """Return a WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
     body, _, hint = text.partition("\nhint: ")
     message, _, detail = body.partition("\n")
     return WindloomError(message, detail, hint)

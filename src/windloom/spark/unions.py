@@ -11,7 +11,9 @@ from windloom.spark.intake.slots import slot_names
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; by halves, because Spark analyses all inputs again for each union."""
+    """Return all rows of frames with the same columns; by halves, because Spark analyses all inputs again for each
+    union.
+    """
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
@@ -19,7 +21,8 @@ def union_all(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
-    """All rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's number.
+    """Return all rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's
+    number.
 
     The union is as wide as its widest part, because columns share slots by type.
     """

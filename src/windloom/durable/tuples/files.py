@@ -42,7 +42,7 @@ def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
 
 
 def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """The tuples of a file; columns that the file does not have are left out."""
+    """Return the tuples of a file; columns that the file does not have are left out."""
     data = storage.read(file.name)
     if data is None:
         raise missing_file(file)
@@ -97,7 +97,9 @@ class WrittenFile:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """The encodings of columns: times grow, texts repeat, and whole numbers that are close together need few bits."""
+    """Return the encodings of columns: times grow, texts repeat, and whole numbers that are close together need few
+    bits.
+    """
     texts = [column.name for column in schema if _is_text(column.type)]
     whole = (pa.int32(), pa.int64())
     packed = [

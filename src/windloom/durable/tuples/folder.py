@@ -47,7 +47,7 @@ class TupleFolder:
     def brought(
         self, written: Mapping[str, tuple[TupleFile, ...]], before: Kept, plan: Plan, round: int
     ) -> dict[str, BroughtTuples]:
-        """The files that a round adds, and the small files that it replaces by one.
+        """Return the files that a round adds, and the small files that it replaces by one.
 
         Raises if there is no room for what the streams keep.
         """
@@ -69,7 +69,7 @@ class TupleFolder:
     def _merged(
         self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
     ) -> tuple[tuple[TupleFile, ...], frozenset[str]]:
-        """Merges files, at most once per round, because the round waits while tuples are read and written."""
+        """Merge files, at most once per round, because the round waits while tuples are read and written."""
         there = [file for file in kept.files if file.name not in lost]
         for files in _alike(there, ticks):
             return (self._merge(stream, files, round),), frozenset(file.name for file in files)
@@ -88,7 +88,7 @@ class TupleFolder:
     # ---- which files there are ----------------------------------------------------------------------------------
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Deletes every other file, except for pinned files."""
+        """Delete every other file, except for pinned files."""
         self._unreadable &= set(names)
         self._pins.keep_only(names, self._there)
 
@@ -97,11 +97,11 @@ class TupleFolder:
             yield from [f"{folder}/{file}" for file in self._storage.list(folder)]
 
     def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
-        """Keeps these files, whatever rounds are committed, until the end of the `with`."""
+        """Keep these files, whatever rounds are committed, until the end of the `with`."""
         return self._pins.pinned(names)
 
     def look_for_lost(self, kept: Kept) -> None:
-        """Finds files that are missing, have another size than when they were written, or could not be read before."""
+        """Find files that are missing, have another size than when they were written, or could not be read before."""
         self.lost = {}
         for stream, stored in kept.items():
             folder = folder_of(stream)
@@ -112,7 +112,7 @@ class TupleFolder:
                 self.lost[stream] = frozenset(lost)
 
     def lose(self, name: str) -> bool:
-        """Counts a file that could not be read as lost; False if it was lost before."""
+        """Count a file that could not be read as lost; False if it was lost before."""
         stream = next(stream for stream in self._streams if name.startswith(f"{folder_of(stream)}/"))
         before = self.lost.get(stream, frozenset())
         self.lost[stream] = before | {name}
@@ -120,18 +120,18 @@ class TupleFolder:
         return name not in before
 
     def readable(self, kept: Kept) -> Kept:
-        """The kept tuples without the lost files."""
+        """Return the kept tuples without the lost files."""
         return {stream: kept_tuples.without(self.lost.get(stream, frozenset())) for stream, kept_tuples in kept.items()}
 
     # ---- what is in them ----------------------------------------------------------------------------------------
 
     def read(self, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The tuples of a file; columns that the file does not have are left out."""
+        """Return the tuples of a file; columns that the file does not have are left out."""
         return read_tuples(self._storage, file, columns)
 
     @contextmanager
     def naming_damage(self, kept: Kept) -> Iterator[None]:
-        """If reading tuples fails because of a file, raises an error that names the file."""
+        """Raise an error that names the file, if reading tuples fails because of a file."""
         try:
             yield
         except Exception as error:
@@ -141,7 +141,7 @@ class TupleFolder:
             raise fault from error
 
     def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
-        """The error of the first of these files that cannot be read; None if all can be read."""
+        """Return the error of the first of these files that cannot be read; None if all can be read."""
         for file in files:
             try:
                 table = self.read(file)
@@ -153,7 +153,7 @@ class TupleFolder:
 
 
 def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:
-    """Files to merge: in one stretch, so that they expire together, and of about the same size.
+    """Yield files to merge: in one stretch, so that they expire together, and of about the same size.
 
     Files of one size class become a file of the next class, so every tuple is rewritten only a few times, however many
     come.
@@ -170,7 +170,7 @@ def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, 
 
 
 def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
-    """The files that are kept, and the files of a round that was interrupted; all others are leftovers."""
+    """Return the files that are kept, and the files of a round that was interrupted; all others are leftovers."""
     log = checkpoint.read_log(recovered.next_round)
     brought = () if log is None else log.input.kept.values()
     return files_of(recovered.state.kept) | {file.name for brought_tuples in brought for file in brought_tuples.added}

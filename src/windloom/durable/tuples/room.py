@@ -27,7 +27,7 @@ class Room:
 
 
 def planned_room(plan: Plan, kept: Kept) -> list[Room]:
-    """What is expected before a stream starts, for streams whose rates are known."""
+    """Return what is expected before a stream starts, for streams whose rates are known."""
     rooms = []
     for store in plan.stores:
         rate, origin = plan.rate_of(plan.stream(store.stream))
@@ -39,7 +39,7 @@ def planned_room(plan: Plan, kept: Kept) -> list[Room]:
 
 
 def check_room(kept: Kept, plan: Plan, storage: Storage) -> None:
-    """Raises if streams are expected to keep more tuples than there is room for."""
+    """Raise if streams are expected to keep more tuples than there is room for."""
     refuse_without_room([_room(store, kept, plan) for store in plan.stores if store.stream in kept], storage)
 
 
@@ -67,7 +67,7 @@ def _room(store: Store, kept: Kept, plan: Plan) -> Room:
 
 
 def _expected(kept: KeptTuples, ticks: int) -> float:
-    """The bytes of a full store, if tuples continue to come as they did."""
+    """Return the bytes of a full store, if tuples continue to come as they did."""
     if not kept.files:
         return 0.0
     span = max(file.last for file in kept.files) - min(file.first for file in kept.files)

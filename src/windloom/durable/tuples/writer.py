@@ -33,7 +33,7 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def stretch_ticks(plan: Plan, store: Store) -> int:
-    """The length of the stretches into which tuples are divided: an eighth of the time for which they are kept."""
+    """Return the length of the stretches into which tuples are divided: an eighth of the time they are kept."""
     return max(1, kept_ticks(store, plan.rows) // STRETCHES)
 
 
@@ -52,7 +52,7 @@ class TupleWriter:
         self._writing: Future[None] | None = None
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
-        """Takes the tuples of a scan, all with a tick, as Spark has projected them."""
+        """Take the tuples of a scan, all with a tick, as Spark has projected them."""
         kept, store = scan.kept, self._plan.store(scan.stream)
         if kept is None or store is None or not table.num_rows:
             return
@@ -96,7 +96,7 @@ class TupleWriter:
         return self._open[key]
 
     def _make_room(self, wanted: set[tuple[str, int]]) -> None:
-        """Finishes the oldest files that are not wanted, so that not too many are open."""
+        """Finish the oldest files that are not wanted, so that not too many are open."""
         for key in [key for key in self._open if key not in wanted]:
             if len(self._open.keys() | wanted) <= _MOST_OPEN:
                 return
@@ -108,7 +108,7 @@ class TupleWriter:
         del self._open[key]
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
-        """Finishes all files; returns them, complete and durable, by stream."""
+        """Finish all files; return them, complete and durable, by stream."""
         self._wait()
         self._threads.shutdown()
         fault("before tuples")
@@ -118,7 +118,7 @@ class TupleWriter:
         return {stream: tuple(files) for stream, files in self._done.items()}
 
     def discard(self) -> None:
-        """Drops files that are not finished; finished files are leftovers."""
+        """Drop files that are not finished; finished files are leftovers."""
         with suppress(Exception):  # another error is already being raised
             self._wait()
         self._threads.shutdown()
@@ -128,7 +128,7 @@ class TupleWriter:
 
 
 def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """Tuples by stretch; tuples that come in order, as most do, are not copied."""
+    """Yield tuples by stretch; tuples that come in order, as most do, are not copied."""
     steps = np.diff(stretches)
     if len(steps) and steps.min() < 0:
         order = np.argsort(stretches, kind="stable")
@@ -140,7 +140,7 @@ def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[i
 
 
 def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:
-    """A mask of the tuples that are kept; None if all are kept."""
+    """Return a mask of the tuples that are kept; None if all are kept."""
     if kept.bits is None:
         return None
     mask_of_kept = np.zeros(table.num_rows, np.bool_)

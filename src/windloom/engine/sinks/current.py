@@ -172,19 +172,19 @@ class CurrentSink(Sink):
 
 
 def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
-    """The rows of one query of a table that holds `queries` of them, without the column that names it."""
+    """Return the rows of one query of a table that holds `queries` of them, without the column that names it."""
     rows_of_query = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
     return rows_of_query.drop_columns("query")
 
 
 def last_end(query: Query, until: int) -> int:
-    """The end of the last window that is reported."""
+    """Return the end of the last window that is reported."""
     window = query.window
     return until - (until - window.end_ticks) % window.slide_ticks
 
 
 def _identity(query: Query) -> str:
-    """The identity of a query: a query of aggregates continues with its table if only its spelling changes."""
+    """Return the identity of a query: a query of aggregates continues with its table if only its spelling changes."""
     if query.rows is not None:
         return query.text
     parts: list[object] = [

@@ -74,7 +74,7 @@ class DeltaSink(Sink):
                 return None
 
     def _list_queries(self, infos: Mapping[str, TableInfo]) -> None:
-        """Lists queries that are new. Removed queries stay listed, because their answers stay too."""
+        """List queries that are new. Removed queries stay listed, because their answers stay too."""
         new = [
             {"query": query, "table": name, "groups": list(groups)}
             for name, info in infos.items()
@@ -92,7 +92,7 @@ class DeltaSink(Sink):
         fault("after sink")
 
     def _table(self, name: str, schema: pa.Schema) -> DeltaTable:
-        """A table that belongs to this checkpoint; it is created if it does not exist."""
+        """Return a table that belongs to this checkpoint; it is created if it does not exist."""
         if name not in self._tables:
             fault("before sink")
             table = DeltaTable.create(
@@ -120,7 +120,7 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Raises errors in the form that the stream understands; the next attempt opens the table anew.
+        """Raise errors in the form that the stream understands; the next attempt opens the table anew.
 
         So it finds out whether the commit succeeded.
         """

@@ -40,7 +40,7 @@ class Finishing:
         return has_usual_meaning(self._spark)
 
     def types(self, shape: Shape) -> Mapping[str, str]:
-        """Names and Spark types of the answer columns."""
+        """Return names and Spark types of the answer columns."""
         if shape not in self._types:
             kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
             known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
@@ -49,15 +49,15 @@ class Finishing:
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
-        """Whether the settings of the session allow evaluating the shape without Spark."""
+        """Return whether the settings of the session allow evaluating the shape without Spark."""
         return shape.select is None or self._is_usual
 
     def may_be_apart(self, shape: Shape) -> bool:
-        """Whether a part of the rows can be finished without knowing the others, and without Spark."""
+        """Return whether a part of the rows can be finished without knowing the others, and without Spark."""
         return shape.emits is Emits.FINAL and self.may_be_here(shape)
 
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
-        """The answer, evaluated without Spark; None if Spark must evaluate it."""
+        """Return the answer, evaluated without Spark; None if Spark must evaluate it."""
         if not self.may_be_here(shape):
             return None
         try:
@@ -66,7 +66,7 @@ class Finishing:
             return None
 
     def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
-        """The answers of some queries, evaluated by Spark in one job."""
+        """Return the answers of some queries, evaluated by Spark in one job."""
         with as_windloom_errors(queries_text(asked)):
             finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
         shapes = [shape for shape, _ in asked.values()]
@@ -93,7 +93,7 @@ class Finishing:
         return empty_table
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
-        """The rows that Spark made, in the form in which the evaluator makes them.
+        """Return the rows that Spark made, in the form in which the evaluator makes them.
 
         Spark returns timestamps in the zone of the session, marks expressions that cannot be NULL and names the
         elements of arrays differently; answers must not depend on any of it.
@@ -122,7 +122,7 @@ class Portion:
         return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
-        """The answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
+        """Yield the answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
         parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
         queries = self._queries
         self._waiting, self._queries, self._rows = {}, {}, 0

@@ -62,11 +62,12 @@ class LiveSink:
         return self._latest.get(table)
 
     def close(self) -> None:
-        """Does nothing: the last answers stay readable."""
+        """Do nothing: the last answers stay readable."""
 
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
-    """The rows so far and the new rows of a round; of row queries that report rows in the round, only the new ones.
+    """Return the rows so far and the new rows of a round; of row queries that report rows in the round, only the new
+    ones.
 
     All rows of a window come in one round. If the round comes again, after a crash, they must not be there twice.
     """
@@ -78,7 +79,7 @@ def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
 
 
 def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group, of the window that ends last; for a row query, all rows of that window.
+    """Return one row for each query and group, of the window that ends last; for a row query, all rows of that window.
 
     For a query with EMIT EARLY, the last report of every window and group. Deletions and withdrawals are still there.
     """
@@ -100,7 +101,7 @@ def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
 
 
 def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """The rows without groups that have vanished; of queries with EMIT EARLY, only the present result."""
+    """Return the rows without groups that have vanished; of queries with EMIT EARLY, only the present result."""
     if queries := info.emitting(Emits.CHANGES):
         gone = pc.and_(_is_of(rows, queries), pc.equal(rows[CHANGE], "delete"))
         rows = rows.filter(pc.invert(pc.fill_null(gone, False)))

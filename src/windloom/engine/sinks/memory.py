@@ -32,4 +32,4 @@ class MemorySink:
         return pa.concat_tables(pieces) if pieces else None
 
     def close(self) -> None:
-        """Does nothing: the rows stay readable when the stream has ended."""
+        """Do nothing: the rows stay readable when the stream has ended."""

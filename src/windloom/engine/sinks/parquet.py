@@ -81,10 +81,10 @@ class ParquetSink:
         return pa.concat_tables(tables) if tables else None
 
     def close(self) -> None:
-        """Does nothing: every round is complete by itself."""
+        """Do nothing: every round is complete by itself."""
 
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """Writes the manifest, before the files: no reader finds a table that the manifest does not name."""
+        """Write the manifest, before the files: no reader finds a table that the manifest does not name."""
         if self._manifest.describe(tables):
             self._storage.write(MANIFEST, self._manifest.to_bytes())
 

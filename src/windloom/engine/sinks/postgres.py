@@ -96,7 +96,7 @@ class PostgresSink(Sink):
             self._connection = None
 
     def _prepare(self, connection: Connection) -> None:
-        """Creates the schema and the table of rounds, or checks that they belong to this checkpoint."""
+        """Create the schema and the table of rounds, or check that they belong to this checkpoint."""
         version = connection.info.server_version
         if version < _OLDEST:
             raise WindloomError(
@@ -123,7 +123,7 @@ class PostgresSink(Sink):
             )
 
     def _holds(self, connection: Connection, round: int) -> bool:
-        """Whether the round is there; waits while an earlier process may still be committing it."""
+        """Return whether the round is there; wait while an earlier process may still be committing it."""
         rounds = sql.Identifier(self._schema, ROUNDS)
         row = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
         last_round = -1 if row is None else int(row[0])
@@ -136,7 +136,7 @@ class PostgresSink(Sink):
         return last_round == round
 
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
-        """Creates the tables and views that do not exist yet."""
+        """Create the tables and views that do not exist yet."""
         for name, info in infos.items():
             wanted = tables_of(self._schema, info)
             known = self._known.get(name, {})
@@ -164,7 +164,7 @@ class PostgresSink(Sink):
             self._known[name] = wanted
 
     def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
-        """Copies the round's rows into staging tables; returns the tables that got rows."""
+        """Copy the round's rows into staging tables; return the tables that got rows."""
         filled: dict[PostgresTable, None] = {}
         for name, rows in answers.rows():
             for table, table_rows in split_rows(rows, self._known[name]):
@@ -185,7 +185,7 @@ class PostgresSink(Sink):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """A transaction that is committed at the end of the `with`.
+        """Give a transaction that is committed at the end of the `with`.
 
         An error closes the connection; the error that is raised shows whether to try again.
         """

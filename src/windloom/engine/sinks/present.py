@@ -40,7 +40,7 @@ class Update:
     _count: int = 0
 
     def add(self, bucket: int, rows: pa.Table, first: int = NO_END, last: int = NO_END) -> None:
-        """Adds a file of rows that end between the ticks `first` and `last`."""
+        """Add a file of rows that end between the ticks `first` and `last`."""
         self.fresh[TableFile(bucket, self.round, first + _ORIGIN, last + _ORIGIN, self._count)] = rows
         self._count += 1
 
@@ -48,7 +48,7 @@ class Update:
         return bool(self.fresh) or len(self.kept) < sum(not file.is_empty for file in table.files())
 
     def completed(self, empty: pa.Table) -> Update:
-        """The update with at least one file: a table without rows has columns too."""
+        """Return the update with at least one file: a table without rows has columns too."""
         if not self.kept and not self.fresh:
             self.fresh[TableFile.of_nothing(self.round)] = empty
         return self
@@ -77,7 +77,9 @@ class Expiring:
         return -(-ends // self.buckets) * self.slide
 
     def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
-        """The update for a round. `now` is the end of the last window: rows that end at `now` or before are dropped."""
+        """Return the update for a round. `now` is the end of the last window: rows that end at `now` or before are
+        dropped.
+        """
         update, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
         divided, young = [], [rows]
         for file in table.files():
@@ -102,7 +104,7 @@ class Expiring:
     def _divide(
         self, update: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
     ) -> None:
-        """Divides rows by bucket, and those of the next bucket by end; with `keeps_young`, all others stay together."""
+        """Divide rows by bucket, and those of the next bucket by end; with `keeps_young`, all others stay together."""
         rows = pa.concat_tables(tables).combine_chunks() if tables else None
         if rows is None or not rows.num_rows:
             return
@@ -127,7 +129,7 @@ class Expiring:
         return buckets
 
     def _compact(self, table: Versions, update: Update) -> None:
-        """Merges the small files of a bucket that has too many."""
+        """Merge the small files of a bucket that has too many."""
         by_bucket: dict[int, list[TableFile]] = {}
         for file in (*update.kept, *update.fresh):
             by_bucket.setdefault(file.bucket, []).append(file)
@@ -159,7 +161,7 @@ class EndsOf:
 def changed_update(
     table: Versions, round: int, rows: pa.Table, change: str, keys: Sequence[str], values: bool, buckets: int
 ) -> Update:
-    """Applies the changes of a round, which are in the order of windows, to the buckets of their groups."""
+    """Apply the changes of a round, which are in the order of windows, to the buckets of their groups."""
     update = Update(round)
     of_bucket = _buckets(rows, keys, buckets)
     touched = set(np.unique(of_bucket).tolist())
@@ -179,9 +181,10 @@ def changed_update(
 
 
 def early_update(table: Versions, round: int, rows: pa.Table, keys: Sequence[str], now: int) -> Update:
-    """Provisional rows of open windows, and final rows of the last closed window, which ends at `now`.
+    """Return the update with provisional rows of open windows, and final rows of the last closed window.
 
-    Any round may replace any of them, so they are in one file, which stays as long as nothing changes.
+    That window ends at `now`. Any round may replace any of these rows, so they are in one file, which stays as long as
+    nothing changes.
     """
     update, files = Update(round), [file for file in table.files() if not file.is_empty]
     parts = [table.read(file).cast(rows.schema) for file in files]
@@ -203,7 +206,7 @@ def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.in
 
 
 def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
-    """One row for each group: the last one, unless it is a deletion."""
+    """Return one row for each group: the last one, unless it is a deletion."""
     plain = rows.drop_columns(change)
     every = pa.concat_tables([*(part.cast(plain.schema) for part in before), plain]).combine_chunks()
     known = every.num_rows - rows.num_rows
@@ -217,7 +220,7 @@ def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Seque
 
 
 def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
-    """The rows as a bag: every deletion removes one of several equal rows, the oldest."""
+    """Return the rows as a bag: every deletion removes one of several equal rows, the oldest."""
     deleted = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
     plain = rows.drop_columns(change)
     inserted, gone = plain.filter(pa.array(~deleted)), plain.filter(pa.array(deleted))

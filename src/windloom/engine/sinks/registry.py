@@ -48,7 +48,7 @@ SinkOpener = Callable[[SinkPlace], Sink]
 
 
 def sink(name: str, target: object = None, **options: object) -> ChosenSink:
-    """A sink with options, for `loom.start`: `sink("postgres", "postgresql:///metrics", schema="live")`.
+    """Return a sink with options, for `loom.start`: `sink("postgres", "postgresql:///metrics", schema="live")`.
 
     `target` is where the sink writes: a path, or an address.
     """
@@ -56,12 +56,12 @@ def sink(name: str, target: object = None, **options: object) -> ChosenSink:
 
 
 def sink_names() -> list[str]:
-    """The names of all sinks, Windloom's own first."""
+    """Return the names of all sinks, Windloom's own first."""
     return list(dict.fromkeys([*SINKS, *(entry_point.name for entry_point in entry_points(group=GROUP))]))
 
 
 def find_sink(name: str) -> type[NamedSink]:
-    """The class of a sink; its module is imported now."""
+    """Return the class of a sink; its module is imported now."""
     if name in SINKS:
         entry_point = EntryPoint(name, SINKS[name], GROUP)
     else:
@@ -99,7 +99,7 @@ def find_sink(name: str) -> type[NamedSink]:
 def choose_sinks(
     choice: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
 ) -> dict[str, SinkOpener]:
-    """The sinks that the user has chosen, each under its own name, checked before anything runs.
+    """Return the sinks that the user has chosen, each under its own name, checked before anything runs.
 
     `path` is the target of sinks that take a path and are not given one.
     """
@@ -147,7 +147,7 @@ def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: Sin
 
 
 def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
-    """The keyword arguments for `open`; raises for options that it does not have."""
+    """Return the keyword arguments for `open`; raise for options that it does not have."""
     parameters = inspect.signature(kind.open).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
@@ -171,7 +171,7 @@ def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
 def _check_target(
     name: str, kind: type[NamedSink], options: Mapping[str, object], checkpoint: str | Path | None
 ) -> None:
-    """Checks that a sink that writes elsewhere has a checkpoint: without one, a restart would write its rows again."""
+    """Check that a sink that writes elsewhere has a checkpoint: without one, a restart would write its rows again."""
     if kind.target is None or (kind.target in options and checkpoint is not None):
         return
     if kind.target == "path":
@@ -192,7 +192,7 @@ def _shown(value: object) -> str:
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:
-    """A name that is not taken yet: two sinks of one kind need different names."""
+    """Return a name that is not taken yet: two sinks of one kind need different names."""
     names, number = set(taken), 1
     while (f"{name} {number}" if number > 1 else name) in names:
         number += 1

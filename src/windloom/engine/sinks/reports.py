@@ -20,7 +20,7 @@ _EDGES = ("window_start", "window_end")
 def replaced(
     rows: pa.Table, keys: Sequence[str], *, is_ordered: bool = True, keeps_withdrawn: bool = False
 ) -> pa.Table:
-    """The last report of every window and group, in the order of rows; withdrawn rows are left out.
+    """Return the last report of every window and group, in the order of rows; withdrawn rows are left out.
 
     `keys` are the grouping columns, and `query` if there are rows of several queries. Rows are in the order of rounds;
     if they are not (`is_ordered=False`), their `as_of` decides, and a row without one is the last report.
@@ -34,7 +34,7 @@ def replaced(
 
 
 def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The present result: all provisional rows, and the final row of each group in its last window."""
+    """Return the present result: all provisional rows, and the final row of each group in its last window."""
     is_final = pc.equal(rows[REPORT], "final")
     final = rows.filter(is_final)
     if not final.num_rows:
@@ -50,7 +50,7 @@ def _as_of(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each group with the largest value of `by`; the last such row if there are several."""
+    """Return the row of each group with the largest value of `by`; the last such row if there are several."""
     arrays = [as_array(rows[key]) for key in keys]
     numbers, _ = number_groups(arrays, rows.num_rows)
     last_rows = np.zeros(int(numbers.max()) + 1, np.int64)

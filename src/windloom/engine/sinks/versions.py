@@ -50,7 +50,7 @@ class TableFile:
 
     @classmethod
     def of_nothing(cls, round: int) -> TableFile:
-        """The file of a table without rows."""
+        """Return the file of a table without rows."""
         return cls(0, round, 0, 0, 0)
 
     @property
@@ -86,7 +86,7 @@ class Versions:
             return False
 
     def files(self) -> list[TableFile]:
-        """The files of the newest version."""
+        """Return the files of the newest version."""
         if not self.is_of_query:
             return []
         parsed = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
@@ -101,7 +101,7 @@ class Versions:
         return (self._place(self.newest) / file.name).stat().st_size
 
     def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
-        """Makes the version of a round and shows it; returns the number of bytes written."""
+        """Make the version of a round and show it; return the number of bytes written."""
         before, folder = self._place(self.newest), self._place(round)
         shutil.rmtree(folder, ignore_errors=True)  # left by a crash
         folder.mkdir(parents=True)
@@ -133,13 +133,13 @@ class Versions:
 
 
 def shown_queries(root: Path) -> list[str]:
-    """The names of the queries whose versions are kept."""
+    """Return the names of the queries whose versions are kept."""
     folder = root / FOLDER
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def write_rows(path: Path, rows: pa.Table) -> int:
-    """Writes a file, which is on disk when this returns; returns its size in bytes."""
+    """Write a file, which is on disk when this returns; return its size in bytes."""
     # Numbers and times rarely repeat in a few rows: a dictionary of them would cost more than it saves.
     texts = [
         column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)

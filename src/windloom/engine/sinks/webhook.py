@@ -96,7 +96,7 @@ class WebhookSink(Sink):
         return {"letters": len(taken), "dead_letters": len(dead)}
 
     def _deliver(self, round: int, letter: Letter) -> bool:
-        """Posts a letter; returns whether the receiver has taken it. If not, it is a dead letter now."""
+        """Post a letter; return whether the receiver has taken it. If not, it is a dead letter now."""
         answered = self._poster.post(letter.body, letter.key)
         if answered.is_taken:
             self._down_since = None
@@ -120,7 +120,7 @@ class WebhookSink(Sink):
         return False
 
     def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:
-        """The letters of a round, in sorted order, so that a round that comes again has the same letters."""
+        """Yield the letters of a round, in sorted order, so that a round that comes again has the same letters."""
         by_query: dict[str, list[pa.Table]] = {}
         for _, rows in answers.rows():
             for query in pc.unique(rows["query"]).to_pylist():

@@ -16,7 +16,9 @@ _SHOWN = 12
 
 
 def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
-    """The shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds yet."""
+    """Return the shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds
+    yet.
+    """
     if scheduling.learned.length:
         event, took = scheduling.round_seconds(), scheduling.learned.length
         return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
@@ -27,7 +29,7 @@ def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float
 
 
 def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
-    """The warning about a query whose deadline is shorter than any round can be; None if there is none."""
+    """Return the warning about a query whose deadline is shorter than any round can be; None if there is none."""
     within = query.urgency.within_ticks
     if within is None or least is None or within >= least[0] * TICKS_PER_SECOND:
         return None
@@ -39,7 +41,7 @@ def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
 def schedule_lines(
     scheduling: Scheduling, queries: Iterable[Query], postponed: Mapping[str, int], least: tuple[float, str] | None
 ) -> list[str]:
-    """The lines of EXPLAIN about the schedule, which come before the plan."""
+    """Return the lines of EXPLAIN about the schedule, which come before the plan."""
     lines = []
     if scheduling.budget is not None:
         schedule = scheduling.schedule

@@ -159,7 +159,7 @@ class Handle(AnswerViews):
         return self._loop.delivery.waiting
 
     def _frontiers(self) -> dict[str, Any]:
-        """The frontiers of the streams that queries read, and the watermark, which is the least of them."""
+        """Return the frontiers of the streams that queries read, and the watermark, which is the least of them."""
         ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
         return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
@@ -283,7 +283,7 @@ class Handle(AnswerViews):
         return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The rows of a query as a Spark DataFrame; the same rows as `arrow`."""
+        """Return the rows of a query as a Spark DataFrame; the same rows as `arrow`."""
         plan = self._queries.plan_of(self._newest)
         rows = self.arrow(name)
         columns = self._tables.columns(plan.shapes[plan.query(name).shape])
@@ -441,11 +441,11 @@ class Handle(AnswerViews):
         return run
 
     def _asking(self) -> Iterator[Query]:
-        """The queries of the newest plan, which is only made if somebody looks: when a round has failed."""
+        """Yield the queries of the newest plan, which is only made if somebody looks: when a round has failed."""
         yield from (planned.query for planned in self._queries.plan_of(self._newest).queries)
 
     def _fail(self, error: BaseException) -> None:
-        """Ends the stream with the error of a round that was not run by Spark."""
+        """End the stream with the error of a round that was not run by Spark."""
         if self._failure is None and not self._is_stopping:
             self._failure = self._with_way_on(error)
         if self._query is not None:
@@ -491,5 +491,5 @@ class Handle(AnswerViews):
 
 
 def _told(query: Query, since: int) -> str | None:
-    """The start of a window as text: an instant, or a position."""
+    """Return the start of a window as text: an instant, or a position."""
     return f"row {since}" if query.window.is_of_positions else instant(since)

@@ -58,7 +58,7 @@ class LiveQueries:
         declared: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> PlanRecord:
-        """The record after `record`, with some queries added (or replaced) and others removed."""
+        """Return the record after `record`, with some queries added (or replaced) and others removed."""
         self._check_aggregates(record)
         for name in remove:
             if name not in record.queries:
@@ -77,7 +77,7 @@ class LiveQueries:
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), trees_left)
 
     def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
-        """The record after `record`, with the same queries and other choices."""
+        """Return the record after `record`, with the same queries and other choices."""
         known = self.known()
         switched = replace(
             record,
@@ -91,7 +91,7 @@ class LiveQueries:
         return switched
 
     def basins(self, record: PlanRecord) -> list[Basin]:
-        """The basins of a record's queries, each of which is planned by itself."""
+        """Return the basins of a record's queries, each of which is planned by itself."""
         bound = [self.bind(name, text) for name, text in record.queries.items()]
         known = Known(ongoing=record.ongoing)
         return basins_of(
@@ -99,7 +99,7 @@ class LiveQueries:
         )
 
     def bind(self, name: str, text: str) -> Query:
-        """The query of a text; it is remembered only if a plan has it."""
+        """Return the query of a text; it is remembered only if a plan has it."""
         known = self._bound.get((name, text))
         if known is not None:
             return known
@@ -107,7 +107,7 @@ class LiveQueries:
             return self._registry.bind(name, text)
 
     def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
-        """The plan of a record with one more query, which is not remembered."""
+        """Return the plan of a record with one more query, which is not remembered."""
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound, known = [self.bind(query_name, query_text) for query_name, query_text in texts.items()], self.known()
@@ -115,7 +115,7 @@ class LiveQueries:
         return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: Known, options: Mapping[str, str]) -> Plan:
-        """A plan of one query that is not among the others, for a question that is asked once."""
+        """Return a plan of one query that is not among the others, for a question that is asked once."""
         types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
         return make_plan(self._registry.sources, [query], types, chosen, known)
 
@@ -128,7 +128,7 @@ class LiveQueries:
         options: dict[str, str],
         trees_so_far: list[list[str]] | None,
     ) -> PlanRecord:
-        """Makes a record. `kept` are the trees so far; without them, everything is planned again."""
+        """Make a record. `kept` are the trees so far; without them, everything is planned again."""
         known = self.known()
         trees = None if trees_so_far is None else self._woven(queries, options, trees_so_far, known)
         plan = self._build(queries, options, trees, None, known)
@@ -151,7 +151,7 @@ class LiveQueries:
         return PlanRecord(version, from_round, queries, options, choices, declared, layouts, known.estimates, ongoing)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
-        """Raises if a user-defined aggregate is missing or differs.
+        """Raise if a user-defined aggregate is missing or differs.
 
         A checkpoint does not hold user-defined aggregates: the program must define them again, with the same layout of
         values.

@@ -126,7 +126,7 @@ class StreamOptions:
 
 
 def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
-    """The budget in seconds (None without one), and the schedule."""
+    """Return the budget in seconds (None without one), and the schedule."""
     if schedule is not None:
         find_schedule(schedule)
     if budget is None:
@@ -224,7 +224,7 @@ def _ticks(what: str, duration: str | timedelta) -> int:
 
 
 def parse_instant(what: str, value: str | datetime) -> int:
-    """An instant as a tick; an instant without a zone is in UTC."""
+    """Return an instant as a tick; an instant without a zone is in UTC."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:

@@ -81,7 +81,10 @@ class Questions:
             yield Moment(self, snapshot)
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
-        """With `latest`, the answer is brought up to rounds committed meanwhile, in at most MOST_REPAIRS repairs."""
+        """Answer a query once; with `latest`, bring the answer up to rounds that were committed meanwhile.
+
+        There are at most MOST_REPAIRS repairs.
+        """
         question = self.read(text)
         with self.asking():
             with self._loop.snapshot() as snapshot:
@@ -99,7 +102,7 @@ class Questions:
             return _told(answer, committed)
 
     def read(self, text: str) -> _Question:
-        """The query of a text, planned by itself, with the estimates and options of the last round's plan."""
+        """Return the query of a text, planned by itself, with the estimates and options of the last round's plan."""
         query = self._queries.bind("ask", text)
         refuse_emission(query)
         record = self._loop.committed.record or self._newest()

@@ -84,7 +84,7 @@ def start_stream(
     learned: Estimates,
     waiting: Callable[[SinkWait | None], None] | None,
 ) -> Handle:
-    """Starts the stream and returns its handle; `learned` are the estimates from earlier runs."""
+    """Start the stream and return its handle; `learned` are the estimates from earlier runs."""
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
@@ -163,7 +163,7 @@ def start_stream(
 
 
 def _remembered(checkpoint: Checkpoint) -> Memory:
-    """What the rounds before this start have observed."""
+    """Return what the rounds before this start have observed."""
     memory = Memory()
     for seen in checkpoint.recent_observed(memory.rounds):
         memory.add(seen)
@@ -178,7 +178,7 @@ def _adapting(
     options: StreamOptions,
     undo: ExitStack,
 ) -> Adapting | None:
-    """The adapting of plans, which continues with what was counted and learned before this start."""
+    """Return the adapting of plans, which continues with what was counted and learned before this start."""
     if options.adapt is None:
         return None
     adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
@@ -188,7 +188,7 @@ def _adapting(
 
 
 def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
-    """Makes the next round run with other choices, unless queries are being changed; called between two rounds."""
+    """Make the next round run with other choices, unless queries are being changed; called between two rounds."""
     if not loop.changes.acquire(blocking=False):
         return
     try:
@@ -200,7 +200,7 @@ def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choic
 
 
 def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, options: StreamOptions) -> Scheduling:
-    """The scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
+    """Return the scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
 
     def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
         costs_of_trees = tree_costs(with_statistics(plan, queries.known()), load_constants())
@@ -230,7 +230,7 @@ def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress
 def _checkpoint_place(
     spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
 ) -> str:
-    """The absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
+    """Return the absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
     if checkpoint is not None:
         return absolute_place(checkpoint)
     if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
@@ -274,7 +274,7 @@ def _record_plan(
     plan_options: PlanOptions,
     options: StreamOptions,
 ) -> None:
-    """Writes the first plan record of a checkpoint, or one more if the program's queries or options have changed.
+    """Write the first plan record of a checkpoint, or one more if the program's queries or options have changed.
 
     Queries that were added or removed through a handle stay so: only what the program itself changed is taken over, and
     queries that it names are left out.
@@ -317,7 +317,7 @@ def _record_plan(
 
 
 def _left_out(options: StreamOptions, newest: PlanRecord, declared: Mapping[str, str]) -> list[str]:
-    """The queries of the checkpoint that the stream is to go on without."""
+    """Return the queries of the checkpoint that the stream is to go on without."""
     for name in options.without:
         if name in declared:
             raise WindloomError(
@@ -337,7 +337,7 @@ def _history_frames(
     frames: Mapping[str, DataFrame],
     history: DataFrame | Mapping[str, DataFrame] | None,
 ) -> dict[str, DataFrame]:
-    """One batch frame per stream, empty for a stream without history; none at all without history."""
+    """Return one batch frame per stream, empty for a stream without history; none at all without history."""
     if history is None:
         return {}
     if isinstance(history, DataFrame):
@@ -370,6 +370,8 @@ def _history_frames(
 
 
 def _split_at(frame: DataFrame, stream: Stream, handover: int, side: str) -> DataFrame:
-    """Tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed` applies."""
+    """Return tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed`
+    applies.
+    """
     tick = tick_sql(stream)
     return frame.where(f"{tick} {side} {handover}L" + (f" OR {tick} IS NULL" if side == ">=" else ""))

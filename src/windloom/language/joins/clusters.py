@@ -84,7 +84,7 @@ class JoinShape:
         return conjuncts
 
     def _hang(self, hanging: Hanging) -> None:
-        """Hangs a cluster on the sides that its condition names."""
+        """Hang a cluster on the sides that its condition names."""
         inner = set(hanging.members)
         named = {side for conjunct in hanging.on if conjunct.sides & inner for side in conjunct.sides - inner}
         owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
@@ -106,7 +106,7 @@ class JoinShape:
     # ---- WHERE --------------------------------------------------------------------------------------------------
 
     def look_for(self, exists: Exists) -> None:
-        """Adds `[NOT] EXISTS`, after everything else of WHERE has been added."""
+        """Add `[NOT] EXISTS`, after everything else of WHERE has been added."""
         before, sides = self.names.visible, self._statement.clause.sides
         inner = [sides.index(source) for source in exists.sources]
         on: list[Conjunct] = []
@@ -121,7 +121,7 @@ class JoinShape:
         self._hang(Hanging(exists.kind, Cluster(inner), on, exists.word))
 
     def require(self, conjuncts: list[Conjunct]) -> None:
-        """Adds the conditions of WHERE, and finds the LEFT joins that are INNER or ANTI because of them."""
+        """Add the conditions of WHERE, and find the LEFT joins that are INNER or ANTI because of them."""
         self.top.conditions += conjuncts
         while self._simplify():
             pass
@@ -152,7 +152,7 @@ class JoinShape:
         return False
 
     def _path(self, cluster: Cluster) -> list[Hanging]:
-        """The path from the top to a cluster."""
+        """Return the path from the top to a cluster."""
 
         def search(below: Cluster) -> list[Hanging] | None:
             if below is cluster:
@@ -166,14 +166,14 @@ class JoinShape:
         return search(self.top) or []
 
     def _merge(self, hanging: Hanging) -> None:
-        """Makes a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
+        """Make a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
         self.top.hanging.remove(hanging)
         self.top.members += hanging.members
         self.top.conditions += [*hanging.on, *hanging.cluster.conditions]
         self.top.hanging += hanging.cluster.hanging
 
     def _is_anti(self, conjunct: Conjunct, hanging: Hanging) -> bool:
-        """Whether a condition makes a LEFT join ANTI: `a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL`."""
+        """Return whether a condition makes a LEFT join ANTI: `a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL`."""
         node = inside(conjunct.node)
         if not (isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)):
             return False
@@ -188,7 +188,7 @@ class JoinShape:
         return is_key and hanging.kind is JoinKind.LEFT and not hanging.cluster.hanging and len(hanging.members) == 1
 
     def nullable_sides(self) -> frozenset[int]:
-        """The sides whose columns may be NULL because a row has no match."""
+        """Return the sides whose columns may be NULL because a row has no match."""
 
         def below(cluster: Cluster, is_nullable: bool) -> Iterator[int]:
             if is_nullable:
@@ -202,7 +202,7 @@ class JoinShape:
 def read_condition(
     names: JoinNames, side: int, joined: Joined, statement: Statement
 ) -> tuple[list[Conjunct], JoinNames]:
-    """The condition with which a side is joined to the others that can be named, and the names valid after it."""
+    """Return the condition with which a side is joined to the others that may be named, and the names after it."""
     source = statement.source
     if joined.on:
         node = parse_condition(fold_literals(joined.on, source), source)

@@ -26,7 +26,7 @@ class Conjunct:
     sides: frozenset[int]
 
     def rejects_nulls(self, side: int, names: JoinNames) -> bool:
-        """Whether it cannot hold if all columns of a side are NULL."""
+        """Return whether it cannot hold if all columns of a side are NULL."""
         return on_null_row(self.term.tree, names.columns_of(side)) in (Value.NULL, Value.FALSE)
 
     @property
@@ -51,7 +51,9 @@ class Equality:
 
 
 def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
-    """The conjuncts of a condition, in their order; their columns are qualified, so that they mean the same later."""
+    """Return the conjuncts of a condition, in their order; their columns are qualified, so that they mean the same
+    later.
+    """
     conjuncts = []
     for part in _parts(node):
         term = statement.bind(part, RowScope(names, place))
@@ -78,12 +80,12 @@ def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
 
 
 def sides_of(term: Term, names: JoinNames) -> frozenset[int]:
-    """The sides whose columns an expression reads."""
+    """Return the sides whose columns an expression reads."""
     return frozenset(map(names.side_of, term.columns))
 
 
 def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
-    """The conjunct as an equality between two sides; None if it is not one."""
+    """Return the conjunct as an equality between two sides; None if it is not one."""
     node = conjunct.node
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
@@ -96,13 +98,13 @@ def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
 
 
 def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
-    """The sides that an expression reads; its names have been checked before."""
+    """Return the sides that an expression reads; its names have been checked before."""
     columns = (names.find_node(column) for column in node.find_all(exp.Column))
     return frozenset(names.side_of(column[0]) for column in columns if column is not None)
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
+    """Yield the parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
     pending = [node]
     while pending:
         operand = inside(pending.pop())

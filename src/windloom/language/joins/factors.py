@@ -53,7 +53,7 @@ class Factors:
         )
 
     def _guards(self, side: int) -> dict[str, Term]:
-        """The terms that must not be NULL in a tuple of the side, by their text."""
+        """Return the terms that must not be NULL in a tuple of the side, by their text."""
         leaves = self._polynomial.leaves(side)
         terms = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
         return {term.sql: term for term in sorted(terms, key=lambda term: term.sql)}
@@ -84,13 +84,13 @@ class Factors:
         return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
 
     def _bearer(self, monomial: Monomial) -> int:
-        """The side whose factor takes in the constants of a product."""
+        """Return the side whose factor takes in the constants of a product."""
         return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
 
     # ---- types --------------------------------------------------------------------------------------------------
 
     def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
-        """The product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
+        """Return the product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
         if kind is TypeKind.FLOAT:
             is_alone = len(leaves) == 1
@@ -108,7 +108,8 @@ class Factors:
         return term if is_double else cast_term(term, _DOUBLE)
 
     def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
-        """Scales add up to that of the whole: the factor that bears the constants makes up the difference."""
+        """Return the product of the leaves as a decimal; the factor that bears the constants makes up for a missing
+        scale."""
         kind: DataType | None = as_decimal(leaves[0].kind)
         for leaf in leaves[1:]:
             kind = None if kind is None else arithmetic_type("*", kind, as_decimal(leaf.kind))
@@ -129,7 +130,7 @@ class Factors:
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a number that make it NULL if they are: columns, and everything that is not plain arithmetic."""
+    """Yield parts of a number that make it NULL if they are: columns, and everything that is not plain arithmetic."""
     node = inside(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         yield from null_atoms(node.this)

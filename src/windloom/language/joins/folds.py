@@ -35,7 +35,7 @@ class Folder:
     nullable: frozenset[int]
 
     def fold(self, aggregates: Mapping[Aggregate, Asked]) -> tuple[Folded, ...]:
-        """One for every distinct component of the aggregates, in the order of `Query.components`."""
+        """Return a fold for every distinct component of the aggregates, in the order of `Query.components`."""
         folded: dict[Component, Folded] = {}
         for aggregate, asked in aggregates.items():
             folding = _Folding(self, aggregate, asked)
@@ -45,7 +45,9 @@ class Folder:
         return tuple(folded.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
-        """An expression of one side; if rows may have no match there, the expression must be NULL for those rows."""
+        """Return an expression of one side; if rows may have no match there, the expression must be NULL for those
+        rows.
+        """
         term = self.builders[side].bind(node, place)
         if side in self.nullable and on_null_row(term.tree, self.builders[side].stream.columns) is not Value.NULL:
             name = self.names.labels[side]
@@ -70,7 +72,7 @@ class _Folding:
     # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _split_filters(self) -> dict[int, list[Term]]:
-        """FILTER by side, conjunct by conjunct."""
+        """Return the conditions of FILTER by side, conjunct by conjunct."""
         folder, filters = self._folder, dict[int, list[Term]]()
         for node in self._asked.conditions:
             for conjunct in read_conjuncts(node, folder.names, "FILTER", folder.statement):
@@ -91,7 +93,7 @@ class _Folding:
         return tuple(builder.count(self._filters.get(side, [])) for side, builder in enumerate(self._folder.builders))
 
     def _weights_but(self, *sides: int) -> tuple[int, ...]:
-        """The same, except that the entries of these sides are not used."""
+        """Return what `_weights` holds, except that the entries of these sides are not used."""
         builders = enumerate(self._folder.builders)
         return tuple(0 if side in sides else builder.count(self._filters.get(side, [])) for side, builder in builders)
 
@@ -140,7 +142,7 @@ class _Folding:
         return Summed(factors.products, factors.counted)
 
     def _corner(self) -> Corner:
-        """The lowest and highest values of u + v, u - v and u * v are made of those of u and v."""
+        """Return the lowest and highest values of u + v, u - v or u * v, from those of u and v."""
         folder, shown, node = self._folder, str(self._aggregate), inside(self._asked.arguments[0])
         operator = _CORNERS.get(type(node))
         parts = [] if operator is None else [inside(node.this), inside(node.expression)]

@@ -35,7 +35,7 @@ class KeyClass:
         self.written += other.written
 
     def kind(self) -> DataType | None:
-        """The type in which all members are compared; None if it is not known, or if they have none in common."""
+        """Return the type in which all members are compared; None if unknown, or if they have none in common."""
         kinds = {kind for terms in self.members.values() for _, kind in terms.values()}
         known = {kind for kind in kinds if kind is not None}
         if None in kinds:
@@ -47,7 +47,7 @@ class KeyClass:
         return _DOUBLE if {kind.kind for kind in known} == {TypeKind.FLOAT} else None
 
     def key(self, side: int) -> Term:
-        """The member of a side that is compared, in the type of the class."""
+        """Return the member of a side that is compared, in the type of the class."""
         term, own_kind = next(iter(self.members[side].values()))
         kind = self.kind()
         return term if kind is None or own_kind is None or own_kind == kind else cast_term(term, kind)
@@ -76,12 +76,12 @@ class KeyClasses:
         return list({id(key_class): key_class for key_class in self._of.values()}.values())
 
     def of(self, side: int, sql: str) -> KeyClass | None:
-        """The class of an expression of a side."""
+        """Return the class of an expression of a side."""
         return self._of.get((side, sql))
 
 
 def require_equal(key_class: KeyClass, builders: list[SideBuilder]) -> None:
-    """Two expressions of one side in one class make a condition of that side."""
+    """Require, in each side, that two expressions of one class are equal."""
     for side, terms in key_class.members.items():
         first, *others = (term for term, _ in terms.values())
         symbol = " <=> " if key_class.null_safe else " = "
@@ -90,7 +90,7 @@ def require_equal(key_class: KeyClass, builders: list[SideBuilder]) -> None:
 
 
 def check_types(key_class: KeyClass, names: JoinNames, statement: Statement) -> None:
-    """Refuses keys whose types are known and differ in more than their width."""
+    """Refuse keys whose types are known and differ in more than their width."""
     typed = [
         (f"{names.labels[side]}: {term.sql}", kind)
         for side, terms in key_class.members.items()

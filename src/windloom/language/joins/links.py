@@ -38,7 +38,7 @@ class Linker:
         self.links: list[LinkPlan] = []
 
     def link(self, cluster: Cluster, root: int) -> None:
-        """Links all sides of a cluster, and everything below, into a tree with this root."""
+        """Link all sides of a cluster, and everything below, into a tree with this root."""
         equalities, residual = [], []
         for conjunct in cluster.conditions:
             if len(conjunct.sides) < 2:
@@ -61,7 +61,7 @@ class Linker:
     # ---- INNER --------------------------------------------------------------------------------------------------
 
     def _span(self, cluster: Cluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
-        """The tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
+        """Link the sides by the tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
         shared = [key_class for key_class in classes.classes if len(key_class.members) > 1]
         linked, left = [root], [side for side in sorted(cluster.members) if side != root]
         weight = 0
@@ -84,13 +84,13 @@ class Linker:
     def _between(
         self, parent: int, child: int, shared: list[KeyClass], residual: list[Conjunct]
     ) -> tuple[list[KeyClass], list[Conjunct]]:
-        """The keys that two sides have in common, and the conditions on both."""
+        """Return the keys that two sides have in common, and the conditions on both."""
         both = frozenset((parent, child))
         keys = [key_class for key_class in shared if both <= key_class.members.keys()]
         return keys, [conjunct for conjunct in residual if conjunct.sides == both]
 
     def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
-        """The error for sides without a common key. If another condition links them, tuples may still be paired."""
+        """Return the error for sides without a common key; another condition may still pair their tuples."""
         side_builder, other = self._builders[linked[0]], self._builders[left[0]]
         pairs = _expected_tuples(side_builder) * _expected_tuples(other)
         names = self._names.labels
@@ -161,7 +161,7 @@ class Linker:
         residual: list[Conjunct],
         of_parent: list[Conjunct],
     ) -> tuple[int, int]:
-        """The two sides that the condition links; each of the two clusters must have one of them."""
+        """Return the two sides that the condition links; each of the two clusters must have one of them."""
         inner = frozenset(hanging.members)
         if not equalities:
             message = f"the {hanging.shown} has no key"
@@ -187,7 +187,7 @@ class Linker:
         return (named if named in parents else min(parents)), child
 
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
-        """Adds conditions on the parent alone: if they do not hold, a row of the parent has no match."""
+        """Add conditions on the parent alone: if they do not hold, a row of the parent has no match."""
         builder = self._builders[link.parent]
         conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
         if link.kind is JoinKind.SEMI:
@@ -212,7 +212,7 @@ class Linker:
 
 
 def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
-    """The sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
+    """Return the sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
     keys = {
         side: {*own_keys, *(id(conjunct) for conjunct in residual if side in conjunct.sides)}
         for side, own_keys in keys.items()
@@ -234,6 +234,6 @@ def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]
 
 
 def _expected_tuples(builder: SideBuilder) -> float:
-    """Tuples in one window, at the rate of the stream."""
+    """Return tuples in one window, at the rate of the stream."""
     rate = builder.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
     return rate * builder.source.window.range_ticks / TICKS_PER_SECOND

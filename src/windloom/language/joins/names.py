@@ -28,7 +28,7 @@ class Relation:
 
 @lru_cache(maxsize=512)
 def joined_relation(aliases: tuple[str, ...], streams: tuple[Stream, ...]) -> Relation:
-    """The columns of several streams as those of one, called `alias.column`."""
+    """Return the columns of several streams as those of one, called `alias.column`."""
     columns, places = {}, {}
     for side, (alias, stream) in enumerate(zip(aliases, streams, strict=True)):
         for column, kind in stream.columns.items():
@@ -54,23 +54,23 @@ class JoinNames(Names):
     inner: tuple[int, ...] = ()  # inside EXISTS, the visible sides in which a name is searched for first
 
     def seeing(self, visible: Iterable[int], inner: Iterable[int] = ()) -> JoinNames:
-        """The same names, if only these sides can be named."""
+        """Return these names, if only these sides can be named."""
         return replace(self, visible=tuple(visible), inner=tuple(inner))
 
     def merging(self, column: str, side: int) -> JoinNames:
-        """The same names after USING: the column needs no qualifier, and is taken from this side."""
+        """Return these names after USING: the column needs no qualifier, and is taken from this side."""
         return replace(self, merged={**self.merged, column.lower(): side})
 
     def side_of(self, column: str) -> int:
-        """The side of a column that is given by its qualified name."""
+        """Return the side of a column that is given by its qualified name."""
         return self.places[column][0]
 
     def is_relation(self, side: int) -> bool:
-        """Whether a side is a relation instead of a stream."""
+        """Return whether a side is a relation instead of a stream."""
         return self.sides[side].stream.is_relation
 
     def columns_of(self, side: int) -> frozenset[str]:
-        """The qualified names of the columns of a side."""
+        """Return the qualified names of the columns of a side."""
         label = self.labels[side]
         return frozenset(f"{label}.{column}" for column in self.sides[side].stream.columns)
 
@@ -136,26 +136,26 @@ class JoinNames(Names):
         return near_columns(name, self._columns())
 
     def _columns(self) -> list[tuple[str, str]]:
-        """All columns that can be named, as (qualifier, name)."""
+        """Return all columns that can be named, as (qualifier, name)."""
         visible = [self.sides[side] for side in self.visible]
         return [names.written(column) for names in visible for column in names.stream.columns]
 
 
 def ambiguous(name: str, owners: Sequence[str], node: exp.Expr, binder: Binder) -> QueryError:
-    """The error for a name without a qualifier that several sources have."""
+    """Return the error for a name without a qualifier that several sources have."""
     hint = "write " + " or ".join(f"{owner}.{name}" for owner in owners)
     return binder.error(f"column '{name}' is ambiguous: {_listed(owners)} have it", node, hint)
 
 
 def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Binder) -> QueryError:
-    """The error for a qualifier that names no source."""
+    """Return the error for a qualifier that names no source."""
     close = closest(name, list(labels))
     hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
     return binder.error(f"'{name}' is no source of this query", at, hint)
 
 
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
-    """Columns that may have been meant, with their qualifiers."""
+    """Return columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
     qualified_close = [
         f"{label}.{column}"
@@ -175,7 +175,7 @@ def joined_names(
     own: Mapping[str, UserDefined],
     source: Source,
 ) -> JoinNames:
-    """The names of a query that reads several sources."""
+    """Return the names of a query that reads several sources."""
     labels: list[str] = []
     for from_source in sources:
         if from_source.name.lower() in (label.lower() for label in labels):
@@ -193,7 +193,7 @@ def names_of(
     aliases: frozenset[str] = frozenset(),
     own: Mapping[str, UserDefined] | None = None,
 ) -> JoinNames:
-    """All names of streams that are called by these labels."""
+    """Return all names of streams that are called by these labels."""
     relation, own = joined_relation(labels, streams), own or {}
     sides = tuple(
         Names(stream, _qualifiers(index, labels, streams), aliases, own) for index, stream in enumerate(streams)
@@ -203,7 +203,7 @@ def names_of(
 
 
 def _qualifiers(side: int, labels: Sequence[str], streams: Sequence[Stream]) -> tuple[str, ...]:
-    """The alias and, if it means nothing else, the name of the stream."""
+    """Return the alias and, if it means nothing else, the name of the stream."""
     name = streams[side].name
     others = [label.lower() for index, label in enumerate(labels) if index != side]
     is_clear = name.lower() not in others and sum(stream.name == name for stream in streams) == 1

@@ -34,7 +34,7 @@ _STRICT = frozenset(
 
 
 def on_null_row(tree: Scalar, columns: Container[str]) -> Value:
-    """The value of an expression if these columns are NULL and nothing is known of the others."""
+    """Return the value of an expression if these columns are NULL and nothing is known of the others."""
     match tree:
         case Read(column=column):
             return Value.NULL if column in columns else Value.UNKNOWN

@@ -23,7 +23,7 @@ Parts = Mapping[str, tuple[int, str]]
 
 
 def group_residual(link: LinkPlan, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> Parts:
-    """Makes every part of a residual condition that reads one side a grouping column of that side."""
+    """Make every part of a residual condition that reads one side a grouping column of that side."""
     parts: dict[str, tuple[int, str]] = {}
     for conjunct in link.residual:
         for node, side in _parts(conjunct.node, names):
@@ -36,7 +36,7 @@ def group_residual(link: LinkPlan, builders: list[SideBuilder], names: JoinNames
 def residual_of(
     link: LinkPlan, parts: Parts, builders: list[SideBuilder], names: JoinNames, statement: Statement
 ) -> Expression | None:
-    """The condition over the grouping columns `__p0`, … of the parent and `__c0`, … of the child."""
+    """Return the condition over the grouping columns `__p0`, … of the parent and `__c0`, … of the child."""
     placeholders = {
         whole: f"__{'p' if side == link.parent else 'c'}{builders[side].position(sql)}"
         for whole, (side, sql) in parts.items()
@@ -47,7 +47,7 @@ def residual_of(
 
 
 def _parts(node: exp.Expr, names: JoinNames) -> Iterator[tuple[exp.Expr, int]]:
-    """The largest parts that read one side."""
+    """Yield the largest parts that read one side."""
     node = inside(node)
     sides = node_sides(node, names)
     if len(sides) == 1:

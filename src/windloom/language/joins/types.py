@@ -10,7 +10,7 @@ from windloom.model import DataType, Expression, Stream
 
 
 def joined_type(expression: Expression, aliases: Sequence[str], streams: Sequence[Stream]) -> DataType | None:
-    """The type of an expression over the qualified columns of streams; None if only Spark knows it.
+    """Return the type of an expression over the qualified columns of streams; None if only Spark knows it.
 
     >>> price = {"price": DataType.parse("decimal(10,2)"), "qty": DataType.parse("int")}
     >>> str(joined_type(Expression("o.price * p.qty"), ["o", "p"], [Stream("orders", price), Stream("parts", price)]))

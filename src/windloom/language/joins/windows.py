@@ -13,7 +13,9 @@ from windloom.model import Window, format_duration
 
 
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """The window of each source. One that gives only a range takes slide and ends from the first that gives more."""
+    """Return the window of each source. One that gives only a range takes slide and ends from the first that gives
+    more.
+    """
     for from_source in sources:
         kind = kind_of(from_source, source, "; if another source has a SLIDE, a RANGE is enough")
         if kind.join_obstacle is not None:
@@ -48,7 +50,7 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 
 def kind_of(from_source: FromSource, source: Source, otherwise: str) -> type[Window]:
-    """The kind of a source's window; `otherwise` says how else a source without a window can be written."""
+    """Return the kind of a source's window; `otherwise` says how else a source without a window can be written."""
     if from_source.bracket is None:
         hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{otherwise}"
         raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)

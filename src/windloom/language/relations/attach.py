@@ -31,7 +31,7 @@ from windloom.model.relation import enriched
 
 
 def attach_relations(statement: Statement) -> Statement:
-    """The statement without its non-retroactive relations, over streams that are enriched with them."""
+    """Return the statement without its non-retroactive relations, over streams that are enriched with them."""
     names = statement.names
     if not isinstance(names, JoinNames) or not any(_is_attached(side.stream) for side in names.sides):
         return statement
@@ -39,7 +39,7 @@ def attach_relations(statement: Statement) -> Statement:
 
 
 def _is_attached(stream: Stream) -> bool:
-    """Whether it is a relation that tuples are joined with as they come in."""
+    """Return whether it is a relation that tuples are joined with as they come in."""
     return isinstance(stream, Relation) and not stream.is_retroactive
 
 
@@ -56,7 +56,7 @@ class _Base:
     merged: set[str] = field(default_factory=set)
 
     def scope(self, more: Attached) -> EnrichedNames:
-        """The names in the condition of one more relation, which may name every column of that relation."""
+        """Return the names in the condition of one more relation, which may name every column of that relation."""
         names, every = self.names, (*self.attached, more)
         columns = {
             attached.column(name): kind for attached in every for name, kind in attached.relation.columns.items()
@@ -65,7 +65,7 @@ class _Base:
         return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, every)
 
     def final(self, relations: dict[str, Stream]) -> Names:
-        """The names of the enriched stream."""
+        """Return the names of the enriched stream."""
         names, enrichments = self.names, tuple(self.enrichments)
         if not enrichments:
             return names
@@ -138,7 +138,7 @@ class _Attaching:
         self._add(base, side, joined, on)
 
     def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
-        """Attaches by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
+        """Attach by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
         side = self._side(source)
         base = next((base_of for each in on if (base_of := self._compared(each, side)) is not None), None)
         if base is None:
@@ -178,7 +178,7 @@ class _Attaching:
     # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _joined(self, source: FromSource) -> Joined:
-        """How a relation is joined. If it comes first, the source after it determines that."""
+        """Return how a relation is joined. If it comes first, the source after it determines that."""
         if source.joined is not None and source.joined.is_right:
             raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
         if source.joined is not None:
@@ -192,20 +192,22 @@ class _Attaching:
         return following
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
-        """The conditions that a source was joined with; for the first source, those of the source that follows it."""
+        """Return the conditions that a source was joined with; for the first source, those of the source that follows
+        it.
+        """
         if source.joined is not None:
             return self._brought[self._side(source)]
         return self._brought[self._side(self._clause.named[1])]
 
     def _loose(self) -> Iterator[Conjunct]:
-        """Conditions that every row has to satisfy, and that are not used yet."""
+        """Yield conditions that every row has to satisfy, and that are not used yet."""
         for source in self._clause.named:
             if source.joined is None or source.joined.kind is JoinKind.INNER:
                 yield from (each for each in self._brought[self._side(source)] if each not in self._used)
         yield from (each for each in self._where if each not in self._used)
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The stream that a condition compares a relation with; None if there is none, or several."""
+        """Return the stream that a condition compares a relation with; None if there is none, or several."""
         others = conjunct.sides - {side}
         if side not in conjunct.sides or not others:
             return None
@@ -214,7 +216,7 @@ class _Attaching:
         )
 
     def _linked(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The stream that an equality compares a relation with; None if it is not an equality, or there is none."""
+        """Return the stream that an equality compares a relation with; None if it is no equality, or there is none."""
         return None if equality_of(conjunct, self._names) is None else self._compared(conjunct, side)
 
     # ---- what is refused ----------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ class _Attaching:
         )
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
-        """Refuses to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
+        """Refuse to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
         base_source, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
         later = [each.joined for each in named[named.index(base_source) + 1 : until]]
@@ -253,7 +255,7 @@ class _Attaching:
     # ---- what is left -------------------------------------------------------------------------------------------
 
     def _rest(self) -> Statement:
-        """The statement of streams, with the conditions that were not used."""
+        """Return the statement of streams, with the conditions that were not used."""
         named: list[FromSource] = []
         moved: list[Conjunct] = []
         for source in self._clause.named:
@@ -277,7 +279,7 @@ class _Attaching:
         return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
 
     def _tree(self, moved: Sequence[Conjunct]) -> exp.Select:
-        """The rest of the statement with other conditions in WHERE, if there are any."""
+        """Return the rest of the statement with other conditions in WHERE, if there are any."""
         tree = self._statement.tree
         if not moved and not any(each in self._used or each.is_true for each in self._where):
             return tree
@@ -298,7 +300,7 @@ class _Attaching:
     # ---- places -------------------------------------------------------------------------------------------------
 
     def _side(self, source: FromSource) -> int:
-        """The side of a source, which may have lost its condition."""
+        """Return the side of a source, which may have lost its condition."""
         return next(side for side, each in enumerate(self._sides) if each.stream is source.stream)
 
     def _is_attached(self, source: FromSource) -> bool:

@@ -17,7 +17,8 @@ _WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
 
 
 def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
-    """The conjunction of conditions, over the columns of the enriched stream; `columns` are those of the relation.
+    """Return the conjunction of conditions, over the columns of the enriched stream; `columns` are those of the
+    relation.
 
     Conditions are in a fixed order, and equalities have the relation on their right, so that queries which ask for the
     same have the same text.
@@ -42,7 +43,7 @@ def _columns(node: exp.Expr, names: Names) -> set[str]:
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
-    """Refuses an equality whose types are known and differ in more than their width, as for joins of streams."""
+    """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return
     sides = [inside(node.this), inside(node.expression)]

@@ -34,11 +34,11 @@ class Attached:
         return name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
 
     def column(self, name: str) -> str:
-        """The name that a column of the relation has in the enriched stream."""
+        """Return the name that a column of the relation has in the enriched stream."""
         return f"{self.prefix}.{name}"
 
     def find(self, name: str) -> str | None:
-        """The column of the enriched stream that a name means."""
+        """Return the column of the enriched stream that a name means."""
         column = self.relation.find_column(name)
         return None if column is None else self.column(column)
 

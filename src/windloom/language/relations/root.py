@@ -13,7 +13,7 @@ from windloom.model import JoinKind
 
 
 def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | None:
-    """The statement with another first side, if that is a relation; None if it is a stream.
+    """Return the statement with another first side, if that is a relation; None if it is a stream.
 
     A relation that is joined by INNER can come later. One that keeps its rows cannot: nothing determines the ends at
     which its rows without a match would be reported.

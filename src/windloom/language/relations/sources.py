@@ -10,7 +10,7 @@ from windloom.model import Relation, Stream
 
 
 def check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], source: Source) -> None:
-    """Refuses a relation with a window, and a query that reads nothing but relations."""
+    """Refuse a relation with a window, and a query that reads nothing but relations."""
     for from_source, stream in zip(sources, streams, strict=True):
         if isinstance(stream, Relation) and from_source.bracket is not None:
             if stream.is_retroactive:

@@ -68,7 +68,7 @@ Written = Select | Combined
 
 
 def read_written(tokens: Sequence[Token], source: Source) -> Written:
-    """Takes a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
+    """Take a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
     stop = len(tokens)
     while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
         stop -= 1
@@ -115,6 +115,6 @@ def _select(tokens: Sequence[Token], source: Source) -> Select:
 
 
 def _begins_item(token: Token) -> bool:
-    """Whether an item of the select list begins here, so that the word before is not a column."""
+    """Return whether an item of the select list begins here, so that the word before is not a column."""
     kind = token.token_type
     return kind in _BEGINNING or (is_name(token) and kind not in _FOLLOWING)

@@ -23,7 +23,7 @@ TakeApart = Callable[[Sequence[Token]], Statement]
 
 
 def asks_rows(statement: Statement) -> bool:
-    """Whether a SELECT reports tuples as they are: it groups by nothing and aggregates nothing."""
+    """Return whether a SELECT reports tuples as they are: it groups by nothing and aggregates nothing."""
     args = statement.tree.args
     if args.get("group") is not None or args.get("having") is not None:
         return False
@@ -35,14 +35,14 @@ def asks_rows(statement: Statement) -> bool:
 
 
 def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source, text: str) -> Query:
-    """A query that reports rows of windows."""
+    """Return a query that reports rows of windows."""
     reading = _Reading(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
     rows = reading.rows(written)
     return Query(name, rows, None, (), (), (), None, text)
 
 
 def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
-    """Aggregates over a join whose rows must be made, because no partials of single streams answer them."""
+    """Read aggregates over a join whose rows must be made, because no partials of single streams answer them."""
     clause, source = statement.clause, statement.source
     _refuse_relations(statement)
     if is_interval_join(clause.sources):
@@ -73,7 +73,7 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
 
 
 def _refuse_relations(statement: Statement) -> None:
-    """Refuses relations: rows are made from kept tuples, but only the newest version of a relation is kept."""
+    """Refuse relations: rows are made from kept tuples, but only the newest version of a relation is kept."""
     names = statement.names
     streams = [side.stream for side in names.sides] if isinstance(names, JoinNames) else [names.stream]
     for source, stream in zip(statement.clause.sides, streams, strict=True):

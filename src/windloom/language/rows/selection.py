@@ -121,7 +121,7 @@ class SelectionReader:
         self._looked.append(Looked(kind, tuple(places), self._across(conjuncts, frozenset(places))))
 
     def _add_exists(self, exists: Exists) -> None:
-        """`[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
+        """Add `[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
         names, statement = self.names, self._statement
         assert isinstance(names, JoinNames)
         inner = [self._sources.index(source) for source in exists.sources]
@@ -140,7 +140,7 @@ class SelectionReader:
         self._look_for(exists.kind, inner, conjuncts)
 
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
-        """Adds conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
+        """Add conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
         optional = [
             strand
             for strand, attached in zip(self._made[1:], self._attached, strict=True)
@@ -155,7 +155,9 @@ class SelectionReader:
                 self._conditions.append(self._across_condition(conjunct))
 
     def _across(self, conjuncts: Iterable[Conjunct], strands: frozenset[int]) -> tuple[Condition, ...]:
-        """Conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these strands."""
+        """Return conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these
+        strands.
+        """
         conditions = []
         for conjunct in conjuncts:
             if conjunct.is_true:
@@ -180,7 +182,7 @@ class SelectionReader:
         return term.row_expression()
 
     def use(self, columns: Iterable[str]) -> None:
-        """Notes columns that the rows must have, by their names in terms."""
+        """Note columns that the rows must have, by their names in terms."""
         names = self._statement.names
         for column in columns:
             side, name = names.places[column] if isinstance(names, JoinNames) else (0, column)
@@ -189,7 +191,7 @@ class SelectionReader:
     # ---- SELECT -------------------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[RowColumn, ...]:
-        """The select list; the columns of the window are left out, because they are always reported first."""
+        """Return the select list; the columns of the window are left out, because they are always reported first."""
         columns_by_name: dict[str, RowColumn] = {}
         for item in self._statement.items:
             if self._statement.window_reference(item.node) is not None:
@@ -221,7 +223,7 @@ class SelectionReader:
         return [(item.alias or term.name or term.sql, term, item.named)]
 
     def _all_columns(self, node: exp.Expr) -> list[tuple[str, Term, exp.Expr]]:
-        """The columns that `*` or `o.*` stands for."""
+        """Return the columns that `*` or `o.*` stands for."""
         wanted = node.table if isinstance(node, exp.Column) else ""
         names = self.names
         if not isinstance(names, JoinNames):
@@ -248,7 +250,9 @@ class SelectionReader:
     # ---- all of it ----------------------------------------------------------------------------------------------
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
-        """The selection, once everything that uses columns has been read; strands that are only searched come last."""
+        """Return the selection, once everything that uses columns has been read; strands that are only searched come
+        last.
+        """
         looked = [place for looked in self._looked for place in looked.strands]
         order = [*self._made, *looked]
         place = {old: new for new, old in enumerate(order)}

@@ -18,7 +18,7 @@ _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 3
 
 
 def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """The window of every source of a query; without brackets, windows of the distances that WITHIN names."""
+    """Return the window of every source of a query; without brackets, windows of the distances that WITHIN names."""
     if is_interval_join(sources):
         return _intervals(sources, source)
     for from_source in sources:
@@ -35,17 +35,17 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
-    """Whether pairs are found by WITHIN alone, without windows."""
+    """Return whether pairs are found by WITHIN alone, without windows."""
     return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
 
 
 def distance(source: FromSource) -> tuple[Token, ...]:
-    """The tokens of a source's WITHIN; none if it has no WITHIN."""
+    """Return the tokens of a source's WITHIN; none if it has no WITHIN."""
     return () if source.joined is None else source.joined.within
 
 
 def distance_ticks(joined: Joined | None, source: Source) -> int | None:
-    """How far apart the tuples of a pair may lie; None if there is no WITHIN."""
+    """Return how far apart the tuples of a pair may lie; None if there is no WITHIN."""
     tokens = () if joined is None else joined.within
     if not tokens:
         return None
@@ -60,7 +60,7 @@ def distance_ticks(joined: Joined | None, source: Source) -> int | None:
 
 
 def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """Windows that end at every tick; each is as long as the largest distance that concerns its stream."""
+    """Return windows that end at every tick; each is as long as the largest distance that concerns its stream."""
     reach = [0] * len(sources)
     for index, from_source in enumerate(sources[1:], 1):
         ticks = distance_ticks(from_source.joined, source)
@@ -73,5 +73,5 @@ def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 
 def has_distances(statement: Statement) -> bool:
-    """Whether any source has a WITHIN."""
+    """Return whether any source has a WITHIN."""
     return any(distance(source) for source in statement.clause.sources)

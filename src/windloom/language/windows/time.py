@@ -28,7 +28,7 @@ class TimeSyntax(Syntax):
     arguments = Arguments(3, "one to three durations", "'1 hour', '10 minutes'")
 
     def read(self, bracket: Bracket) -> Window:
-        """Without a SLIDE, the window keeps the pace of the bracket, if there is one."""
+        """Return the window; without a SLIDE, it keeps the pace of the bracket, if there is one."""
         source = bracket.source
         for token in bracket.tokens:
             planned = _PLANNED.get(token.text.upper())
@@ -62,12 +62,12 @@ class TimeSyntax(Syntax):
 
 
 def names_slide(tokens: Sequence[Token]) -> bool:
-    """Whether a bracket gives a slide."""
+    """Return whether a bracket gives a slide."""
     return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
 
 
 def _checked(source: Source, length: Duration, slide: Duration | None = None, offset: Duration | None = None) -> Window:
-    """A window; without a slide it tumbles."""
+    """Return a window; without a slide it tumbles."""
     length_ticks = length.ticks(source)
     slide_ticks = length_ticks if slide is None else slide.ticks(source)
     offset_ticks = 0 if offset is None else offset.ticks(source)

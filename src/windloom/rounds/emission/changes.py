@@ -27,7 +27,7 @@ _INSERT, _UPDATE, _DELETE = range(3)
 def changes(
     standing: pa.Table | None, rows: pa.Table, groups: int, paces: Mapping[str, Pace]
 ) -> tuple[pa.Table, pa.Table]:
-    """(the changes, the rows that stand after them); the first table has a further column, `change`.
+    """Return (the changes, the rows that stand after them); the first table has a further column, `change`.
 
     The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others.
     Changes come in the order of windows, so that they can be applied one after another.
@@ -58,7 +58,7 @@ def changes(
 
 
 def _vanished(every: pa.Table, gone: NDArray[np.int64], groups: int, every_series: Series) -> pa.Table:
-    """Rows of the windows from which groups are missing: their keys, and NULL for everything else."""
+    """Return rows of the windows from which groups are missing: their keys, and NULL for everything else."""
     rows = every.take(pa.array(gone))
     moved = np.where(every_series.grows[gone], 0, every_series.slide[gone])
     arrays = [rows.column(column) for column in range(LEADING + groups)]

@@ -30,7 +30,8 @@ _WITHDRAWN, _EARLY, _FINAL = range(3)
 def early_rows(
     standing: pa.Table | None, rows: pa.Table, groups: int, turns: Mapping[str, EarlyTurn]
 ) -> tuple[pa.Table, pa.Table]:
-    """(the reported rows, the rows that stand after them); the first has two further columns, `report` and `as_of`.
+    """Return (the reported rows, the rows that stand after them); the first has two further columns, `report` and
+    `as_of`.
 
     The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others. Rows
     of closed windows have no `as_of`: nothing replaces them. Rows come in the order of windows; within a window,
@@ -71,7 +72,7 @@ def early_rows(
 def _turns_of(
     every: pa.Table, turns: Mapping[str, EarlyTurn]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """For each row: whether its window is closed, whether its query reports open windows, and as of when."""
+    """Return for each row whether its window is closed, whether its query reports open windows, and as of when."""
     encoded = as_array(every.column(0)).dictionary_encode()
     turns_of_queries = [turns[name] for name in encoded.dictionary.to_pylist()]
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -82,7 +83,7 @@ def _turns_of(
 
 
 def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Table:
-    """The withdrawn rows: their windows and keys, and NULL for everything else."""
+    """Return the withdrawn rows: their windows and keys, and NULL for everything else."""
     rows = every.take(pa.array(gone))
     arrays = [rows.column(column) for column in range(LEADING + groups)]
     arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
@@ -90,7 +91,7 @@ def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Tabl
 
 
 def all_final(rows: pa.Table) -> pa.Table:
-    """The rows of windows that are all closed, as they are reported."""
+    """Return the rows of windows that are all closed, as they are reported."""
     reports = pa.repeat(pa.scalar(_REPORTS[_FINAL], pa.string()), rows.num_rows)
     instants = pa.nulls(rows.num_rows, rows.schema.field("window_end").type)
     return rows.append_column(REPORT, reports).append_column(AS_OF, instants)

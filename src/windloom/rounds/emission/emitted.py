@@ -27,7 +27,7 @@ class Emitted:
     known: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def carried(self, old: Plan, new: Plan) -> Emitted:
-        """What remains when another plan runs: queries that are new, or replaced, have reported nothing."""
+        """Return what remains when another plan runs: queries that are new, or replaced, have reported nothing."""
         if not self.standing and not self.known:
             return self
         before = {planned.name: planned.query for planned in old.queries}
@@ -47,12 +47,12 @@ class Emitted:
 
 
 def of_queries(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """The rows of some queries."""
+    """Return the rows of some queries."""
     return table.filter(pc.is_in(table["query"], value_set=pa.array(sorted(names), pa.string())))
 
 
 def united(tables: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The tables of each key as one table; keys without rows are left out."""
+    """Return the tables of each key as one table; keys without rows are left out."""
     tables_by_key: dict[str, list[pa.Table]] = {}
     for key, table in tables:
         if table.num_rows:

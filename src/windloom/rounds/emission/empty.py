@@ -23,7 +23,7 @@ _COUNTS = ("count", "approx_count_distinct")
 
 
 def group_rows(block: Block, shape: Shape) -> pa.Table:
-    """The windows in which each group has a row: `query`, `window_start`, `window_end` and the grouping columns."""
+    """Return windows in which each group has a row: `query`, `window_start`, `window_end` and the grouping columns."""
     counts = np.diff(block.bounds)
     queries = pa.array(block.queries, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
     arrays = [queries, *(as_array(block.table.column(index)) for index in range(2 + len(shape.groups)))]
@@ -37,7 +37,9 @@ def group_schema(shape: Shape) -> pa.Schema:
 
 
 def missing_rows(known: pa.Table | None, rows: pa.Table, paces: Mapping[str, Pace]) -> tuple[pa.Table, pa.Table]:
-    """(the windows without tuples of groups that are known, the last window of each group); columns of `group_rows`."""
+    """Return (the windows without tuples of groups that are known, the last window of each group); columns of
+    `group_rows`.
+    """
     every = with_earlier(known, rows)
     every_series = Series.of(every, every.num_columns - LEADING, paces)
     order, series = every_series.order, every_series.series[every_series.order]
@@ -52,7 +54,7 @@ def missing_rows(known: pa.Table | None, rows: pa.Table, paces: Mapping[str, Pac
 
 
 def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, every_series: Series) -> pa.Table:
-    """Rows of a table, with their windows moved by `ticks`."""
+    """Return rows of a table, with their windows moved by `ticks`."""
     table = every.take(pa.array(rows))
     for index, edges in ((1, every_series.starts), (2, every_series.ends)):
         moved = pa.array(edges[rows] + ticks).cast(every.schema.field(index).type)
@@ -61,7 +63,7 @@ def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, every_series: S
 
 
 def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: pa.Table) -> Block:
-    """Windows without tuples as a block of answers."""
+    """Return windows without tuples as a block of answers."""
     codes = pc.index_in(as_array(missing["query"]), value_set=pa.array([query.name for query in queries], pa.string()))
     places = codes.to_numpy(zero_copy_only=False)
     missing = missing.take(pa.array(np.argsort(places, kind="stable")))
@@ -79,7 +81,7 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
 
 
 def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:
-    """The value of an aggregate over no rows, `count` times."""
+    """Return the value of an aggregate over no rows, `count` times."""
     aggregate = planned.query.aggregates[planned.columns[column]]
     if aggregate.function in _COUNTS:
         return pa.repeat(pa.scalar(0, kind), count)

@@ -11,7 +11,7 @@ Rows = NDArray[np.int64]
 
 
 def same_rows(column: pa.Array, left: Rows, right: Rows) -> NDArray[np.bool_]:
-    """Whether row `left[i]` has the value of row `right[i]`, for every i."""
+    """Return whether row `left[i]` has the value of row `right[i]`, for every i."""
     nulls = np.asarray(column.is_null(), np.bool_)
     both = nulls[left] & nulls[right]
     same = both | (~nulls[left] & ~nulls[right])

@@ -32,7 +32,7 @@ class Pace:
 
 
 def paces_of(asked: Iterable[Planned], state: State) -> dict[str, Pace]:
-    """The paces of queries after a round that left this state."""
+    """Return the paces of queries after a round that left this state."""
     paces = {}
     for planned in asked:
         window, inputs = planned.query.window, planned.query.inputs
@@ -93,7 +93,7 @@ class Series:
 
 
 def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:
-    """For each row, the number of rows before it that have the same keys."""
+    """Return for each row the number of rows before it that have the same keys."""
     numbers, _ = number_groups(keys, rows)
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
@@ -105,5 +105,5 @@ def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:
 
 
 def with_earlier(earlier: pa.Table | None, rows: pa.Table) -> pa.Table:
-    """Rows of earlier rounds, then those of this one."""
+    """Return rows of earlier rounds, then those of this one."""
     return (rows if earlier is None else pa.concat_tables([earlier.cast(rows.schema), rows])).combine_chunks()

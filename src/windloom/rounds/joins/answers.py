@@ -50,7 +50,7 @@ def join_makers(
     threads: int = 1,
     keyed: Mapping[FeedPlace, Keyed] | None = None,
 ) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
-    """Makers of blocks, each for joins that are folded together, by the name of the first of them.
+    """Return makers of blocks, each for joins that are folded together, by the name of the first of them.
 
     `asked` are the places of the joins to answer; `keyed` are tuples that may be folded instead of cells.
     """
@@ -66,7 +66,9 @@ def join_folds(
     landmarks: Mapping[str, Landmark],
     divided: Collection[int],
 ) -> dict[int, Cells]:
-    """The cells that a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
+    """Return the cells that a shard has folded of joins whose answers are divided among shards, by their place in the
+    plan.
+    """
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
     parts_by_join: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
@@ -105,7 +107,7 @@ class _Families:
             yield lowered[join.name].block(folded, ends)
 
     def folded(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The rows of joins that are folded together, and where their windows end."""
+        """Yield the rows of joins that are folded together, and where their windows end."""
         if joins[0].tuples and self.tuples:
             yield from self._folded_tuples(joins)
             return
@@ -139,7 +141,9 @@ class _Families:
 def family_rows(
     plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
 ) -> list[tuple[FoldTypes, list[SideRows], int]]:
-    """The input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it has."""
+    """Return the input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it
+    has.
+    """
     family = _Family(plan, HeldTrees(plan, cells), [join], interval, {})
     return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
 
@@ -155,14 +159,14 @@ class _Family:
     landmarks: Mapping[str, Landmark]
 
     def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The rows of every join for every stretch of ends, where there are any."""
+        """Yield the rows of every join for every stretch of ends, where there are any."""
         for join, types, rows, ends in self.answered():
             folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
             if len(folded.ends):
                 yield join, folded, ends.ticks(folded.ends)
 
     def answered(self) -> Iterator[tuple[PlannedJoin, FoldTypes, list[SideRows], Ends]]:
-        """What the sides of every join answer for every stretch of ends."""
+        """Yield the answers of the sides of every join for every stretch of ends."""
         trees = with_matches_only(self.plan, self.joins, [self.held.of(place) for place in self.joins[0].sides])
         typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
@@ -186,7 +190,9 @@ class _Family:
         return known[key]
 
     def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:
-        """The ends to answer at, but no long stretches without a tuple of the first side, to which all are linked."""
+        """Yield the ends to answer at, but no long stretches without a tuple of the first side, to which all are
+        linked.
+        """
         first, (after, until) = self.joins[0].join.sides[0].window, self.interval
         starts = np.unique(trees[0].cells.starts)
         if not len(starts):
@@ -224,7 +230,9 @@ class _Family:
             after = end + (count - 1) * slide
 
     def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
-        """The number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every` ends."""
+        """Return the number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every`
+        ends.
+        """
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
             side_rows = len(tree.cells) * (side.window.overlap + 1) / every

@@ -127,7 +127,7 @@ class MatrixFamily:
         self._types, self._kept, self._tuples = types, components, tuples
 
     def folded(self, threads: int = 1) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
-        """The rows of every join and where their windows end, some windows at a time.
+        """Yield the rows of every join and where their windows end, some windows at a time.
 
         Raises `TooManyGroupsError` before it gives the first rows.
         """
@@ -165,7 +165,9 @@ class MatrixFamily:
         return Matrix(join.join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
 
     def _asked(self, matrix: AnyMatrix) -> tuple[Asked, Ints]:
-        """All windows of all joins that hold slices of both sides, in order of end and then of start, latest first."""
+        """Return all windows of all joins that hold slices of both sides, in order of end and then of start, latest
+        first.
+        """
         asked_by_member: list[Asked] = []
         for member, interval in zip(self._members, self._intervals, strict=True):
             sides = member.join.join.sides
@@ -218,7 +220,7 @@ class MatrixFamily:
         group: Ints,
         column: Ints,
     ) -> tuple[PlannedJoin, FoldedRows, Ints]:
-        """The rows of one join: those windows of its own, for each group, that have a pair."""
+        """Return the rows of one join: those windows of its own, for each group, that have a pair."""
         rows = group * windows + member_windows[column]
         used, begin = np.unique(group, return_index=True)
         relation = Relation(
@@ -244,7 +246,7 @@ def _pool(threads: int) -> Iterator[Executor | None]:
 
 
 def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
-    """The ends in `(after, until]` of windows that hold one of these ticks, in ascending order."""
+    """Return the ends in `(after, until]` of windows that hold one of these ticks, in ascending order."""
     slide, residue = window.slide_ticks, window.offset_ticks + window.range_ticks
     first = ticks + slide - (ticks - residue) % slide
     last = ticks + window.range_ticks - (ticks + window.range_ticks - residue) % slide
@@ -273,7 +275,7 @@ class _Portion(NamedTuple):
 
 
 def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
-    """The end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
+    """Return the end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
     first, end = portions[begin].first, begin + 1
     while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:
         end += 1
@@ -281,7 +283,7 @@ def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
 
 
 def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
-    """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
+    """Yield windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
     The matrix of a portion has few entries, unless a single end needs more. Slices move forward from portion to
     portion.
@@ -316,7 +318,7 @@ def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ..
 
 
 def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
-    """The components that the joins need of a side, each once."""
+    """Return the components that the joins need of a side, each once."""
     return tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
 
 
@@ -347,7 +349,7 @@ def _moved(folded: Folded, numbers: Sequence[Sequence[int]]) -> Folded:
 def _relation(
     plan: Plan, join: PlannedJoin, side: int, cells: Cells, components: Sequence[Component], types: FoldTypes
 ) -> Relation:
-    """The cells of a set as rows of a side, whose ends are not used."""
+    """Return the cells of a set as rows of a side, whose ends are not used."""
     partial_set, _, member = plan.side(join.sides[side])
     positions = {planned.component: i for i, planned in enumerate(partial_set.components)}
 

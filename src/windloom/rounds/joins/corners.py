@@ -68,7 +68,7 @@ class CornerFold:
         return HeldExtreme(MaxInt(keys), dictionary, known, refused if refused.any() else None)
 
     def _keys(self) -> tuple[Keys, pa.Array | None, Flags]:
-        """Keys as MIN and MAX keep them, and which values fit their type."""
+        """Return keys as MIN and MAX keep them, and which values fit their type."""
         kind, best = self.term.kind, self.best
         if not isinstance(best, Wide):
             return float_keys(best), None, np.ones(len(best), np.bool_)
@@ -94,13 +94,13 @@ def _keys_at(
 
 
 def _plain_keys(held: HeldValue, known: Flags, *, lowest: bool) -> Keys:
-    """Keys in the order of values, with 0 where there is none."""
+    """Return keys in the order of values, with 0 where there is none."""
     keys: Keys = ~held.columns.value if lowest else held.columns.value
     return np.where(known, keys, 0) if len(known) else keys
 
 
 def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
-    """The lowest and highest integers, at the scale of the result, and where there are any."""
+    """Return the lowest and highest integers, at the scale of the result, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
     numbers_of_ends = []
     for held_value, component, lowest in zip(held, planned, (True, False), strict=True):
@@ -112,7 +112,7 @@ def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple
 
 
 def _float_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
-    """The lowest and highest doubles, whether some or all are NaN, and where there are any."""
+    """Return the lowest and highest doubles, whether some or all are NaN, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
     low, high = (
         _doubles(held_value, component, _plain_keys(held_value, known, lowest=lowest))

@@ -22,7 +22,7 @@ from windloom.rounds.windows.life import Landmark
 
 
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
-    """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
+    """Return the rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
     lifted = tuple(
         (
             combined
@@ -39,7 +39,7 @@ def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
 
 
 def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:
-    """The answers of joins, by their place in the plan, from what shards have folded."""
+    """Return the answers of joins, by their place in the plan, from what shards have folded."""
     blocks = []
     for number, parts in sorted(folds.items()):
         cells = merge_all(parts)

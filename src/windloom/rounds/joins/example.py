@@ -36,7 +36,7 @@ _KEPT = (
 
 
 def fold_examples() -> None:
-    """Folds everything that can be asked for, by every technique."""
+    """Fold everything that can be asked for, by every technique."""
     components = (
         PlannedComponent(COUNT_STAR, None),
         *(PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse(name)) for kind, name in _KEPT),
@@ -72,7 +72,7 @@ def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...
 
 
 def _two_rows(planned: PlannedComponent) -> Combined | ListedRows:
-    """Values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
+    """Return values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
     nothing = neutral(planned, 2)
     if isinstance(nothing, Listed):
         cells = Lists(np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1, np.int64))

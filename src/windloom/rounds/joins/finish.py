@@ -30,7 +30,7 @@ _TOO_LARGE = "a sum of more than 38 digits"
 def finished(
     relation: Relation, terms: Terms, folded: tuple[Folded, ...]
 ) -> tuple[list[Combined | Listed], list[Refused]]:
-    """Every component over the rows of the relation, and what had to be refused."""
+    """Return every component over the rows of the relation, and what had to be refused."""
     refused: list[Refused] = []
 
     def finish_component(number: int, each: Folded) -> Combined | Listed:
@@ -133,7 +133,7 @@ def _counted(numbers: Number, report: Report) -> AddInt:
 
 
 def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple[AddInt | AddFloat, ...]:
-    """A sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
+    """Return a sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
 
     The sum of a join may exceed 64 bits even where the type of its argument is narrow, so integers are always halved.
     """

@@ -59,7 +59,7 @@ def fold_sides(
     technique: str,
     residual: Residual | None = None,
 ) -> FoldedRows:
-    """The rows of a join from those of its sides, whose windows end at `ends` different instants.
+    """Return the rows of a join from those of its sides, whose windows end at `ends` different instants.
 
     `order` names the links in the order in which they are folded: a side is folded into its parent after everything
     that hangs on it has been folded into it.
@@ -78,7 +78,7 @@ def fold_sides(
 
 
 def _steps(join: Join, types: FoldTypes, order: Sequence[int]) -> tuple[Terms, list[_Step]]:
-    """What each fold has to make, from what is needed after it."""
+    """Return what each fold has to make, from what is needed after it."""
     covered = {number: frozenset([number]) for number in range(len(join.sides))}
     begun: list[tuple[Link, frozenset[int], frozenset[int]]] = []
     for place in order:
@@ -151,7 +151,7 @@ def _fold(
 
 
 def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
-    """What remains of the groups of a relation, as numbers, and their columns by number."""
+    """Return what remains of the groups of a relation, as numbers, and their columns by number."""
     places = [place for place in kept if place in relation.columns]
     columns = [relation.columns[place] for place in places]
     is_distinct = len(places) == len(relation.columns) and bool(places)

@@ -24,7 +24,7 @@ _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> dict[tuple[int, int], LinkRound]:
-    """Counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
+    """Return counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
     hashes: dict[object, NDArray[np.int64]] = {}
     of_keys: dict[object, _Counted] = {}
 
@@ -72,7 +72,7 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
 def with_relations(
     plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
 ) -> dict[tuple[int, int], LinkRound]:
-    """What all shards have counted together. Every shard has all of a relation, so its counts come from `whole`."""
+    """Return what all shards counted together. Every shard has all of a relation, so its counts come from `whole`."""
     counts_by_link = dict(added)
     for (place, number), link in added.items():
         join = plan.joins[place].join
@@ -84,7 +84,7 @@ def with_relations(
 
 
 def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
-    """Hashes of the keys of all groups that can match anything."""
+    """Return hashes of the keys of all groups that can match anything."""
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
@@ -100,14 +100,14 @@ def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -
 
 
 def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
-    """The counts of two sides, given the hashes of their keys and how many groups each key has."""
+    """Return the counts of two sides, given the hashes of their keys and how many groups each key has."""
     if max(len(parent[0]), len(child[0])) > MOST_GROUPS:
         return linked(np.repeat(*parent), np.repeat(*child))
     return _counted(_by_hash(parent), _by_hash(child), 1)
 
 
 def _by_hash(counted: _Counted) -> _Counted:
-    """Adds up the groups of keys that have equal hashes."""
+    """Add up the groups of keys that have equal hashes."""
     hashes, bucket = np.unique(counted[0], return_inverse=True)
     return hashes, np.bincount(bucket, counted[1], len(hashes)).astype(np.int64)
 
@@ -134,7 +134,7 @@ def _distinct(hashes: NDArray[np.int64]) -> _Counted:
 
 
 def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The buckets of hashes that have the most groups."""
+    """Return the buckets of hashes that have the most groups."""
     groups = np.bincount(hashes & _BUCKETS, minlength=_BUCKETS + 1)
     wanted = 2 * MOST_COUNTED
     # Most buckets have equally many groups. Then sorting places instead of numbers takes ten times as long, and so does
@@ -145,7 +145,7 @@ def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
-    """The counts of two sides of which only one key in `factor` is looked at."""
+    """Return the counts of two sides of which only one key in `factor` is looked at."""
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor
     matched = int(mine[1][left].sum()) * factor

@@ -60,6 +60,6 @@ class ListFold:
 
 
 def one_each(listed: Listed) -> ListedRows:
-    """Rows with one cell each."""
+    """Return rows with one cell each."""
     lo = np.arange(len(listed), dtype=np.int32)
     return ListedRows(listed, lo, lo + np.int32(1))

@@ -34,7 +34,7 @@ class Lowering:
         self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
-        """The rows as a block of answers; `end` is where the window of each ends."""
+        """Return the rows as a block of answers; `end` is where the window of each ends."""
         self.refuse_first(folded, end)
         instant, refuse = arrow_type(self._shape.time), self._refusing(folded, end)
         arrays = [pa.array(self._starts(end)).view(instant), pa.array(end).view(instant)]
@@ -45,7 +45,7 @@ class Lowering:
         return Block(self._join.shape, (self._join.name,), np.array([0, table.num_rows], np.int64), table)
 
     def refuse_first(self, folded: FoldedRows, end: NDArray[np.int64]) -> None:
-        """Raises the error of the first value that no layout holds, if there is one."""
+        """Raise the error of the first value that no layout holds, if there is one."""
         for refused in folded.refused:
             self._refusing(folded, end)(refused.row, refused.text)
 
@@ -62,7 +62,7 @@ class Lowering:
         return refuse
 
     def _starts(self, end: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The starts of windows: for each, the earliest one of all sides."""
+        """Return the starts of windows: for each, the earliest one of all sides."""
         sliding = [side.window.extent_ticks or 0 for side in self._join.join.sides]
         start = end - max(sliding)
         return start if self._landmark is None else np.minimum(start, self._landmark)

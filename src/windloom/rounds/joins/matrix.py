@@ -140,7 +140,7 @@ class Matrix:
         return outs, GroupPairs(linked)
 
     def _numbered(self) -> tuple[NDArray[np.int32], dict[Place, pa.Array], int, int]:
-        """A number for every group of the result, by what remains of both sides, and their columns by number.
+        """Return a number for every group of the result, by what remains of both sides, and their columns by number.
 
         Also how many groups there are, and how many pairs of groups of the sides match.
         """
@@ -162,19 +162,20 @@ class Matrix:
     # ---- some windows -------------------------------------------------------------------------------------------
 
     def wanting(self, terms: Sequence[Term], known: Terms) -> Wanted:
-        """The terms, prepared to be folded."""
+        """Return the terms, prepared to be folded."""
         whole = WholeTerms(terms, known, self._relations, self.fixed, self.matches)
         return Wanted(whole, [term for term in terms if term not in whole], known)
 
     def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """How many entries the band of these slices has."""
+        """Return how many entries the band of these slices has."""
         band = self._band(first, last)
         return self.groups * len(band) * band.width
 
     def sums(
         self, wanted: Wanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums of integers over the slices `first : last` of both sides. Successive calls must move forward in time.
+        """Return sums of integers over the slices `first : last` of both sides. Successive calls must move forward in
+        time.
 
         If there is a pool of threads, they divide the pairs of groups.
         """
@@ -188,7 +189,7 @@ class Matrix:
     def values(
         self, wanted: Wanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
-        """Every term over the slices `first : last` of both sides. Successive calls must move forward in time.
+        """Return every term over the slices `first : last` of both sides. Successive calls must move forward in time.
 
         `sums` have been made of these slices and others. If there is a pool of threads, they divide the other terms.
         """
@@ -226,7 +227,7 @@ class Matrix:
                     list(pool.map(partial(_add, stretches), active))
 
     def _sides(self, first: tuple[int, int], last: tuple[int, int], cursors: Sequence[Pair]) -> list[CellSide]:
-        """The cells of both sides in these slices, to which the cursors are moved."""
+        """Return the cells of both sides in these slices, to which the cursors are moved."""
         for side in (0, 1):
             cells_between(self._bounds[side], self._slices[side], first[side], last[side], *cursors[side])
         return [
@@ -240,7 +241,7 @@ class Matrix:
         return self._numbers.T.copy() if self.fixed else self._numbers
 
     def _ordered_pairs(self) -> Iterator[tuple[Positions, Positions]]:
-        """Pairs of groups of the fixed and the moving side, block by block in order of the latter."""
+        """Yield pairs of groups of the fixed and the moving side, block by block in order of the latter."""
         for pairs in self._pairs.blocks():
             if self._ordered is None or self._ordered[0] is not pairs:
                 both = pairs[self.fixed], pairs[1 - self.fixed]
@@ -299,7 +300,7 @@ class Window:
     fixed: int
 
     def over_all(self, terms: Collection[Term], rectangles: Rectangles) -> dict[Term, Held]:
-        """Terms over every rectangle; what several terms have in common is made once."""
+        """Return terms over every rectangle; what several terms have in common is made once."""
         by_identity: dict[int, Held] = {}
         for term in terms:
             if id(self.held[term]) not in by_identity:
@@ -307,7 +308,7 @@ class Window:
         return {term: by_identity[id(self.held[term])] for term in terms}
 
     def over(self, term: Term, rectangles: Rectangles) -> Held:
-        """A term over every rectangle, group by group."""
+        """Return a term over every rectangle, group by group."""
         match self.held[term]:
             case AddInt() | Wide() as numbers:
                 return sum_rectangles(numbers, self.shape, rectangles)
@@ -326,7 +327,9 @@ class Window:
         raise AssertionError(f"a matrix does not hold {term}")
 
     def rectangles(self, asked: Asked, part: Ints) -> Rectangles:
-        """Windows as rectangles; `part` are the places of windows in order of their ends and then of their starts."""
+        """Return windows as rectangles; `part` are the places of windows in order of their ends and then of their
+        starts.
+        """
         fixed, moving = self.fixed, 1 - self.fixed
         lo, hi, left, right = (
             (bound[side][part] - self.first[side]).astype(np.int32)
@@ -339,7 +342,7 @@ class Window:
 
 
 def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> Held:
-    """A term as several matrices hold it, group by group, for all windows; `counts` has the windows of each."""
+    """Return a term as several matrices hold it, group by group, for all windows; `counts` has the windows of each."""
     if len(parts) == 1 or all(piece is None for piece in parts):
         return parts[0]
     if any(isinstance(piece, Wide) for piece in parts):
@@ -360,7 +363,7 @@ def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> He
 
 
 def rows_of_held(held: Held, rows: Ints) -> Held:
-    """Some rows of what is held."""
+    """Return some rows of what is held."""
     match held:
         case None:
             return None

@@ -27,7 +27,7 @@ _PLACE = re.compile(r"__([pc])(\d+)")
 
 
 def residual_places(link: Link) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The grouping columns of the parent and of the child that the condition of a link reads."""
+    """Return the grouping columns of the parent and of the child that the condition of a link reads."""
     if link.residual is None:
         return (), ()
     matches = [_PLACE.fullmatch(name) for name in link.residual.columns]
@@ -39,7 +39,7 @@ def residual_places(link: Link) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Residual) -> Allowed | None:
-    """The condition of a link as a table over distinct values of both sides; None if there is no condition."""
+    """Return the condition of a link as a table over distinct values of both sides; None if there is no condition."""
     if link.residual is None:
         return None
     mine, others = residual_places(link)
@@ -49,7 +49,7 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
     columns = len(child_values[0]) if child_values else 1
 
     def test(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the condition holds for pairs of values, given by their numbers; each is tested once."""
+        """Return whether the condition holds for pairs of values, given by their numbers; each is tested once."""
         different, place = np.unique(first * columns + second, return_inverse=True)
         holds = np.zeros(len(different), np.bool_)
         for begin in range(0, len(different), _TESTED):
@@ -70,7 +70,7 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
 
 
 def residual_by_types(types: FoldTypes) -> Residual:
-    """Evaluates conditions without Spark, from the types of the sides' grouping columns."""
+    """Evaluate conditions without Spark, from the types of the sides' grouping columns."""
 
     def holds(link: Link, columns: dict[str, pa.Array]) -> NDArray[np.bool_]:
         assert link.residual is not None

@@ -65,7 +65,7 @@ class HeldTrees:
 
 
 def no_cells(partial_set: PartialSet) -> Cells:
-    """The cells of a set that no tuple is part of."""
+    """Return the cells of a set that no tuple is part of."""
     return Cells(
         [pa.array([], arrow_type(kind)) for kind in partial_set.group_types],
         np.zeros(1, np.int64),
@@ -77,7 +77,7 @@ def no_cells(partial_set: PartialSet) -> Cells:
 def side_rows(
     trees_cells: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]
 ) -> SideRows:
-    """The rows of a side whose windows end at these ends."""
+    """Return the rows of a side whose windows end at these ends."""
     windows = make_windows(trees_cells.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
     groups = slice(0, trees_cells.cells.groups)
     located = trees_cells.located(windows, groups, None)

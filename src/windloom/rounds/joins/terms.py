@@ -67,7 +67,7 @@ def joined(*operands: tuple[int, int]) -> Operands:
 
 
 def sides_of(term: Term) -> frozenset[int]:
-    """The sides that a term is about."""
+    """Return the sides that a term is about."""
     match term:
         case Factors(of=operands) | Known(of=operands):
             sides = {side for side, _ in operands}
@@ -79,7 +79,7 @@ def sides_of(term: Term) -> frozenset[int]:
 
 
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[Value, Value, Known]:
-    """The lowest and highest value at one end of an extreme, and whether there is one."""
+    """Return the lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
     return Value((side, low), weights), Value((side, high), weights), Known(joined((side, low), *weights))
 
@@ -95,7 +95,7 @@ class Terms:
         return tuple(dict.fromkeys(terms))
 
     def of(self, number: int, folded: Folded) -> tuple[Term, ...]:
-        """The terms that component `number` of the join needs."""
+        """Return the terms that component `number` of the join needs."""
         match folded:
             case Carried():
                 return self.carried(folded)
@@ -108,7 +108,7 @@ class Terms:
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: Carried) -> tuple[Term, ...]:
-        """Its values, and whether there is one; lists need only the values, because an empty list shows it."""
+        """Return its values, and whether there is one; lists need only the values, because an empty list shows it."""
         operand, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
         every = joined(operand, *weights)
@@ -130,11 +130,11 @@ class Terms:
         return tuple(operand for operand in self._operands(components) if operand[0] not in without)
 
     def is_float(self, operands: Operands) -> bool:
-        """Whether one of the operands is a sum of floats, so that their product is a float."""
+        """Return whether one of the operands is a sum of floats, so that their product is a float."""
         return any(self.types.sides[side][component].family is ADD_FLOAT for side, component in operands)
 
     def needed_of(self, term: Term, sides: frozenset[int]) -> tuple[Term, ...]:
-        """The terms over a relation of some sides that a fold needs to compute a term over more sides."""
+        """Return the terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
             case Factors(of=operands):
                 restricted_operands = restricted(operands, sides)
@@ -162,10 +162,12 @@ class Terms:
 
 
 def is_number(planned: PlannedComponent) -> bool:
-    """Whether the component is a sum or a count, which a product can hold."""
+    """Return whether the component is a sum or a count, which a product can hold."""
     return planned.family in (ADD_INT, ADD_FLOAT)
 
 
 def counts_all(planned: PlannedComponent) -> bool:
-    """Whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT join."""
+    """Return whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT
+    join.
+    """
     return planned.component == COUNT_STAR

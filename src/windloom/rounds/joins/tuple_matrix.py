@@ -89,24 +89,24 @@ class TupleMatrix:
         self._cursors = [(keyed.bounds[:-1].copy(), keyed.bounds[:-1].copy()) for keyed in self._keyed]
 
     def wanting(self, terms: Sequence[Term], known: Terms) -> TupleWanted:
-        """The terms, prepared to be folded."""
+        """Return the terms, prepared to be folded."""
         return TupleWanted(terms, self._places, self.fixed, self._fits)
 
     def _fits(self, columns: tuple[int, int]) -> bool:
-        """Whether sums of products of two columns surely fit into 64 bits, and those of a slice and key into 32."""
+        """Return whether sums of products of two columns surely fit 64 bits, and those of a slice and key 32."""
         sizes = [keyed.sizes[column - 1] if column else 1 for keyed, column in zip(self._keyed, columns, strict=True)]
         moving = 1 - self.fixed
         return max(1.0, self._meeting) * sizes[0] * sizes[1] < LIMIT and self._most[moving] * sizes[moving] < NARROW
 
     def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """How many entries the band of these slices has."""
+        """Return how many entries the band of these slices has."""
         band = self._band(first, last)
         return self.groups * len(band) * band.width
 
     def sums(
         self, wanted: TupleWanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
+        """Return sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
         band = self._band(first, last)
         sides = [self._side(side, first[side], last[side]) for side in (0, 1)]
         both, pairs = (sides[self.fixed], sides[1 - self.fixed]), (self._pairs[self.fixed], self._pairs[1 - self.fixed])
@@ -138,7 +138,7 @@ class TupleMatrix:
     def values(
         self, wanted: TupleWanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
-        """Every term over the slices `first : last` of both sides, of which `sums` have been made."""
+        """Return every term over the slices `first : last` of both sides, of which `sums` have been made."""
         fixed, moving = self.fixed, 1 - self.fixed
         shape = (self.groups, last[fixed] - first[fixed], last[moving] - first[moving])
         rows, columns = ((first[side] - sums.first[side], last[side] - sums.first[side]) for side in (fixed, moving))

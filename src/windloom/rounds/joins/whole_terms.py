@@ -69,7 +69,7 @@ class WholeTerms:
         pool: Executor | None,
         threads: int,
     ) -> WholeSums:
-        """Every term over the band, from pairs of groups of the fixed and the moving side.
+        """Return every term over the band, from pairs of groups of the fixed and the moving side.
 
         The result has `count` groups.
         """
@@ -108,7 +108,7 @@ class WholeSums:
     groups: int
 
     def matrices(self, rows: tuple[int, int], columns: tuple[int, int]) -> dict[Term, AddInt]:
-        """Every term over slices `first : last` of the fixed and of the moving side."""
+        """Return every term over slices `first : last` of the fixed and of the moving side."""
         by_lane: dict[tuple[int, int], AddInt] = {}
         for walk, lane in self.places.values():
             if (walk, lane) not in by_lane:
@@ -117,7 +117,9 @@ class WholeSums:
 
 
 def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Lanes, bool]]:
-    """The columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the first."""
+    """Return the columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the
+    first.
+    """
     for first in range(0, len(sums), LANES):
         walk = sums[first : first + LANES]
         walk += walk[:1] * (LANES - len(walk))
@@ -135,7 +137,7 @@ class _Columns:
         self.sizes: list[int] = []
 
     def place(self, term: Factors) -> int | None:
-        """None if the numbers need more than 64 bits."""
+        """Return the index of the column of a term, or None if the numbers need more than 64 bits."""
         numbers = self._relation.held(Factors(restricted(term.of, self._relation.sides)))
         if not isinstance(numbers, AddInt):
             return None

@@ -24,7 +24,7 @@ from windloom.rounds.windows.life import Landmark
 
 
 def relation_rows(tree_cells: TreeCells, planned: Member, side: Side, ends: Ends) -> SideRows:
-    """The rows of a relation at these ends: all that it has, at each of them."""
+    """Return the rows of a relation at these ends: all that it has, at each of them."""
     before = ends.first - ends.slide
     placed = copy(tree_cells)
     placed.cells = replace(tree_cells.cells, starts=np.full(len(tree_cells.cells), before, np.int64))
@@ -35,7 +35,7 @@ def relation_rows(tree_cells: TreeCells, planned: Member, side: Side, ends: Ends
 
 
 def with_matches_only(plan: Plan, joins: Sequence[PlannedJoin], trees: Sequence[TreeCells]) -> list[TreeCells]:
-    """The trees of the sides that all these joins have; relations lose rows whose keys no row of the parent has.
+    """Return the trees of the sides that all these joins have; relations lose rows whose keys no row of the parent has.
 
     A relation may have many more rows than match within the windows at hand, and each costs a row per end.
     """

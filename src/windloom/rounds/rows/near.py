@@ -44,7 +44,7 @@ class NearTuples:
 
 
 def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
-    """Whether all keys, each with all times, fit into 64 bits; otherwise Spark makes the pairs."""
+    """Return whether all keys, each with all times, fit into 64 bits; otherwise Spark makes the pairs."""
     ticks = np.concatenate([near_tuples.ticks for near_tuples in sides])
     if not len(ticks):
         return True
@@ -53,7 +53,7 @@ def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
 
 
 def near_blocks(plan: Plan, asked: AskedRows, join: NearJoin, sides: Sequence[NearTuples]) -> Iterator[Block]:
-    """The pairs that a span reports, some at a time."""
+    """Yield the pairs that a span reports, some at a time."""
     planned, span = asked.planned, asked.span
     (selection,) = planned.rows.selections
     left, right = (
@@ -80,7 +80,7 @@ def _needed(near_tuples: NearTuples, begin: int, end: int) -> NearTuples:
 
 
 def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of both sides with equal keys, less than `within_ticks` apart, of which one is new."""
+    """Yield rows of both sides with equal keys, less than `within_ticks` apart, of which one is new."""
     if not len(left.ticks) or not len(right.ticks):
         return
     left_rows, right_rows, left_places, right_places = _placed(left, right, join)
@@ -93,7 +93,7 @@ def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -
 
 
 def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
-    """Which tuples cannot be part of a pair that was reported before."""
+    """Return which tuples cannot be part of a pair that was reported before."""
     if not span.follows:
         return np.ones(len(near_tuples.ticks), np.bool_)
     assert span.first is not None
@@ -101,7 +101,7 @@ def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
 
 
 def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
+    """Return rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
 
     Keys lie so far apart on this line that no tuple is near a tuple of another key.
     """
@@ -126,7 +126,7 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
 
 
 def _with_keys(near_tuples: NearTuples, names: Sequence[str]) -> Ints:
-    """The rows that have no NULL among their keys: NULL equals nothing."""
+    """Return the rows that have no NULL among their keys: NULL equals nothing."""
     whole = np.ones(len(near_tuples.ticks), np.bool_)
     for name in names:
         whole &= np.asarray(pc.is_valid(near_tuples.columns[name]).to_numpy(zero_copy_only=False))
@@ -166,6 +166,6 @@ def _block(
 
 
 def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:
-    """One side from a table; `names` has its columns, by name of the stream's column."""
+    """Return one side from a table; `names` has its columns, by name of the stream's column."""
     columns = {name: as_array(table.column(column_name)) for name, column_name in names.items()}
     return NearTuples(as_integers(table.column(tick)), as_integers(table.column(round)), columns)

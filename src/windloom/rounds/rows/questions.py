@@ -14,7 +14,7 @@ from windloom.rounds.windows.registry import life_of
 
 
 def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
-    """The columns of its stream that a set is made from."""
+    """Return the columns of its stream that a set is made from."""
     read = [
         *partial_set.group_by,
         *(expression for planned in partial_set.components for expression in planned.component.expressions),
@@ -24,7 +24,7 @@ def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
 
 
 def set_since(partial_set: PartialSet, kept: Kept) -> int | None:
-    """The tick from which kept tuples hold all that a set needs; None if they do not hold it."""
+    """Return the tick from which kept tuples hold all that a set needs; None if they do not hold it."""
     if partial_set.stream not in kept or partial_set.counted_by is not None:
         return None
     return kept[partial_set.stream].since(
@@ -37,7 +37,7 @@ def history_from(since: int) -> History:
 
 
 def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | None:
-    """The tick, by stream, from which kept tuples hold all that the sets need; None if a stream lacks something."""
+    """Return the tick, by stream, from which kept tuples hold all that the sets need; None if one lacks something."""
     ticks_by_stream: dict[str, int] = {}
     for partial_set in sets:
         since = set_since(partial_set, kept)
@@ -48,7 +48,7 @@ def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | No
 
 
 def rows_question(planned: PlannedRows, kept: Kept, closed: int) -> tuple[AskedRows | None, int | None] | None:
-    """Every complete window of a row query that kept tuples cover, and the start of the first of them.
+    """Return every complete window of a row query that kept tuples cover, and the start of the first of them.
 
     Returns None if tuples that it reads are not kept, and no windows to ask for if none is complete.
     """

@@ -31,7 +31,9 @@ BLOCK_ROWS = 1 << 20
 
 
 def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
-    """Cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's fields."""
+    """Return cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's
+    fields.
+    """
     kinds = [kind for _, kind in plan.shapes[planned.shape].groups]
     columns = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns[2:], kinds, strict=False)]
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
@@ -47,12 +49,12 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
 
 
 def lasts_of(cells: Cells) -> Ints:
-    """The last end of every group."""
+    """Return the last end of every group."""
     return as_integers(cells.keys[0])
 
 
 def left_after(cells: Cells, closed: int) -> Cells | None:
-    """The cells of rows that stand at an end after `closed`; None if there are none."""
+    """Return the cells of rows that stand at an end after `closed`; None if there are none."""
     if not len(cells) or closed == TICK_MAX:
         return None
     stays = lasts_of(cells) > closed
@@ -60,7 +62,7 @@ def left_after(cells: Cells, closed: int) -> Cells | None:
 
 
 def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
-    """One cell for every end of a span and group that has rows there: it begins at that end."""
+    """Return one cell for every end of a span and group that has rows there: it begins at that end."""
     last = lasts_of(cells)[group_of_cells(cells)]
     begin = cells.starts if span.first is None else np.maximum(cells.starts, span.first)
     until = last if span.last is None else np.minimum(last, span.last)
@@ -77,7 +79,7 @@ def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
 
 
 def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan) -> Iterator[Block]:
-    """The answers of a span, a stretch of ends at a time."""
+    """Yield the answers of a span, a stretch of ends at a time."""
     window = planned.query.window
     for part in _stretches(cells, span, window.slide_ticks):
         standing = standing_cells(cells, part, window.slide_ticks)
@@ -86,7 +88,7 @@ def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan
 
 
 def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
-    """Spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
+    """Yield spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
     if not len(cells):
         return
     first = int(cells.starts.min()) if span.first is None else max(span.first, int(cells.starts.min()))

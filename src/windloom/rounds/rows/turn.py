@@ -37,7 +37,10 @@ def rows_turn(
     until: Mapping[Inputs, int],
     intervals: Mapping[str, tuple[int, int]],
 ) -> RowsTurn:
-    """`until` says, by inputs of queries, up to where windows are closed after the round."""
+    """Return which row queries report windows, and what the round leaves of tuples and rows.
+
+    `until` says, by inputs of queries, up to where windows are closed after the round.
+    """
     asked = asked_rows(plan, intervals, state)
     # What aggregates over rows are answered from.
     summaries = {}
@@ -61,7 +64,9 @@ def rows_turn(
 
 
 def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[AskedRows]:
-    """The row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every query."""
+    """Return the row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every
+    query.
+    """
     asked = []
     for planned in plan.rows:
         after, until = intervals[planned.name]
@@ -75,7 +80,7 @@ def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: Stat
 
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state after kept tuples have been lost: row queries do not report the windows that would need them."""
+    """Return the state after tuples have been lost: row queries do not report the windows that would need them."""
     if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
     kept = kept_with(state.kept, round_input.kept, plan)

@@ -42,11 +42,12 @@ class Due:
     closed: int
 
     def end_of(self, windows: int) -> int:
-        """Where the last of the next `windows` windows ends."""
+        """Return where the last of the next `windows` windows ends."""
         return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
 
     def late(self, now: int, counting_from: int) -> tuple[int, float]:
-        """How many of its windows are late if they are reported at the tick `now`, and by how many seconds at most.
+        """Return how many of its windows are late if they are reported at the tick `now`, and by how many seconds at
+        most.
 
         Deadlines of windows that ended before `counting_from` are counted from there.
         """
@@ -59,7 +60,7 @@ class Due:
 
 
 def units_of(plan: Plan) -> list[Unit]:
-    """The units with a query that may wait."""
+    """Return the units with a query that may wait."""
     units = [
         Unit(tree.answered, ((partial_set.number, tree.number),))
         for partial_set in plan.sets
@@ -76,7 +77,7 @@ def units_of(plan: Plan) -> list[Unit]:
 
 
 def due_windows(plan: Plan, state: State, round_input: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
-    """The queries that have windows to report in a round that brings `given`, with the number of their unit."""
+    """Yield the queries that have windows to report in a round that brings `given`, with the number of their unit."""
     after = moved(state, round_input, plan)
     for number, unit in enumerate(units):
         for planned in unit.members:
@@ -86,7 +87,7 @@ def due_windows(plan: Plan, state: State, round_input: RoundInput, units: Sequen
 
 
 def reported_windows(units: Sequence[Unit], before: State, after: State) -> Iterator[tuple[Due, int]]:
-    """Queries that had windows to report in the round between two states, and how many they left to later rounds."""
+    """Yield queries that had windows to report between two states, and how many they left to later rounds."""
     for unit in units:
         for planned in unit.members:
             due = _due(planned, before, after)
@@ -140,7 +141,7 @@ def tasks_of(
 
 
 def postponed_by(tasks: Mapping[Task, list[Due]], chosen: Mapping[Task, int]) -> dict[str, int]:
-    """For each query that is not answered entirely, the tick after which its windows are left to later rounds."""
+    """Return, for each query that is not answered entirely, after which tick its windows are left to later rounds."""
     ticks_by_query = {}
     for task, every in tasks.items():
         windows = chosen.get(task, 0)

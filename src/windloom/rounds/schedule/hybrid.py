@@ -39,7 +39,7 @@ class Hybrid(Conservative):
 
 
 def _candidates(task: Task, round_seconds: float) -> list[int]:
-    """Periods in rounds: from that of the slide to the longest that keeps the deadline."""
+    """Return periods in rounds, from that of the slide to the longest that keeps the deadline."""
     length = max(round_seconds, 1e-9)
     own_period = int(max(1, task.period // length))
     longest = int(min(own_period + task.within // length, LONGEST_PERIOD))

@@ -36,12 +36,12 @@ def cost_rate(costs: Sequence[float], periods: Sequence[int]) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _density(periods: tuple[int, ...]) -> float:
-    """The share of instants that are multiples of one of these periods."""
+    """Return the share of instants that are multiples of one of these periods."""
     return float(EdgeSet.of([EdgeClass(period) for period in periods]).density.value)
 
 
 def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """One of the candidates for each task, such that all together cost least per unit of time.
+    """Return one of the candidates for each task, such that all together cost least per unit of time.
 
     >>> cheapest_periods([9, 14, 29], [[2], [2, 3], [2, 3, 5]])
     (2, 2, 5)

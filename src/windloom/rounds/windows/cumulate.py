@@ -20,7 +20,10 @@ class CumulateLife(TimeLife):
     def lost(
         self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        """A window is named by the last of its stretches, and a tuple lies in those of its period from its own on."""
+        """Return the late entries with a closed window, and those with an open one.
+
+        A window is named by the last of its stretches, and a tuple lies in those of its period from its own on.
+        """
         assert isinstance(window, CumulateWindow)
         stretches = window.period_ticks // window.slide_ticks
         own_index = (entries.starts - window.offset_ticks) // window.slide_ticks
@@ -41,7 +44,7 @@ class CumulateLife(TimeLife):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """The first beginning behind everything that is not kept, and behind every slicing that lacks an edge."""
+        """Return the first beginning behind everything that is not kept, and behind each slicing that lacks an edge."""
         window, seen = planned.query.window, state.seen.get(partial_set.base)
         assert isinstance(window, CumulateWindow)
         if seen is None:

@@ -10,7 +10,7 @@ from windloom.rounds.cells import Cells, keep_from, move_cells
 
 
 def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
-    """Merges cells before `tick` into one per group from each landmark to the next; drops those before all landmarks.
+    """Merge cells before `tick` into one per group from each landmark to the next; drop those before all landmarks.
 
     Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these need not
     be kept apart, and the state does not grow with the stream.

@@ -48,7 +48,8 @@ def landmarks_of(
     seen: Mapping[str, int],
     until: Mapping[Inputs, int],
 ) -> dict[str, Landmark]:
-    """The landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by stream.
+    """Return the landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by
+    stream.
 
     `until` says, by inputs of queries, up to where windows are closed. If that is +∞, the last end is the first one
     after the last tuple of all inputs.
@@ -84,7 +85,7 @@ def landmark_queries(partial_set: PartialSet) -> Iterable[Member]:
 
 
 def timed_streams(plan: Plan) -> list[Stream]:
-    """The streams whose first and last tick a batch run must know."""
+    """Return the streams whose first and last tick a batch run must know."""
     asking = [planned.query for partial_set in plan.sets for planned in landmark_queries(partial_set)]
     asking += [planned.query for planned in plan.queries if planned.query.emission.kind in (Emits.CHANGES, Emits.EMPTY)]
     names = {stream for query in asking for stream in query.inputs}

@@ -65,7 +65,7 @@ class RowsLife(Life):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Start of the first window none of whose tuples has a position yet; None if no tuple has one."""
+        """Return the start of the first window none of whose tuples has a position yet; None if no tuple has one."""
         most, window = positions.counts_of(partial_set).most, planned.query.window
         if most == 0:
             return None
@@ -77,6 +77,6 @@ class RowsLife(Life):
 
 
 def _next_positions(partial_set: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
-    """For every group of a set's cells: the position that the next tuple of its key will have."""
+    """Return for every group of a set's cells the position that the next tuple of its key will have."""
     keys = [cells.keys[partial_set.group_by.index(key)] for key in partial_set.counted_by or ()]
     return counts.of(keys, cells.groups)

@@ -70,7 +70,7 @@ class SessionLife(Life):
         return None if seen is None else seen + window.range_ticks + 1
 
     def located(self, cells: Cells, groups: slice, cohort: Cohort, marks: Marks, span: Span | None) -> Located:
-        """A row for every session; each is a cell."""
+        """Return a row for every session; each is a cell."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
         cells_of_groups = slice(int(bounds[0]), int(bounds[-1]))
         starts, ends = cells.starts[cells_of_groups], _lasts(cells)[cells_of_groups] + cohort.windows.ranges[0]
@@ -101,7 +101,7 @@ class SessionLife(Life):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Sessions that begin where everything is kept are complete; earlier ones may not be."""
+        """Return where complete sessions begin: where everything is kept; earlier ones may lack tuples."""
         seen, lowest = state.seen.get(partial_set.base), kept_from(partial_set, planned, history)
         return None if seen is None or lowest == TICK_MIN else min(lowest, seen + partial_set.window.range_ticks + 1)
 
@@ -110,12 +110,12 @@ class SessionLife(Life):
 
 
 def _needed_after(partial_set: PartialSet, turn: Turn) -> int:
-    """Sessions that end before this tick have been reported, and are not kept for later questions."""
+    """Return the tick before which sessions have been reported, and are not kept for later questions."""
     return min(turn.reached(planned) for planned in partial_set.queries) - turn.history_ticks
 
 
 def _lasts(cells: Cells) -> Ints:
-    """The tick of the latest tuple of every cell."""
+    """Return the tick of the latest tuple of every cell."""
     lifted = cells.lifted[_LAST]
     assert isinstance(lifted, Lifted)
     lasts: Ints = lifted.limbs[0].value

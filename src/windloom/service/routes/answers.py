@@ -68,7 +68,7 @@ def read_latest(
 
 
 def latest_of(table: pa.Table, groups: Sequence[str]) -> Latest:
-    """The last row, and the first figure of its group over the windows before it."""
+    """Return the last row, and the first figure of its group over the windows before it."""
     if not table.num_rows:
         return Latest(row=None, figure=None, points=[])
     last = table.slice(table.num_rows - 1).to_pylist()[0]

@@ -124,7 +124,7 @@ def ask(body: QueryText, service: Served) -> Answered:
 
 @contextmanager
 def _nameless() -> Iterator[None]:
-    """Removes the provisional name from the errors of a query that has no name yet."""
+    """Remove the provisional name from the errors of a query that has no name yet."""
     try:
         yield
     except QueryError as error:
@@ -158,7 +158,7 @@ def _check_cost(service: Service, text: str, name: str) -> None:
 
 
 def _known(service: Service) -> dict[str, dict[str, Any]]:
-    """Place and cost of each query; no cost if the sharing report does not have the query."""
+    """Return place and cost of each query; no cost if the sharing report does not have the query."""
     costs = service.loom.costs()
     costs_by_query = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
     return {

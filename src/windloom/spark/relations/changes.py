@@ -24,7 +24,7 @@ class SeenFrame:
         return cls(frame, _files_of(frame))
 
     def is_same(self, frame: DataFrame) -> bool:
-        """Whether another frame certainly gives the same rows.
+        """Return whether another frame certainly gives the same rows.
 
         The same DataFrame does: a relation that changes is given as a new DataFrame. Two DataFrames do if they are the
         same query over the same files, which have neither changed nor moved.
@@ -40,7 +40,9 @@ class SeenFrame:
 
 
 def _files_of(frame: DataFrame) -> str | None:
-    """Paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show them."""
+    """Return paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show
+    them.
+    """
     try:
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         listings = []

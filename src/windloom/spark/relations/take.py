@@ -30,7 +30,7 @@ class TakenVersion:
 
 
 def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: int | None = None) -> TakenVersion:
-    """The cells of every set of a relation, even if it has none; raises if they take more than `limit` bytes."""
+    """Return the cells of every set of a relation, even if it has none; raise if they take more than `limit` bytes."""
     relation, scan = planned.relation, planned.scan
     cells_by_set = {number: no_cells(plan.sets[number]) for number in planned.sets}
     if scan is None:

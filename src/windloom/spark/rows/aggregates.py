@@ -18,7 +18,7 @@ from windloom.spark.rows.strands import Asking, extreme
 
 
 def partials_sql(asking: Asking, planned: PlannedRows) -> str:
-    """`__first`, `__last`, `g0…`, `f0…`: one row for every first end, last end and group of rows that enter."""
+    """Return the SQL of `__first`, `__last`, `g0…`, `f0…`: a row per first end, last end and group."""
     (selection,), (order,) = asking.rows.selections, planned.orders
     asking = replace(asking, rows=replace(asking.rows, reports=Reports.ENTERING))
     groups = [f"{grouping.expression.sql} AS g{i}" for i, grouping in enumerate(planned.query.group_by)]
@@ -39,7 +39,7 @@ def partials_sql(asking: Asking, planned: PlannedRows) -> str:
 
 
 def answers_sql(asking: Asking, planned: PlannedRows) -> str:
-    """`window_start`, `window_end`, `c0…`: groupings, then every aggregate, at every end of the span."""
+    """Return the SQL of `window_start`, `window_end`, `c0…`: groupings and aggregates, at every end of the span."""
     (selection,), (order,) = asking.rows.selections, planned.orders
     groups = [f"{grouping.expression.sql} AS g{i}" for i, grouping in enumerate(planned.query.group_by)]
     inputs, outputs = _truths(planned, selection)
@@ -54,7 +54,7 @@ def answers_sql(asking: Asking, planned: PlannedRows) -> str:
 
 
 def _truths(planned: PlannedRows, selection: Selection) -> tuple[dict[str, str], list[str]]:
-    """The expressions read from rows, by name, and every aggregate over them, as Spark itself computes it."""
+    """Return the expressions read from rows, by name, and every aggregate over them, as Spark itself computes it."""
     inputs: dict[str, str] = {}
 
     def named(sql: str) -> str:
@@ -74,7 +74,7 @@ def _added(inputs: dict[str, str], sql: str) -> str:
 
 
 def _renamed(aggregate: Aggregate, named: Callable[[str], str]) -> Aggregate:
-    """The aggregate over columns that hold its expressions: within the GROUP BY, streams no longer have names."""
+    """Return the aggregate over columns that hold its expressions: within the GROUP BY, streams have no names."""
 
     def column(expression: Expression | None) -> Expression | None:
         return None if expression is None else Expression(named(expression.sql))
@@ -89,7 +89,7 @@ def _read(argument: Expression | None) -> Sequence[str]:
 
 
 def tick_sql_of(planned: PlannedRows, selection: Selection, columns: Sequence[str]) -> str:
-    """The event time of a row for FIRST and LAST: the latest of the tuples whose columns they take."""
+    """Return the event time of a row for FIRST and LAST: the latest of the tuples whose columns they take."""
     every = range(selection.joined)
     numbers = [
         number

@@ -27,7 +27,7 @@ _FEW_BYTES = 16 << 20
 def batch_views(
     streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[AskedRows]
 ) -> TupleViews:
-    """Views of all tuples; raises if a tuple has no time."""
+    """Return views of all tuples; raise if a tuple has no time."""
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:
@@ -59,7 +59,7 @@ def _projected(stream: Stream, frame: DataFrame, columns: Sequence[str]) -> Data
 
 
 def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
-    """The tuples of all streams; None if they may be many."""
+    """Return the tuples of all streams; None if they may be many."""
     sizes = [estimated_bytes(frame) for frame in frames.values()]
     if any(size is None for size in sizes) or sum(size or 0 for size in sizes) > _FEW_BYTES:
         return None

@@ -64,7 +64,10 @@ class TupleViews:
 
 
 def rows_sql(asked: AskedRows, views: TupleViews, time: DataType | None) -> str:
-    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`; edges are ticks if `time` is None."""
+    """Return the SQL of `window_start`, `window_end`, and the columns of a query as `c0, c1, …`.
+
+    Edges are ticks if `time` is None.
+    """
 
     def instant(ticks: str) -> str:
         return ticks if time is None else instant_sql(ticks, time)
@@ -81,7 +84,7 @@ def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] =
 
 
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
-    """Partials of the rows that enter, by the query that aggregates them; one job per query."""
+    """Return partials of the rows that enter, by the query that aggregates them; there is one job per query."""
     cells_by_query = {}
     for asked_rows in asked:
         frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
@@ -96,7 +99,7 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> 
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
-    """The rows of all queries that report windows, made by one job."""
+    """Yield the rows of all queries that report windows, made by one job."""
     if not asked:
         return
     shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
@@ -122,7 +125,7 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
 
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:
-    """The names of columns within the text, and their types."""
+    """Return the names of columns within the text, and their types."""
     edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
     return [*edges, *((f"c{index}", kind.name) for index, (_, kind) in enumerate(shape.groups + shape.columns))]
 
@@ -130,7 +133,7 @@ def _columns(shape: Shape) -> list[tuple[str, str]]:
 def _united(
     number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
 ) -> str:
-    """The rows of one query, with the slots of all queries: columns share slots by type."""
+    """Return the rows of one query, with the slots of all queries: columns share slots by type."""
     names_by_slot = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
     selected = [
         f"{names_by_slot[slot]} AS {slot}" if slot in names_by_slot else f"CAST(NULL AS {kinds[slot]}) AS {slot}"
@@ -140,7 +143,7 @@ def _united(
 
 
 def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
-    """Rows in the types of their shape: Spark returns timestamps in the zone of the session."""
+    """Return rows in the types of their shape: Spark returns timestamps in the zone of the session."""
     columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
     named = table.rename_columns([name for name, _ in columns]).cast(schema)

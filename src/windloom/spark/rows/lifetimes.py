@@ -17,13 +17,13 @@ _ALL, _NEW, _KEPT = "all", "new", "kept"
 
 
 def lifetimes_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
-    """`window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
+    """Return the SQL of `window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
     pairs = zip(asking.rows.selections, orders, strict=True)
     return " UNION ALL ".join(f"({_reported(asking, _made(asking, *pair))})" for pair in pairs)
 
 
 def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str]) -> str:
-    """Rows where they enter, with `__first` (the end at which they enter), `__last`, and `columns`."""
+    """Return rows where they enter, with `__first` (the end at which they enter), `__last`, and `columns`."""
     end, conditions = _entering(asking)
     rows_text = _made(asking, selection, order, columns)
     names = ["__last", *(column.rpartition(" AS ")[2] for column in columns)]
@@ -32,7 +32,7 @@ def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], col
 
 
 def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str] | None = None) -> str:
-    """Rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
+    """Return the SQL of rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
     if asking.follows and asking.rows.reports is Reports.ENTERING:
         parts = (_probing(order, first) for first in order)
         return " UNION ALL ".join(f"({made_sql(asking, selection, part, columns)})" for part in parts)
@@ -40,7 +40,10 @@ def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: S
 
 
 def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
-    """New tuples of one strand look up the other strands in order; the first of several new tuples finds the row."""
+    """Return the strands in the order of a look-up: new tuples of one strand look up the others in order.
+
+    The first of several new tuples finds the row.
+    """
     position = order.index(first)
     others = [(number, _KEPT if order.index(number) < position else _ALL) for number in order if number != first]
     return [(first, _NEW), *others]
@@ -49,7 +52,7 @@ def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
 def made_sql(
     asking: Asking, selection: Selection, parts: Sequence[tuple[int, str]], columns: Sequence[str] | None = None
 ) -> str:
-    """The join of some tuples of every strand; `columns` replace those of the selection."""
+    """Return the join of some tuples of every strand; `columns` replace those of the selection."""
     done: list[int] = []
     text = ""
     for number, which in parts:
@@ -67,7 +70,7 @@ def made_sql(
 
 
 def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[str]:
-    """All conditions that can be decided when a strand is joined to those before it."""
+    """Return all conditions that can be decided when a strand is joined to those before it."""
     known = {*done, number}
     conditions = [
         f"({condition.expression.sql})"
@@ -125,7 +128,7 @@ def _reported(asking: Asking, rows_text: str) -> str:
 
 
 def standing_sql(asking: Asking, rows_text: str) -> str:
-    """Each row once for each end at which it stands; `__end` is that end."""
+    """Return the SQL of each row once for each end at which it stands; `__end` is that end."""
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     begin = "__first" if first is None else f"greatest(__first, {first}L)"
     until = "__last" if last is None else f"least(__last, {last}L)"
@@ -145,7 +148,9 @@ def _entering(asking: Asking) -> tuple[str, list[str]]:
 
 
 def _leaving(asking: Asking) -> tuple[str, list[str]]:
-    """The end and conditions of rows that leave: the window before had them, so they did not come too late for it."""
+    """Return the end and conditions of rows that leave: the window before had them, so they did not come too late for
+    it.
+    """
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     conditions = [] if last is None else [f"__end <= {last}L"]
     if first is not None:

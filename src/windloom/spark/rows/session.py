@@ -34,13 +34,13 @@ class JobSessions:
         self._made: dict[bool, SparkSession] = {}
 
     def of(self, *, is_few: bool) -> SparkSession:
-        """The session for a job that reads few tuples, or many."""
+        """Return the session for a job that reads few tuples, or many."""
         if is_few not in self._made:
             self._made[is_few] = _cloned(self._spark, _SMALL if is_few else _LARGE)
         return self._made[is_few]
 
     def forget(self) -> None:
-        """Forgets the sessions, so that the next job sees what the user has registered since."""
+        """Forget the sessions, so that the next job sees what the user has registered since."""
         self._made = {}
 
 

@@ -37,7 +37,7 @@ class StoredTuples:
     sessions: JobSessions
 
     def views(self, kept: Kept, asked: Sequence[AskedRows]) -> TupleViews:
-        """Views of the tuples in files that are asked for.
+        """Return views of the tuples in files that are asked for.
 
         Few tuples are read on the driver and passed to Spark at once; many are read by Spark's tasks.
         """
@@ -63,7 +63,7 @@ class StoredTuples:
     def frame(
         self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
     ) -> DataFrame:
-        """Columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
+        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
         ddl = _ddl(stream, columns)
         if files:
             paths = [spark_path(self.folder.place, file.name) for file in files]
@@ -83,7 +83,7 @@ class StoredTuples:
         return _named(frame.coalesce(1), stream, columns)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
-        """Columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
+        """Return columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
         names = [*(column_name(stream, name) for name in columns), TICK, ROUND]
         kinds = [*(arrow_type(stream.columns[name]) for name in columns), pa.int64(), pa.int64()]
         if not files:
@@ -96,7 +96,9 @@ class StoredTuples:
         return table.select(names).combine_chunks()
 
     def near(self, kept: Kept, asked_rows: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
-        """An interval join that the driver makes, with its tuples; None for other queries, and for very many tuples."""
+        """Return an interval join that the driver makes, with its tuples; None for other queries, and for very many
+        tuples.
+        """
         join = near_join(asked_rows.planned, self.streams)
         if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
@@ -111,12 +113,12 @@ class StoredTuples:
 
 
 def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
-    """The number of tuples in the files that a job reads, counted once for every strand."""
+    """Return the number of tuples in the files that a job reads, counted once for every strand."""
     return sum(file.rows for _, files in _read(kept, asked) for file in files)
 
 
 def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
-    """Every strand, with the files that it needs."""
+    """Return every strand, with the files that it needs."""
     files_by_strand = []
     for asked_rows in asked:
         rows, end = asked_rows.planned.rows, needed_until(asked_rows.span)
@@ -136,11 +138,11 @@ def _ddl(stream: Stream, columns: Sequence[str]) -> str:
 
 
 def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
-    """The columns under the names that the stream has for them."""
+    """Return the columns under the names that the stream has for them."""
     named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
     return frame.selectExpr(*named, TICK, ROUND)
 
 
 def spark_path(place: str, name: str) -> str:
-    """A file of a checkpoint in the form that Spark takes literally."""
+    """Return a file of a checkpoint in the form that Spark takes literally."""
     return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)

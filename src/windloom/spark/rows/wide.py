@@ -15,7 +15,7 @@ from windloom.spark.rows.job import TupleViews, rows_sql
 
 
 def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
-    """All answers, including those of row queries, which one more job makes and counts."""
+    """Return all answers, including those of row queries, which one more job makes and counts."""
     if not plan.rows:
         return wide
     asked = [AskedRows(planned, RowSpan()) for planned in plan.rows]
@@ -26,7 +26,7 @@ def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) ->
 
 
 def _wide_sql(wide: WideAnswers, asked: AskedRows, views: TupleViews) -> str:
-    """The rows of one query, with the columns of the frame of all answers."""
+    """Return the rows of one query, with the columns of the frame of all answers."""
     planned = asked.planned
     sql_by_name = {slot: f"c{index}" for index, slot in enumerate(wide.slots[planned.shape])}
     sql_by_name |= {"shape": str(planned.shape), "query": str(wide.queries.index(planned.name))}

@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 
 
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """CPU seconds of all threads of the JVM since it started; None if they are unknown, as for a remote session."""
+    """Return CPU seconds of all threads of the JVM since it started, or None if they are unknown, as in a remote
+    session."""
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None

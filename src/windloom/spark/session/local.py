@@ -34,7 +34,7 @@ def local_session(
     conf: Mapping[str, str] | None = None,
     archive_to: Path | None = None,
 ) -> SparkSession:
-    """The session of this process, started on `cores` cores of this machine if there is none yet.
+    """Return the session of this process, started on `cores` cores of this machine if there is none yet.
 
     `memory` is the heap of the JVM that does all the work ("4g"); by default a quarter of the machine's memory, between
     1 and 8 GiB. `conf` adds Spark settings or overrides those made here. If a session is running already, it is
@@ -84,7 +84,7 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
 
 
 def end_session(session: SparkSession, seconds: float) -> None:
-    """Stops the session and waits for its JVM to exit, which otherwise outlives this process a little."""
+    """Stop the session and wait for its JVM to exit, which otherwise outlives this process a little."""
     gateway: Any = session.sparkContext._gateway
     session.stop()
     process = gateway.proc
@@ -109,7 +109,7 @@ def _core_count(cores: int | str) -> int:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Sets the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
+    """Set the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
     ours = {
         "SPARK_LOCAL_IP": _LOOPBACK,  # otherwise Spark looks up the host name, and fails if it does not resolve
         "PYSPARK_PYTHON": sys.executable,  # otherwise workers run the first `python3` on the PATH

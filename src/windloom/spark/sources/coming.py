@@ -39,12 +39,12 @@ class SparkOffsets:
 
     @classmethod
     def at(cls, place: str, streams: Sequence[Stream]) -> SparkOffsets | None:
-        """None if the checkpoint is not on this machine."""
+        """Return the offsets of a query's checkpoint, or None if that is not on this machine."""
         parts = urlsplit(place)
         return cls(Path(parts.path), tuple(streams)) if parts.scheme in ("", "file") else None
 
     def coming(self, batch: int) -> dict[str, Coming]:
-        """What a micro-batch brings, by stream; a stream is left out if this is not known."""
+        """Return what a micro-batch brings, by stream; a stream is left out if this is not known."""
         try:
             new, old = self._offsets(batch), self._offsets(batch - 1) if batch else [None] * len(self.streams)
             if not len(new) == len(old) == len(self.streams):  # a stream has several sources, or two have the same one
@@ -59,7 +59,7 @@ class SparkOffsets:
             return {}
 
     def _offsets(self, batch: int) -> list[Any]:
-        """The offsets by source, None for a source that has brought nothing yet.
+        """Return the offsets by source, None for a source that has brought nothing yet.
 
         In the file, they follow a line with the version and one about the micro-batch.
         """
@@ -78,7 +78,7 @@ class SparkOffsets:
         return None if old is None else Coming(_records(old, new))
 
     def _files(self, index: int, entry: int) -> list[str]:
-        """The files of one entry of a source's log; raises OSError if it is gone."""
+        """Return the files of one entry of a source's log; raise OSError if it is gone."""
         folder = self.checkpoint / "sources" / str(index)
         plain = folder / str(entry)
         if plain.exists():
@@ -93,7 +93,7 @@ class SparkOffsets:
 
 
 def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
-    """What a stream is about to bring, from the footers of Parquet files."""
+    """Return what a stream is about to bring, from the footers of Parquet files."""
     rows, ticks = 0, list[float]()
     is_timed = True
     for path in paths:
@@ -112,7 +112,10 @@ def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
 
 
 def _scale(footer: pq.FileMetaData, index: int, stream: Stream) -> float | None:
-    """Ticks per unit of the time column in the file; None if its meaning depends on Spark's zone or an old format."""
+    """Return ticks per unit of the time column in a file.
+
+    None if its meaning depends on Spark's zone or an old format.
+    """
     kind = footer.schema.to_arrow_schema().field(stream.time).type
     if footer.schema.column(index).physical_type not in ("INT32", "INT64"):
         return None
@@ -122,7 +125,7 @@ def _scale(footer: pq.FileMetaData, index: int, stream: Stream) -> float | None:
 
 
 def _records(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str, int]]) -> int:
-    """The number of records between two offsets of Kafka, which are by topic and partition.
+    """Return the number of records between two offsets of Kafka, which are by topic and partition.
 
     >>> _records({"bids": {"0": 5, "1": 7}}, {"bids": {"0": 9, "1": 7, "2": 3}})
     7

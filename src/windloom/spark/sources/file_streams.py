@@ -28,7 +28,7 @@ class FileStream:
     is_typed: bool = False
 
     def read(self, spark: SparkSession, max_files: int | None = None) -> DataFrame:
-        """The streaming frame; a micro-batch takes at most `max_files` new files."""
+        """Return the streaming frame; a micro-batch takes at most `max_files` new files."""
         source = self.source
         # Every text file has its own header, and a later file may have other columns; Spark compares them.
         options = {**source.options(enforceSchema=False), "pathGlobFilter": self.pattern}
@@ -47,7 +47,7 @@ class FileStream:
 
 
 def find_file_stream(stream: Stream, path: str) -> FileStream:
-    """Inspects a directory to follow, without Spark; `in/*.csv` says which files count, even if there is none yet.
+    """Inspect a directory to follow, without Spark; `in/*.csv` says which files count, even if there is none yet.
 
     A directory may be a URL of a file system that Spark reaches; it cannot be inspected, so it needs such a pattern.
     """
@@ -72,7 +72,7 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
 
 
 def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
-    """A directory without files: text is assumed to have a header, and columns to be as declared."""
+    """Return a directory without files: text is assumed to have a header, and columns to be as declared."""
     kind, suffix = find_format([Path(pattern)], stream)
     return FileStream(Source(stream, path, kind, separator_of(suffix), has_header=True), pattern)
 
@@ -88,13 +88,13 @@ def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
 
 
 def _endings(files: Sequence[Path]) -> str:
-    """A pattern for names like these; other files that appear in the directory are ignored."""
+    """Return a pattern for names like these; other files that appear in the directory are ignored."""
     endings = sorted({"".join(_ending(file)) for file in files})
     return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
 
 
 def _ending(file: Path) -> Sequence[str]:
-    """The part of the name from the ending that shows the format, such as `.csv.gz`."""
+    """Return the part of the name from the ending that shows the format, such as `.csv.gz`."""
     suffixes = file.suffixes
     first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
     return suffixes[first:]

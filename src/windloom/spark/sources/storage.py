@@ -31,7 +31,7 @@ _STARTING = "a process that is just starting"
 
 
 def absolute_place(path: str | Path) -> str:
-    """A directory of this machine as an absolute path; a URL unchanged."""
+    """Return a directory of this machine as an absolute path; a URL unchanged."""
     text = str(path)
     if text.startswith("file:"):
         text = re.sub(r"^file:/*", "/", text)
@@ -65,7 +65,7 @@ class HadoopStorage:
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
 
     def _file_context(self, conf: Any) -> Any | None:
-        """An API that renames onto an existing file atomically; not every file system has it."""
+        """Return an API that renames onto an existing file atomically; not every file system has it."""
         try:
             return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
         except Py4JJavaError:
@@ -185,7 +185,7 @@ class HadoopStorage:
                 self._write_lock(owner)
 
     def _held(self) -> tuple[str, float] | None:
-        """The owner of the lock, and the time of its last renewal; None if nobody holds it."""
+        """Return the owner of the lock, and the time of its last renewal; None if nobody holds it."""
         lock = self.read(LOCK_FILE)
         if lock is None:
             return None
@@ -195,7 +195,7 @@ class HadoopStorage:
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
 
     def _create_lock(self) -> bool:
-        """Creates the lock; False if another owner was first. Only this step is atomic between two owners."""
+        """Create the lock; False if another owner was first. Only this step is atomic between two owners."""
         try:
             return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
         except Py4JJavaError as error:

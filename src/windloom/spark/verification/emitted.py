@@ -12,7 +12,7 @@ from windloom.model.query import Query
 
 
 def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.Table:
-    """The rows of windows, with the columns of `expected` up to the outputs of the query.
+    """Return the rows of windows, with the columns of `expected` up to the outputs of the query.
 
     With EMIT EARLY these are the final rows. Changes are applied one after another, up to the last window that is
     expected to have a row.
@@ -23,7 +23,9 @@ def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.
 
 
 def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) -> pa.Table:
-    """The rows of windows: a change stands in its window, and in those that follow up to its group's next change."""
+    """Return the rows of windows: a change stands in its window, and in those that follow up to its group's next
+    change.
+    """
     slide, ends = query.window.slide_ticks, _ticks(changes["window_end"])
     keys = [changes[2 + index].to_pylist() for index in range(len(query.group_by))]
     texts = list(map(repr, zip(*keys, strict=True))) if keys else [""] * changes.num_rows

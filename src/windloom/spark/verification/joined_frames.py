@@ -24,7 +24,7 @@ _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_ant
 
 
 def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> Windowed:
-    """The rows of a join with their windows; `__w` is the tick at which a window ends."""
+    """Return the rows of a join with their windows; `__w` is the tick at which a window ends."""
     join = query.join
     assert join is not None
     bounds = _bounds(join, streams, frames)
@@ -36,7 +36,7 @@ def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, Dat
 
 
 def tick_of(aggregate: Aggregate, join: Join) -> str:
-    """The event time that FIRST and LAST compare: the time of the tuple whose column they take."""
+    """Return the event time that FIRST and LAST compare: the time of the tuple whose column they take."""
     read = () if aggregate.argument is None else aggregate.argument.columns
     for number, side in enumerate(join.sides):
         if any(column.startswith(f"{side.alias}.") for column in read):
@@ -45,7 +45,7 @@ def tick_of(aggregate: Aggregate, join: Join) -> str:
 
 
 def size_of(aggregate: Aggregate, query: Query) -> str | None:
-    """The sum of the magnitudes of the terms of a sum over pairs; None if the aggregate is not such a sum.
+    """Return the sum of the magnitudes of the terms of a sum over pairs; None if the aggregate is not such a sum.
 
     A sum of differences is answered as a difference of sums, so its error is relative to their terms.
     """
@@ -73,7 +73,7 @@ def _product(product: Product, join: Join) -> str:
 
 
 def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> dict[str, Bounds]:
-    """For landmark windows: the first tick of each stream, and the last tick of all streams."""
+    """Return, for landmark windows, the first tick of each stream and the last tick of all streams."""
     if not any(isinstance(side.window, LandmarkWindow) for side in join.sides):
         return {}
     ticks_by_stream = {}
@@ -85,7 +85,7 @@ def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, Data
 
 
 def _start(side: Side, bounds: Mapping[str, Bounds]) -> str | None:
-    """The tick at which the window of a side begins; None if it has none."""
+    """Return the tick at which the window of a side begins; None if it has none."""
     if side.is_relation:
         return None
     if not isinstance(side.window, LandmarkWindow):
@@ -102,7 +102,7 @@ class _Frames:
     bounds: Mapping[str, Bounds]
 
     def below(self, number: int) -> DataFrame:
-        """A side, joined with its children and everything below them."""
+        """Return a side, joined with its children and everything below them."""
         frame = self._own(number)
         for link in self.join.links:
             if link.parent == number:
@@ -110,7 +110,7 @@ class _Frames:
         return frame
 
     def _own(self, number: int) -> DataFrame:
-        """The tuples of one side under its alias, once for each of their ends; side i adds columns `__…i`.
+        """Return the tuples of one side under its alias, once for each of their ends; side i adds columns `__…i`.
 
         `__e` is the end, `__t` the tick of the tuple, `__k` are its grouping columns and `__m` magnitudes of sums.
         """
@@ -131,7 +131,7 @@ class _Frames:
         return rows.drop("__w", "__end").alias(side.alias)
 
     def _version(self, number: int) -> DataFrame:
-        """All rows of a relation; once for each end if there are streams below it."""
+        """Return all rows of a relation; once for each end if there are streams below it."""
         side = self.join.sides[number]
         rows = self.frames[side.source.stream]
         rows = rows if side.where is None else rows.where(side.where.sql)
@@ -142,7 +142,7 @@ class _Frames:
         return rows.alias(side.alias)
 
     def _has_ends(self, number: int) -> bool:
-        """Whether a side, or a side below it, is a stream."""
+        """Return whether a side, or a side below it, is a stream."""
         below = (link.child for link in self.join.links if link.parent == number)
         return not self.join.sides[number].is_relation or any(map(self._has_ends, below))
 
@@ -164,7 +164,7 @@ class _Frames:
 
 
 def _read(number: int, side: Side) -> dict[str, str]:
-    """The grouping columns of a side, and the magnitudes of what it sums."""
+    """Return the grouping columns of a side, and the magnitudes of what it sums."""
     columns = {f"__k{number}_{i}": expression.sql for i, expression in enumerate(side.group_by)}
     for i, component in enumerate(side.components):
         if component.kind == "sum" and component.argument is not None:
@@ -173,5 +173,5 @@ def _read(number: int, side: Side) -> dict[str, str]:
 
 
 def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:
-    """The frame with the grouping columns of a side also under the names that residual conditions use."""
+    """Return the frame with the grouping columns of a side also under the names that residual conditions use."""
     return frame.withColumns({f"{to}{i}": F.col(f"{name}{i}") for i in range(count)})

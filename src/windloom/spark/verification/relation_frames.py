@@ -16,7 +16,7 @@ _HOW = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "le
 def with_enriched(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]
 ) -> tuple[dict[str, Stream], dict[str, DataFrame]]:
-    """Streams and frames by name, including the enriched streams that a query reads."""
+    """Return streams and frames by name, including the enriched streams that a query reads."""
     every, frames_by_name = dict(streams), dict(frames)
     for stream in query.enriched:
         frame = frames[stream.base]

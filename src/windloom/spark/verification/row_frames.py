@@ -24,7 +24,7 @@ _END = "__end"
 
 
 def row_frame(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a query: `window_start`, `window_end`, and its columns."""
+    """Return the rows of a query: `window_start`, `window_end`, and its columns."""
     rows = query.rows
     assert rows is not None
     row_frames = _RowFrames(rows, streams, frames)
@@ -32,7 +32,7 @@ def row_frame(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, 
 
 
 def aggregated(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> Windowed:
-    """The rows that a query aggregates, with their windows; `__w` is the tick at which a window ends."""
+    """Return the rows that a query aggregates, with their windows; `__w` is the tick at which a window ends."""
     rows = query.rows
     assert rows is not None
     (selection,) = rows.selections
@@ -43,7 +43,7 @@ def aggregated(query: Query, streams: Mapping[str, Stream], frames: Mapping[str,
 
 
 def pair_tick(query: Query, columns: tuple[str, ...]) -> str:
-    """The event time that FIRST and LAST compare: the latest of the tuples whose columns they take."""
+    """Return the event time that FIRST and LAST compare: the latest of the tuples whose columns they take."""
     rows = query.rows
     assert rows is not None
     (selection,) = rows.selections
@@ -120,7 +120,7 @@ class _RowFrames:
         return rows.distinct() if selection.is_distinct else rows
 
     def joined(self, selection: Selection) -> DataFrame:
-        """Tuples side by side, in the order of the query's text; `__e{i}` is the end, `__t{i}` the tick."""
+        """Return tuples side by side, in the order of the query's text; `__e{i}` is the end, `__t{i}` the tick."""
         rows = self._windowed(selection, 0)
         for number, attached in enumerate(selection.attached, 1):
             conditions = [f"__e0 = __e{number}", *_texts(attached.on)]

@@ -73,7 +73,7 @@ class Verification:
 
 
 def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> float:
-    """The seconds that Spark takes for the query alone; its answers are computed and discarded."""
+    """Return the seconds that Spark takes for the query alone; its answers are computed and discarded."""
     computed = spark_window_frame(query, streams, frames, with_scales=False)
     begun = perf_counter()
     computed.write.format("noop").mode("overwrite").save()
@@ -83,7 +83,8 @@ def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mappi
 def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
-    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns.
+    """Return the query as a Spark user writes it, with `__n` and the scale of floating-point answers as further
+    columns.
 
     Relations are among streams and frames.
     """
@@ -116,7 +117,7 @@ def spark_window_frame(
 def verify_query(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
 ) -> Verification:
-    """Compares answers with Spark's own answers over the streams that the query reads."""
+    """Compare answers with Spark's own answers over the streams that the query reads."""
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
@@ -126,7 +127,7 @@ def verify_query(
 
 
 def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compares the rows of a row query, which may repeat and come in any order."""
+    """Compare the rows of a row query, which may repeat and come in any order."""
     left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
     missing, extra = left - right, right - left
     what = ""
@@ -140,7 +141,7 @@ def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verific
 
 
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compares `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
+    """Compare `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
     keys = 2 + len(query.group_by)
     scales = keys + len(
         query.outputs
@@ -179,7 +180,9 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
 
 
 def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
-    """The aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's arguments."""
+    """Return the aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's
+    arguments.
+    """
     if query.rows is not None:
         tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
     else:
@@ -191,13 +194,13 @@ def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) ->
 
 
 def _scale(query: Query, aggregate: Aggregate) -> str:
-    """The scale to which the error of the answer is relative, as SQL."""
+    """Return the scale to which the error of the answer is relative, as SQL."""
     of_pairs = None if query.join is None else size_of(aggregate, query)
     return card_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:
-    """Raises for a query that has no rows of Spark to be compared with, within a bound."""
+    """Raise for a query that has no rows of Spark to be compared with, within a bound."""
     of_rows = query.rows is not None and bool(query.rows.columns)
     if query.emission.kind is Emits.EMPTY or (query.emission.kind is Emits.CHANGES and of_rows):
         raise WindloomError(
@@ -220,7 +223,7 @@ def _refuse_unverifiable(query: Query) -> None:
 def _bounds(
     expected: pa.ChunkedArray, answers: pa.ChunkedArray, scale: NDArray[np.float64] | None, count: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """The allowed difference of each row, and the largest one found relative to its scale; None means exact."""
+    """Return the allowed difference of each row, and the largest one found relative to its scale; None means exact."""
     if not pa.types.is_floating(expected.type):
         return None, 0.0
     left, right = _numbers(expected), _numbers(answers)
@@ -252,7 +255,7 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float
 
 
 def _plain(value: object) -> object:
-    """A nested value in which NaN equals itself."""
+    """Return a nested value in which NaN equals itself."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
@@ -282,7 +285,7 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
-    """The window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
+    """Return the window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
     window = [_instants(table[i]).to_pylist() for i in range(2)]
     columns = [[str(value) for value in column] for column in window]
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
@@ -290,7 +293,7 @@ def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The edges of windows as instants; positions of tuples stay numbers."""
+    """Return the edges of windows as instants; positions of tuples stay numbers."""
     if pa.types.is_integer(column.type):
         return column
     return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))

@@ -34,7 +34,7 @@ class Bounds:
 
 
 def windowed(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None = None) -> Windowed:
-    """The tuples of the query with their windows; without bounds, landmark windows end with the stream itself."""
+    """Return tuples of the query with their windows; without bounds, landmark windows end with the stream itself."""
     if query.window.kind == "landmark":
         return _from_landmark(query, stream, frame, bounds)
     return _KINDS[query.window.kind](query, stream, frame)
@@ -60,7 +60,7 @@ def _by_time(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """A tuple at position p lies in the windows that begin at most their number of rows before it."""
+    """Return windows of a query over rows: a tuple lies in those that begin at most their number of rows before it."""
     window = query.window
     source = _passing(query, with_positions(frame, stream, window.counted_by or ())).where(f"{POSITION} IS NOT NULL")
     slide, count = f"{window.slide_ticks}L", window.range_ticks
@@ -72,7 +72,7 @@ def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None) -> Windowed:
-    """A tuple lies in every window that ends after it, up to the first end after the last tuple."""
+    """Return landmark windows: a tuple lies in all that end after it, up to the first end after the last tuple."""
     window, tick = query.window, tick_sql(stream)
     if bounds is None:
         ticks = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
@@ -90,7 +90,7 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bound
 
 
 def _by_period(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """A tuple lies in every window of its period that ends after it."""
+    """Return cumulating windows: a tuple lies in every window of its period that ends after it."""
     window, tick = query.window, tick_sql(stream)
     period, slide = f"{window.restart_ticks}L", f"{window.slide_ticks}L"
     begin = f"{tick} - pmod({tick} - {window.offset_ticks}L, {period})"
@@ -102,7 +102,7 @@ def _by_period(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """The sessions are Spark's own.
+    """Return the sessions, which are Spark's own.
 
     Spark counts DISTINCT values before it merges the sessions of single tuples, so it counts a value twice if two of
     these have it. If a query counts DISTINCT values, tuples are therefore put into their sessions first, then counted.
