@@ -71,7 +71,11 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
     """
     streams: dict[str, Late] = {}
     queries: dict[str, Late] = {}
-    joins = joins_by_side(plan)
+    # The joins that each side answers, by name of the side; a join with itself may be there twice.
+    joins: dict[str, list[PlannedJoin]] = {}
+    for join in plan.joins:
+        for place in join.sides:
+            joins.setdefault(place.name, []).append(join)
     for scan in plan.scans:
         entries = behind.get(scan.number)
         if entries is None:
@@ -133,15 +137,6 @@ def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[
             missed |= own_missed & wanted
             is_open |= own_open & wanted
         yield name, missed, is_open
-
-
-def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:
-    """Return the joins that each side answers, by name of the side; a join with itself may be there twice."""
-    joins_by_name: dict[str, list[PlannedJoin]] = {}
-    for join in plan.joins:
-        for place in join.sides:
-            joins_by_name.setdefault(place.name, []).append(join)
-    return joins_by_name
 
 
 def _asking(

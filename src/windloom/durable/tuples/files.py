@@ -26,11 +26,6 @@ class LostTuplesError(WindloomError):
     name: str
 
 
-def missing_file(file: TupleFile) -> LostTuplesError:
-    fact = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
-    return _lost(file, f"the tuple file '{file.name}' is missing", fact)
-
-
 def damaged_file(file: TupleFile, why: str) -> LostTuplesError:
     return _lost(file, f"the tuple file '{file.name}' is damaged", why)
 
@@ -45,7 +40,8 @@ def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None
     """Return the tuples of a file; columns that the file does not have are left out."""
     data = storage.read(file.name)
     if data is None:
-        raise missing_file(file)
+        fact = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
+        raise _lost(file, f"the tuple file '{file.name}' is missing", fact)
     try:
         opened = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]

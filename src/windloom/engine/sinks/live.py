@@ -86,12 +86,13 @@ def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
     early = set(info.emitting(Emits.EARLY))
     parts = [_last_window(rows, query) for query in sorted(info.rows)]
     parts += [
-        replaced(_of_queries(rows, [query]), info.queries[query], keeps_withdrawn=True) for query in sorted(early)
+        replaced(rows.filter(_is_of(rows, [query])), info.queries[query], keeps_withdrawn=True)
+        for query in sorted(early)
     ]
     # A column may be a group of one query and an aggregate of another.
     others = {query: keys for query, keys in info.queries.items() if query not in info.rows and query not in early}
     for groups in dict.fromkeys(others.values()):
-        same_groups = _of_queries(rows, [query for query, group in others.items() if group == groups])
+        same_groups = rows.filter(_is_of(rows, [query for query, group in others.items() if group == groups]))
         same_groups = same_groups.take(pc.sort_indices(same_groups, sort_keys=[("window_end", "ascending")]))
         keys = ["query", *groups]
         numbered = same_groups.select(keys).append_column("row", pa.array(np.arange(same_groups.num_rows)))
@@ -114,10 +115,6 @@ def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
 
 def _is_of(rows: pa.Table, queries: Sequence[str]) -> pa.ChunkedArray:
     return pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
-
-
-def _of_queries(rows: pa.Table, queries: Sequence[str]) -> pa.Table:
-    return rows.filter(_is_of(rows, queries))
 
 
 def _last_window(rows: pa.Table, query: str) -> pa.Table:

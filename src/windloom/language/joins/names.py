@@ -127,13 +127,10 @@ class JoinNames(Names):
                 return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
             name = parts[1]
             said = f"'{parts[0].name}' has no column '{name.name}'"
-            return binder.error(said, name, self._near(name.name))
+            return binder.error(said, name, near_columns(name.name, self._columns()))
         return no_column(parts, name, node, binder) or binder.error(
-            f"unknown column '{name.name}'", name, self._near(name.name)
+            f"unknown column '{name.name}'", name, near_columns(name.name, self._columns())
         )
-
-    def _near(self, name: str) -> str:
-        return near_columns(name, self._columns())
 
     def _columns(self) -> list[tuple[str, str]]:
         """Return all columns that can be named, as (qualifier, name)."""

@@ -103,9 +103,9 @@ class _Reading:
         selects = list(_selects(written))
         first = selects[0]
         for select in selects:
-            _refuse_relations(self._of(select))
+            _refuse_relations(self.statements[id(select)])
             self._check(select, is_first=select is first)
-        sources = [each for select in selects for each in self._of(select).clause.sources]
+        sources = [each for select in selects for each in self.statements[id(select)].clause.sources]
         windows = row_windows(sources, self.source)
         within = is_interval_join(sources)
         if within:
@@ -113,9 +113,6 @@ class _Reading:
         by_source = {id(source): window for source, window in zip(sources, windows, strict=True)}
         body = self._body(written, by_source)
         return Rows(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
-
-    def _of(self, select: Select) -> Statement:
-        return self.statements[id(select)]
 
     def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
         if isinstance(written, Combined):
@@ -128,12 +125,12 @@ class _Reading:
                 )
                 raise self.source.error(message, written.word, hint)
             return SetOperation(written.kind, left, right)
-        statement = self._of(written)
+        statement = self.statements[id(written)]
         reader = SelectionReader(statement, [windows[id(source)] for source in statement.clause.sources])
         return reader.build(reader.columns(), is_distinct=written.distinct is not None)
 
     def _check(self, select: Select, *, is_first: bool) -> None:
-        statement = self._of(select)
+        statement = self.statements[id(select)]
         if select.said is not None and not is_first:
             hint = "write it after the first SELECT: it is about the rows of the whole query"
             raise self.source.error(f"{select.said.text.upper()} cannot stand here", select.said, hint)
@@ -160,7 +157,7 @@ class _Reading:
         if first.distinct is not None:
             hint = "give every stream a window: DISTINCT is about the rows of one window"
             raise self.source.error("DISTINCT needs windows, and WITHIN alone makes none", first.distinct, hint)
-        clause = self._of(first).clause
+        clause = self.statements[id(first)].clause
         for source in clause.named[1:]:
             assert source.joined is not None
             if source.joined.kind is not JoinKind.INNER:

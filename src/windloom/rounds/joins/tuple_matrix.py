@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.lanes import LANES
-from windloom.kernels.folds.cell_products import Band
 from windloom.kernels.folds.tuple_products import LaneColumns, TupleSide, add_tuple_products, tuples_between
 from windloom.model.aggregate import Component
 from windloom.plan.physical import PlannedJoin
@@ -100,14 +99,14 @@ class TupleMatrix:
 
     def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
         """Return how many entries the band of these slices has."""
-        band = self._band(first, last)
+        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
         return self.groups * len(band) * band.width
 
     def sums(
         self, wanted: TupleWanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
         """Return sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
-        band = self._band(first, last)
+        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
         sides = [self._side(side, first[side], last[side]) for side in (0, 1)]
         both, pairs = (sides[self.fixed], sides[1 - self.fixed]), (self._pairs[self.fixed], self._pairs[1 - self.fixed])
         entries = self.groups * len(band) * band.width
@@ -149,9 +148,6 @@ class TupleMatrix:
         keyed = self._keyed[side]
         tuples_between(keyed.bounds, keyed.records, first, last, *self._cursors[side])
         return TupleSide(*self._cursors[side], keyed.records, first, last - first)
-
-    def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
-        return band_of(self.ticks, self._ranges, self.fixed, first, last)
 
 
 class TupleWanted:
