@@ -1,4 +1,4 @@
-"""What the commands share: options, a loom made from a catalog and paths, progress on the terminal."""
+"""Parts that the commands share: options, a loom made from a catalog and paths, progress on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `windloom plan` finds trees for in a catalog: its sets, at the rates given, at the prices of their plan."""
+"""The sets of a catalog for which `windloom plan` finds trees, at the rates given, at the prices of their plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `windloom plan` finds and shows: trees of every set, their edge rates and costs, time and memory taken."""
+"""The results of `windloom plan`: trees of every set, their edge rates and costs, time and memory taken."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
 A round that is logged and not committed runs again, with the same plan: a sink may have rows of it. A round that has
-begun and is not logged begins anew with the newest plan, because nothing of it was answered. If a round failed after it
-was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
+begun and is not logged begins again with the newest plan, because nothing of it was answered. If a round failed after
+it was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
 atomic renames: then they count as not written, and are written again.
 """
 
@@ -64,9 +64,9 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What is fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
+    """The choices that are fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
 
-    `only_answers`: the round takes nothing in. `has_failed`: it was logged, and then could not be answered.
+    `only_answers`: the round reads nothing. `has_failed`: it was logged, and then could not be answered.
     """
 
     plan_version: int
@@ -149,7 +149,7 @@ class Checkpoint:
         """Return the plan that the round runs with: the one it began with before, or else the newest that applies.
 
         `batch` is Spark's number of the micro-batch, None for a round without one. `answers_of` is the plan of a round
-        that takes nothing in, and only answers what rounds with that plan have postponed.
+        that reads nothing, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
@@ -180,7 +180,7 @@ class Checkpoint:
         self._begun[round] = begun
 
     def _forget_unlogged(self) -> None:
-        """Let the round after the last committed one begin anew, unless it is logged.
+        """Let the round after the last committed one begin again, unless it is logged.
 
         A round that ends the stream has no batch. It stays begun, so that the next start ends the stream.
         """
@@ -197,7 +197,7 @@ class Checkpoint:
         return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
 
     def was_answering(self, round: int) -> bool:
-        """Return whether a round that was interrupted takes nothing in, and only answers."""
+        """Return whether a round that was interrupted reads nothing, and only answers."""
         begun = self.begun(round)
         if begun is not None:
             return begun.only_answers

@@ -1,4 +1,4 @@
-"""What queries have reported, as a file of the checkpoint."""
+"""The rows that queries have reported, as a file of the checkpoint."""
 
 from __future__ import annotations
 

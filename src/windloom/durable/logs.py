@@ -2,7 +2,7 @@
 
 Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
 cells. The log of a round that ran in shards on executors has neither, but notes of what its shards wrote. If it is the
-first round of a plan, the log also has the facts that it began with, because the kept tuples behind them may be deleted
+first round of a plan, the log also has the facts that it began with, because the tuples that show them may be deleted
 soon.
 """
 

@@ -25,7 +25,7 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What is needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
+    """Everything needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
 
     A repeated round must have the plan it had: the log may hold tuples as they were projected for that plan.
     `estimates` and `ongoing` are what rounds had shown when it was made. Records without trees leave all choices open.

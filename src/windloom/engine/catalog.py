@@ -1,4 +1,4 @@
-"""The registry behind a loom: streams with their data, queries, and the types of their expressions."""
+"""The registry of a loom: streams with their data, queries, and the types of their expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loom knows about its data, from its own runs or from the rounds of a stream."""
+"""A loom's observations of its data, from its own runs or from the rounds of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show, and answers in the forms that are used there: pandas, polars, a chart."""
+"""Views for notebooks, and answers in the forms that are used there: pandas, polars, a chart."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from windloom.spark.sources.read import local_path
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """Figures of one run: `events` counts the tuples taken into partials, `results` the rows before any HAVING."""
+    """Figures of one run: `events` counts the tuples aggregated into partials, `results` the rows before any HAVING."""
 
     events: int
     partials: int

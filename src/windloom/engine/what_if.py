@@ -1,4 +1,4 @@
-"""What one more query would cost: two plans, compared before anything runs."""
+"""The cost of one more query: two plans, compared before anything runs."""
 
 from __future__ import annotations
 

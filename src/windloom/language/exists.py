@@ -17,7 +17,7 @@ _ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, wit
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """What EXISTS searches: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
+    """The search of EXISTS: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
 
     `word` is the token EXISTS.
     """

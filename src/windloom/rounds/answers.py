@@ -53,7 +53,7 @@ NOTHING = (0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: for each query, by name, the windows that end in `(after, until]`.
+    """The answers of one step: for each query, by name, the windows that end in `(after, until]`.
 
     `earlier` has the answers of windows that closed before late tuples came; they are computed from other cells.
     """

@@ -1,6 +1,6 @@
 """The cells of a set that was not kept, made from the tuples in the logs of past rounds.
 
-Tuples are logged as they were projected for the queries of their round. They can be woven once more, in any grouping
+Tuples are logged as they were projected for the queries of their round. They can be woven again, in any grouping
 and at any edges, for a set whose columns are among those that were projected and whose predicate had a bit.
 """
 

@@ -1,4 +1,4 @@
-"""Tuples behind a frontier, and what decides which ones are late."""
+"""Tuples behind a frontier, and the bounds that decide which of them are late."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What decides which tuples of a stream are late: up to where some query was closed before the round.
+    """The bounds that decide which tuples of a stream are late: up to where some query was closed before the round.
 
     `frontier` is that of the stream itself. `since` are further ticks at which slices are divided, because some windows
     distinguish late tuples there.

@@ -1,4 +1,4 @@
-"""Cohorts: queries of a tree that are answered together, and what all their blocks share."""
+"""Cohorts: queries of a tree that are answered together, and the arrays that all their blocks share."""
 
 from __future__ import annotations
 

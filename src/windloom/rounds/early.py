@@ -1,4 +1,4 @@
-"""EMIT EARLY: which queries report provisional rows of their open windows in a round.
+"""EMIT EARLY: the queries that report provisional rows of their open windows in a round.
 
 The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
 windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples that

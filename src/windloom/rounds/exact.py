@@ -1,4 +1,4 @@
-"""Finds the window from which a query that was added later is exact.
+"""The first window from which a query that was added later is exact.
 
 Tuples of the rounds so far have ticks up to some M. A window that starts after M is always exact. One that starts
 earlier is exact if everything it covers is kept, with all components the query needs, and if it fits every slicing that

@@ -29,7 +29,7 @@ def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
-    """Return the watermark of a query that reads `inputs`; a stream without a frontier has brought nothing yet.
+    """Return the watermark of a query that reads `inputs`; a stream without a frontier has had no tuples yet.
 
     Idle streams do not count if others are not idle. If all are idle, the furthest one counts.
 
@@ -44,7 +44,7 @@ def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = 
 
 
 def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """The frontiers after a round has brought `after`; a frontier that would move backwards stays where it was.
+    """Return the frontiers after a round with the frontiers `after`; one that would move backwards stays where it was.
 
     >>> advanced({"a": 5, "b": 9}, {"b": 7, "c": 1})
     {'a': 5, 'b': 9, 'c': 1}

@@ -37,7 +37,7 @@ _STEPS_PER_TUPLE = 4
 
 
 class NotKeyedError(Exception):
-    """Some portion of a scan cannot be put in order: all portions are taken in again, as cells."""
+    """Some portion of a scan cannot be put in order: all portions are read again, as cells."""
 
 
 class KeyedChoice:

@@ -1,4 +1,4 @@
-"""What a round observed of its streams and sets, from what the step took and counted: statistics for later plans."""
+"""The observations of a round about its streams and sets, from the counts of its step: statistics for later plans."""
 
 from __future__ import annotations
 

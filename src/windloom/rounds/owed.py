@@ -1,4 +1,4 @@
-"""Windows that are closed and not answered yet, and the cells from which they will be answered.
+"""Pending windows: closed, but not answered yet; and the cells needed to answer them.
 
 A round may leave the answers of some queries to later rounds. The cells of a state do not depend on that: they are
 those that open windows need, and every tuple is merged into them when it comes. What postponed windows need besides
@@ -125,7 +125,7 @@ def lineage_of(
 ) -> Lineage:
     """Return what a round's answers are computed from, in a set that owes windows from earlier rounds.
 
-    `kept` are the cells of the state before the round, `fresh` what it has brought, `current` both together.
+    `kept` are the cells of the state before the round, `fresh` those of its own tuples, `current` both together.
     """
     behind = {
         planned.name: state.closed_over(planned.query.inputs)

@@ -23,7 +23,7 @@ from windloom.rounds.groups import concat_keys, number_groups
 
 
 class Counting(NamedTuple):
-    """What is counted together: the tuples of a stream, separately for each value of the keys (SQL)."""
+    """Tuples that are counted together: those of a stream, separately for each value of the keys (SQL)."""
 
     stream: str
     keys: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a loom keeps between rounds: cells, how far its streams have come, and what it knows about the past."""
+"""The state between rounds: cells, how far streams have come, and what is known about the past."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the cells of a set hold of the past, which determines from which window on a later query is exact.
+    """The past that the cells of a set cover, which decides from which window a later query is exact.
 
     `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set has existed since the first round and
     nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`: the
@@ -49,7 +49,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class LaterRound:
-    """Cells that a round has brought while windows of their set were owed.
+    """Cells that a round has added while windows of their set were pending.
 
     `closed` has the queries that owed some, and up to where they were closed when the round began: windows that end
     there, or earlier, do not count these cells.
@@ -66,7 +66,7 @@ class LaterRound:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What is kept of a set for windows that are closed and not answered: see `rounds.owed`.
+    """Cells of a set that only pending windows need: see `rounds.owed`.
 
     Without `rounds`, `cells` are those that the state has dropped since. With them, `cells` are what windows saw when
     they closed, and `rounds` what has come since.
@@ -94,7 +94,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`frontiers`: how far each stream has come; an absent one has brought nothing.
+    """`frontiers`: how far each stream has come; an absent one has had no tuples.
 
     `ahead`: queries of several streams that are closed further than these frontiers, because a stream was idle. `seen`:
     the largest event tick of each stream so far. `since`: queries that report only windows which start at or after a

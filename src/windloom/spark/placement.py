@@ -42,7 +42,7 @@ def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
 
 
 def driver_bytes() -> int:
-    """Return how many bytes of cells the driver takes in at once."""
+    """Return how many bytes of cells the driver holds at once."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):  # the system does not report its memory

@@ -18,7 +18,7 @@ _TELLING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What one stream keeps: the bytes so far, and the bytes that are expected when its store is full."""
+    """The room that one stream needs: the bytes so far, and the bytes that are expected when its store is full."""
 
     stream: str
     ticks: int

@@ -120,7 +120,7 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Raise errors in the form that the stream understands; the next attempt opens the table anew.
+        """Raise errors in the form that the stream understands; the next attempt opens the table again.
 
         So it finds out whether the commit succeeded.
         """

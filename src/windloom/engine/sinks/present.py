@@ -1,4 +1,4 @@
-"""What a round does to the table of a query's present result: files that stay, and files that are new.
+"""The change of a round to the table of a query's present result: files that stay, and files that are new.
 
 Rows whose end is known are kept by that end and by the round in which they came. A round then writes the new rows,
 deletes whole files, and rewrites one bucket of ends. Rows whose end depends on tuples to come are kept by the hash of

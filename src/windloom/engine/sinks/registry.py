@@ -65,11 +65,11 @@ def find_sink(name: str) -> type[NamedSink]:
     if name in SINKS:
         entry_point = EntryPoint(name, SINKS[name], GROUP)
     else:
-        brought = entry_points(group=GROUP, name=name)
-        if not brought:
+        installed = entry_points(group=GROUP, name=name)
+        if not installed:
             hint = near_names(str(name), [*sink_names(), "a function"])
             raise WindloomError(f"unknown sink {name!r}", "it says where answers go", hint)
-        entry_point = next(iter(brought))
+        entry_point = next(iter(installed))
     try:
         kind: type[NamedSink] = entry_point.load()
     except ImportError as error:

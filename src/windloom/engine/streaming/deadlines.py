@@ -1,4 +1,4 @@
-"""Deadlines in words: what EXPLAIN shows of a budget, and warnings about deadlines that cannot be kept."""
+"""Deadlines in words: the lines of EXPLAIN about a budget, and warnings about deadlines that cannot be kept."""
 
 from __future__ import annotations
 

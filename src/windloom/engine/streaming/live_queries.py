@@ -20,7 +20,7 @@ from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 
-#: How many plan versions are kept besides the newest: the version of the current round, and one in between.
+#: Plan versions kept in addition to the newest: that of the current round, and one in between.
 _OLDER_PLANS = 2
 
 

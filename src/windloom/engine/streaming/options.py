@@ -29,7 +29,7 @@ class StreamOptions:
     the `objective`, and follow what rounds observe, by charts with the options `adapt`; if `adapt` is None, plans stay
     as they are until queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says
     what a round answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row
-    queries need. `without` are queries of the checkpoint that the stream goes on without.
+    queries need. `without` are queries of the checkpoint that this start drops.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)

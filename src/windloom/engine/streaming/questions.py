@@ -1,4 +1,4 @@
-"""Questions to a running loom: answered once, from what the last committed round left, while rounds go on."""
+"""Questions to a running loom: answered once, from the state after the last committed round, while rounds continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Question:
 
 
 class Moment:
-    """What was committed at one instant, for several questions: all of them see the same round."""
+    """The committed state at one instant, for several questions: all of them see the same round."""
 
     def __init__(self, questions: Questions, snapshot: Snapshot) -> None:
         self._questions, self._snapshot = questions, snapshot

@@ -317,7 +317,7 @@ def _record_plan(
 
 
 def _left_out(options: StreamOptions, newest: PlanRecord, declared: Mapping[str, str]) -> list[str]:
-    """Return the queries of the checkpoint that the stream is to go on without."""
+    """Return the queries of the checkpoint that this start drops."""
     for name in options.without:
         if name in declared:
             raise WindloomError(

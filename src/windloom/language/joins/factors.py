@@ -84,7 +84,7 @@ class Factors:
         return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
 
     def _bearer(self, monomial: Monomial) -> int:
-        """Return the side whose factor takes in the constants of a product."""
+        """Return the side whose factor includes the constants of a product."""
         return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
 
     # ---- types --------------------------------------------------------------------------------------------------

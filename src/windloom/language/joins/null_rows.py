@@ -9,7 +9,7 @@ from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
 
 
 class Value(Enum):
-    """What is known for certain about a value."""
+    """Certain knowledge about a value."""
 
     NULL = "NULL"
     TRUE = "TRUE"

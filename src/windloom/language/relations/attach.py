@@ -75,7 +75,7 @@ class _Base:
 
 
 class _Attaching:
-    """`_brought` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
+    """`_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause
@@ -85,7 +85,7 @@ class _Attaching:
             for side, side_names in enumerate(names.sides)
             if not _is_attached(side_names.stream)
         ]
-        self._brought: dict[int, list[Conjunct]] = {}
+        self._on: dict[int, list[Conjunct]] = {}
         # Reads the conditions of FROM, source by source, each over those before it. Returns the names after them.
         visible: list[int] = []
         for source in self._clause.named:
@@ -94,7 +94,7 @@ class _Attaching:
             conjuncts: list[Conjunct] = []
             if source.joined is not None:
                 conjuncts, names = read_condition(names, side, source.joined, self._statement)
-            self._brought[side] = conjuncts
+            self._on[side] = conjuncts
             if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
         self._names = names.seeing(visible)
@@ -196,14 +196,14 @@ class _Attaching:
         it.
         """
         if source.joined is not None:
-            return self._brought[self._side(source)]
-        return self._brought[self._side(self._clause.named[1])]
+            return self._on[self._side(source)]
+        return self._on[self._side(self._clause.named[1])]
 
     def _loose(self) -> Iterator[Conjunct]:
         """Yield conditions that every row has to satisfy, and that are not used yet."""
         for source in self._clause.named:
             if source.joined is None or source.joined.kind is JoinKind.INNER:
-                yield from (each for each in self._brought[self._side(source)] if each not in self._used)
+                yield from (each for each in self._on[self._side(source)] if each not in self._used)
         yield from (each for each in self._where if each not in self._used)
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
@@ -259,11 +259,11 @@ class _Attaching:
         named: list[FromSource] = []
         moved: list[Conjunct] = []
         for source in self._clause.named:
-            brought = self._brought[self._side(source)]
+            conjuncts = self._on[self._side(source)]
             is_inner = source.joined is not None and source.joined.kind is JoinKind.INNER
-            is_changed = any(each in self._used for each in brought)
+            is_changed = any(each in self._used for each in conjuncts)
             if self._is_attached(source) or not named or (is_inner and is_changed):
-                moved += [each for each in brought if each not in self._used]
+                moved += [each for each in conjuncts if each not in self._used]
                 joined = None if not named or source.joined is None else replace(source.joined, on=(), using=())
                 source = replace(source, joined=joined) if not self._is_attached(source) else source
             named += [] if self._is_attached(source) else [source]

@@ -45,7 +45,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What Spark's function takes behind the time column: at most so many, in words, and as an example."""
+    """The arguments of Spark's function after the time column: their greatest number, in words, and as an example."""
 
     most: int
     text: str
@@ -71,5 +71,5 @@ class Syntax(ABC):
         return
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
-        """Return the window of Spark's function, from the arguments behind the time column; their number is checked."""
+        """Return the window of Spark's function, from the arguments after the time column; their number is checked."""
         raise NotImplementedError(f"{self.window.plural} have no function")

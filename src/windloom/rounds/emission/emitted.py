@@ -1,4 +1,4 @@
-"""What queries have reported, as far as it decides what they report next."""
+"""The rows that queries have reported, as far as these decide what they report next."""
 
 from __future__ import annotations
 

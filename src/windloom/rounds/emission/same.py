@@ -1,4 +1,4 @@
-"""Which rows of a column have the same value as other rows of it: NULL is a value, and NaN equals NaN."""
+"""Comparison of rows of a column: NULL is a value, and NaN equals NaN."""
 
 from __future__ import annotations
 

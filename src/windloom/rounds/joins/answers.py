@@ -125,7 +125,7 @@ class _Families:
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
 
     def _folded_tuples(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """Fold straight from tuples; if that is not possible after all, from cells that are made of them."""
+        """Fold straight from tuples; if that is not possible after all, from cells woven from them."""
         if self.tuples.of(joins[0]) is not None:
             intervals = [self.interval(join) for join in joins]
             try:

@@ -47,7 +47,7 @@ MATRIX_ENTRIES = 1 << 18
 SPARSE_ENTRIES = 1 << 16
 #: Entries near the diagonal whose sums are made at a time: every walk along the cells touches all groups.
 BAND_ENTRIES = 1 << 20
-#: Values of windows that are held before rows are made of them.
+#: Values of windows that are collected before they become rows.
 HELD_VALUES = 1 << 22
 
 Ints = NDArray[np.int64]

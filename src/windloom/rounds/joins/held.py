@@ -1,4 +1,4 @@
-"""What is held of a term over the rows of a relation: numbers, values or flags."""
+"""The values of a term over the rows of a relation: numbers, values of a family, or flags."""
 
 from __future__ import annotations
 

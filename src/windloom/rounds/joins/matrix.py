@@ -81,7 +81,7 @@ class Sums:
 
 
 class Matrix:
-    """What two sides have in common. `cells` are those of their sets, `components` what all joins need of each side.
+    """The matches of two sides, slice by slice. `cells` are those of their sets, `components` what all joins need of each side.
 
     `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows, and
     slices of a side begin at multiples of its period.
@@ -191,7 +191,7 @@ class Matrix:
     ) -> Window:
         """Return every term over the slices `first : last` of both sides. Successive calls must move forward in time.
 
-        `sums` have been made of these slices and others. If there is a pool of threads, they divide the other terms.
+        `sums` cover these slices and others. If there is a pool of threads, they divide the other terms.
         """
         fixed, moving = self.fixed, 1 - self.fixed
         shape = (self.groups, last[fixed] - first[fixed], last[moving] - first[moving])
@@ -278,7 +278,7 @@ def _add(stretches: Stretches, fold: TermFold) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Outs:
-    """What remains of the groups of a side: a number for each, how many there are, and their columns by number."""
+    """The groups of a side after folding: a number for each, how many there are, and their columns by number."""
 
     numbers: Ints
     count: int

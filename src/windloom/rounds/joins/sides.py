@@ -1,4 +1,4 @@
-"""What the sides of a join answer, for a stretch of window ends at a time."""
+"""The answers of the sides of a join, for a stretch of window ends at a time."""
 
 from __future__ import annotations
 

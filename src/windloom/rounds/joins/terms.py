@@ -1,4 +1,4 @@
-"""Terms: everything that a fold computes for each row of a relation, named by what it is made of.
+"""Terms: everything that a fold computes for each row of a relation, named by its operands.
 
 A relation covers some sides of a join. A term over it says which component of each of these sides takes part, so that
 equal terms of several aggregates are computed once, and the terms that a fold needs of its parent and its child follow

@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 
 
 class TupleMatrix:
-    """What two sides have in common; used like a `Matrix`.
+    """The matches of two sides, slice by slice; used like a `Matrix`.
 
     `planned` is one of the joins, `components` what all of them need of each side; `ranges` are the longest windows.
     Raises TooManyGroupsError if cells have to be made after all.

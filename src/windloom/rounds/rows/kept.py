@@ -105,7 +105,7 @@ class KeptTuples:
 
 @dataclass(frozen=True, slots=True)
 class BroughtTuples:
-    """What a round adds to the files of one stream, and which of them it replaces by others; `lost` are gone."""
+    """The files that a round adds to those of one stream, and those that it replaces; `lost` are gone."""
 
     added: tuple[TupleFile, ...] = ()
     replaced: frozenset[str] = frozenset()
@@ -156,7 +156,7 @@ def strand_since(kept: Kept, strand: Strand) -> int | None:
 
 
 def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> dict[str, KeptTuples]:
-    """Return everything that is there in a round: what was kept, and what the round brings."""
+    """Return everything that is there in a round: the files so far, and those that the round adds."""
     tuples_by_stream = {}
     for store in plan.stores:
         before = kept.get(store.stream)

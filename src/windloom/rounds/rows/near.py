@@ -1,6 +1,6 @@
 """Interval joins of two streams by plain keys, made here: tuples are sorted by key and time, and looked up.
 
-Joining what a round brings is little work compared with what Spark takes to plan, compile and shuffle it. New tuples of
+Joining the tuples of one round is little work compared with Spark's planning, compiling and shuffling. New tuples of
 the first stream look up all tuples of the second, and kept tuples of the first look up new tuples of the second: no
 pair is made that was reported before.
 """

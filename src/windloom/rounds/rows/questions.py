@@ -1,4 +1,4 @@
-"""What kept tuples can answer: from which tick on they hold all that a set, or a row query, reads."""
+"""The questions that stored tuples can answer: since which tick they hold all that a set, or a row query, reads."""
 
 from __future__ import annotations
 

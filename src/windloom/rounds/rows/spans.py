@@ -1,4 +1,4 @@
-"""Which windows of a row query a round reports, and which tuples of its strands that needs."""
+"""The windows of a row query that a round reports, and the tuples of its strands that these need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Aggregates over rows: rows are summarised by the first and the last end at which they stand, then summed over ends.
 
-The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round brings
+The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round adds
 cells of the rows that enter in it, answers every end from the cells that stand there, and drops those that have left.
 """
 

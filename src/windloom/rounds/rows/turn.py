@@ -1,4 +1,4 @@
-"""Row queries in one round: which windows they report, and what is kept of tuples and of rows after it."""
+"""Row queries in one round: the windows that they report, and the tuples and rows that are kept after it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows_turn(
     `until` says, by inputs of queries, up to where windows are closed after the round.
     """
     asked = asked_rows(plan, intervals, state)
-    # What aggregates over rows are answered from.
+    # Aggregates over rows are answered from these.
     summaries = {}
     for planned in plan.rows:
         both = (state.summaries, round_input.summaries)

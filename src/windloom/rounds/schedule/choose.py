@@ -66,7 +66,7 @@ def _waiting(task: Task) -> tuple[int, float]:
 
 
 class _Taking:
-    """What has been taken so far, and what that costs."""
+    """The tasks taken so far, and their cost."""
 
     def __init__(self, costs: JointCosts) -> None:
         self.windows: dict[Task, int] = {}

@@ -1,4 +1,4 @@
-"""What a round could answer: the closed windows of every query that it has not reported, and the tasks they form."""
+"""The windows that a round could answer: those closed and not reported, and the tasks that they form."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def units_of(plan: Plan) -> list[Unit]:
 
 
 def due_windows(plan: Plan, state: State, round_input: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
-    """Yield the queries that have windows to report in a round that brings `given`, with the number of their unit."""
+    """Yield the queries that have windows to report in a round with this input, with the number of their unit."""
     after = moved(state, round_input, plan)
     for number, unit in enumerate(units):
         for planned in unit.members:

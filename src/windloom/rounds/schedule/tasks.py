@@ -39,7 +39,7 @@ class Task:
 
 
 class JointCosts(Protocol):
-    """What answers are predicted to take."""
+    """The predicted time of answers."""
 
     def seconds(self, tasks: Sequence[tuple[Task, int]]) -> float:
         """Return seconds to answer the given number of windows of each task, all of one group, in one pass."""

@@ -1,4 +1,4 @@
-"""Folding: cells behind the watermark that every open window of a landmark query covers become one."""
+"""Folding: cells before the watermark that every open window of a landmark query covers become one."""
 
 from __future__ import annotations
 

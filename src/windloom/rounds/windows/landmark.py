@@ -71,7 +71,7 @@ def landmarks_of(
 def first_ticks(
     state_first: Mapping[str, int], smallest: Mapping[str, int], frontiers: Mapping[str, int]
 ) -> dict[str, int]:
-    """The first tick of each stream after a round has brought `smallest`; once behind the frontier, it is settled."""
+    """Return the first tick of each stream after a round with ticks `smallest`; behind the frontier, it is settled."""
     ticks = dict(state_first)
     for stream, tick in smallest.items():
         known = ticks.get(stream)

@@ -1,4 +1,4 @@
-"""What a kind of window decides in a round; the step and its parts call it, and never ask which kind it is."""
+"""The decisions that depend on the kind of window; the step and its parts never ask which kind it is."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a round leaves of the cells of a set; `span` is set if groups close their windows separately."""
+    """The cells of a set that remain after a round; `span` is set if groups close their windows separately."""
 
     cells: Cells
     history: History

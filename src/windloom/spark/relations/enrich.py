@@ -63,7 +63,7 @@ class RoundFrames(Mapping[str, DataFrame]):
         return enriched_frame(stream, watching(self.frames[stream.base]), self.versions)
 
     def __iter__(self) -> Iterator[str]:
-        """Return the streams that brought tuples; enriched streams are not among them."""
+        """Yield the streams of the round that have tuples; enriched streams are not among them."""
         return iter(self.frames)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from windloom.spark.relations.take import TakenVersion, take_version
 
 @dataclass(frozen=True, slots=True)
 class SparkRelationJobs:
-    """Versions of more bytes than the driver takes in at once are refused.
+    """Jobs over relations; versions of more bytes than the driver holds are refused.
 
     `_held` are versions that several scans of the current round read: all scans must see the same rows.
     """

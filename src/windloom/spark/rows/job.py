@@ -35,7 +35,7 @@ _TAG = "__query"
 
 @dataclass(slots=True)
 class TupleViews:
-    """Where the job finds tuples: temporary views of frames, which exist while the job is analysed.
+    """The tuples of the job: temporary views of frames, which exist while the job is analysed.
 
     `tuples` returns the tuples of a strand with ticks in `[begin, end)`, and a key that is equal for equal tuples.
     """

@@ -1,4 +1,4 @@
-"""Rows that are made of tuples: each is made once, with the ends between which it stands.
+"""Rows that consist of tuples: each is made once, with the ends between which it stands.
 
 The first end of a row is the latest first end of its tuples; its last end is their earliest last end. A row is reported
 where it enters, where it leaves, or at every end in between. If only rows that enter are asked for, a round joins the

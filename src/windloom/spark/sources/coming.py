@@ -1,4 +1,4 @@
-"""What a micro-batch is about to bring, before any of it is read: from Spark's offsets, and the footers of files.
+"""The size and times of a micro-batch before any of it is read: from Spark's offsets, and the footers of files.
 
 Before Spark passes a micro-batch on, it writes down which offsets of every source the micro-batch has. For a source of
 files, an offset stands for a list of files, and the footer of a Parquet file shows how many rows it has and between
@@ -44,7 +44,7 @@ class SparkOffsets:
         return cls(Path(parts.path), tuple(streams)) if parts.scheme in ("", "file") else None
 
     def coming(self, batch: int) -> dict[str, Coming]:
-        """Return what a micro-batch brings, by stream; a stream is left out if this is not known."""
+        """Return the tuples that a micro-batch will have, by stream; a stream is left out if this is not known."""
         try:
             new, old = self._offsets(batch), self._offsets(batch - 1) if batch else [None] * len(self.streams)
             if not len(new) == len(old) == len(self.streams):  # a stream has several sources, or two have the same one
@@ -59,7 +59,7 @@ class SparkOffsets:
             return {}
 
     def _offsets(self, batch: int) -> list[Any]:
-        """Return the offsets by source, None for a source that has brought nothing yet.
+        """Return the offsets by source, None for a source without data so far.
 
         In the file, they follow a line with the version and one about the micro-batch.
         """

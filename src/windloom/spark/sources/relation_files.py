@@ -14,7 +14,7 @@ _Files = tuple[tuple[str, int, int], ...]
 
 
 class RelationFiles:
-    """What `loom.relation` is given for a path: a function that returns the current DataFrame.
+    """The argument of `loom.relation` for a path: a function that returns the current DataFrame.
 
     As long as no file is added, removed or replaced, it returns the same DataFrame, and nothing is read again. Spark
     lists files of other machines; its lists show whether they have changed.

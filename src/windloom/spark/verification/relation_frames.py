@@ -1,4 +1,4 @@
-"""Streams that are enriched with relations, for verification: joined once more, as a Spark user would write it."""
+"""Streams that are enriched with relations, for verification: joined again, as a Spark user would write it."""
 
 from __future__ import annotations
 

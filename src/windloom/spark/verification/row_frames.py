@@ -1,7 +1,7 @@
 """Row queries by Spark alone: every tuple once for each of its windows, as Spark's own `window()` makes them.
 
-Rows are joined, compared and combined window by window. A row that is made of tuples is identified by their numbers: it
-enters with the first of its windows, and leaves with the end that follows its last window. The pairs of an interval
+Rows are joined, compared and combined window by window. A row that consists of tuples is identified by their numbers:
+it enters with the first of its windows, and leaves with the end that follows its last window. The pairs of an interval
 join are a plain join with a condition on times.
 """
 
