@@ -129,8 +129,8 @@ def explain(
                 "what a query would add, in predicted seconds",
                 "leave --query, --sharing, --cost and svg out",
             )
-        found = loom.what_if(added, **options)
-        text = json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(found)
+        added_cost = loom.what_if(added, **options)
+        text = json.dumps(added_cost.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(added_cost)
     else:
         text = loom.explain(form, query=query, queries=every, sharing=sharing, cost=cost, **options)
     if out is None:
@@ -144,7 +144,7 @@ def explain(
 
 
 def _refuse_without_chart() -> None:
-    """Refuses options that would change nothing."""
+    """Refuse options that would change nothing."""
     context = click.get_current_context()
     for name in ("parts", "dimensions", "partition", "objective"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

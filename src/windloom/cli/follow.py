@@ -51,7 +51,7 @@ BUDGET_OPTIONS = (
 
 
 def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of streams. None has a default value, so that a given one can be refused without --follow."""
+    """Return the options of streams. None has a default value, so that a given one can be refused without --follow."""
     command = sink_options(command)
     for option in (
         click.option(
@@ -106,8 +106,8 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def refuse_without_follow(given: Mapping[str, Any]) -> None:
-    for name, value in given.items():
+def refuse_without_follow(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
         if value:
             option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
             raise WindloomError(
@@ -194,7 +194,7 @@ def follow_streams(
     as_json: bool,
     dry_run: bool,
 ) -> None:
-    """Runs until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), and shows every round."""
+    """Run until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), and show every round."""
     from windloom.spark.sources.file_streams import find_file_stream
     from windloom.spark.sources.read import find_source
 
@@ -202,14 +202,14 @@ def follow_streams(
         loom = load_loom(catalog, *session, progress)
         places = paths_of(loom, catalog, options.streams, "--stream")
         before = paths_of(loom, catalog, options.history, "--history")
-        found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        file_streams = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
         add_relations(loom, catalog, options.relations)
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
     with stop_signals() as asked:
         history = {name: source.read(spark) for name, source in sources.items()}
-        for name, file_stream in found.items():
+        for name, file_stream in file_streams.items():
             loom.stream(name, file_stream.read(spark, options.files))
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
@@ -222,17 +222,17 @@ def follow_streams(
 
 @contextmanager
 def saying_warnings(view: RoundView) -> Iterator[None]:
-    """Warnings as lines for people."""
+    """Show warnings as lines for people."""
     from windloom.errors import WindloomWarning
 
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
-        def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, WindloomWarning):
                 view.say(f"warning: {message}")
             else:
-                shown(message, category, *place, **more)
+                shown(message, category, *where, **more)
 
         warnings.simplefilter("always", WindloomWarning)
         warnings.showwarning = say
@@ -241,7 +241,7 @@ def saying_warnings(view: RoundView) -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second signal ends the process at once, which loses nothing either."""
+    """Give an event that Ctrl-C and SIGTERM set; a second signal ends the process at once, losing nothing."""
     asked = threading.Event()
 
     def ask(number: int, frame: object) -> None:
@@ -258,7 +258,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 def wait_for_end(handle: Handle, asked: threading.Event, view: RoundView) -> None:
-    """Waits until the stream ends or is asked to."""
+    """Wait until the stream ends or is asked to."""
     while not handle.await_termination(_LOOK_SECONDS):
         if asked.is_set() or not view.is_read:
             break
@@ -271,7 +271,7 @@ def wait_for_end(handle: Handle, asked: threading.Event, view: RoundView) -> Non
 
 
 def _conclude(handle: Handle, view: RoundView, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
-    """Prints totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
+    """Print totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
     lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
@@ -287,7 +287,7 @@ def _conclude(handle: Handle, view: RoundView, options: FollowOptions, *, was_as
 
 
 def _latest(handle: Handle) -> list[str]:
-    """The latest answers of a few queries."""
+    """Return the latest answers of a few queries."""
     lines = []
     for name in list(handle.queries)[:3]:
         rows = handle.arrow(name).slice(0, 5)

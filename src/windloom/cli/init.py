@@ -52,7 +52,12 @@ def init(file: str, out: str | None, name: str | None) -> None:
 
     The event time is guessed by type and name, and said. Nothing is overwritten.
     """
-    source = _first_file(Path(file))
+    path = Path(file)
+    files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
+    source = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
+    if source is None:
+        fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
+        raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
     rows = _read(source)
     if source.suffix.lower() == ".parquet":
         _refuse_unreadable(source, rows)
@@ -74,7 +79,9 @@ def init(file: str, out: str | None, name: str | None) -> None:
 
 
 def guess_time(rows: pa.Table) -> Time:
-    """A timestamp, a whole number of the size of an instant, or a date; among several, by name and then by place."""
+    """Return a timestamp, a whole number of the size of an instant, or a date; among several, by name and then by
+    place.
+    """
     import pyarrow as pa
 
     kinds = {field.name: field.type for field in rows.schema}
@@ -97,7 +104,7 @@ def guess_time(rows: pa.Table) -> Time:
 
 
 def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Path) -> str:
-    """A stream, and two queries that any data can answer."""
+    """Return a stream, and two queries that any data can answer."""
     import pyarrow as pa
 
     columns = ",\n".join(f"  {_quoted(field.name)} {_type_name(field.type)}" for field in rows.schema)
@@ -134,12 +141,12 @@ CREATE QUERY last_hour AS
 
 
 def _command(*words: object) -> str:
-    """A command as a shell takes it."""
+    """Return a command as a shell takes it."""
     return shlex.join(["windloom", *map(str, words)])
 
 
 def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
-    """Raises for columns of Parquet that Spark does not read: no catalog could be run on the file."""
+    """Raise for columns of Parquet that Spark does not read: no catalog could be run on the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -147,7 +154,7 @@ def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
     # Arrow also gives nanoseconds for the timestamps that Spark itself writes by default, as INT96, and reads.
     in_nanoseconds = {
         column.path.partition(".")[0]
-        for column in (written.column(place) for place in range(len(written)))
+        for column in (written.column(index) for index in range(len(written)))
         if column.physical_type == "INT64" and "nanoseconds" in column.logical_type.to_json()
     }
     for field in rows.schema:
@@ -159,17 +166,8 @@ def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
             )
 
 
-def _first_file(path: Path) -> Path:
-    files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
-    found = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
-    if found is None:
-        fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
-        raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
-    return found
-
-
 def _read(path: Path) -> pa.Table:
-    """Some rows; a schema alone does not tell the unit of a whole number."""
+    """Return some rows; a schema alone does not tell the unit of a whole number."""
     import pyarrow as pa
 
     try:
@@ -207,7 +205,7 @@ def _read_json(path: Path) -> pa.Table:
 
 
 def _in_utc(rows: pa.Table) -> pa.Table:
-    """Times in text are instants to Spark, in the zone of its session."""
+    """Return times in text as instants, in the zone of Spark's session."""
     import pyarrow as pa
 
     fields = [
@@ -248,7 +246,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _quoted(name: str) -> str:
-    """A name as CQL takes it whatever it is made of."""
+    """Return a name as CQL takes it whatever it is made of."""
     is_plain = re.fullmatch(r"[a-z][a-z0-9_]*", name, re.IGNORECASE) and not _KEYWORDS.fullmatch(name)
     return name if is_plain else f"`{name.replace('`', '``')}`"
 

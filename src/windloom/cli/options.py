@@ -1,4 +1,4 @@
-"""What the commands share: options, a loom made from a catalog and paths, progress on the terminal."""
+"""Parts that the commands share: options, a loom made from a catalog and paths, progress on the terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _NameOption(click.Option):
 
 
 def plan_options(command: Command) -> Command:
-    """Adds the options that say how the plan is made."""
+    """Add the options that say how the plan is made."""
     for option in (
         click.option("--technique", cls=_NameOption, default="auto", help="How windows are computed from slices."),
         click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
@@ -51,7 +51,7 @@ def plan_options(command: Command) -> Command:
 
 
 def run_options(command: Command) -> Command:
-    """Adds the further options of plans that run."""
+    """Add the further options of plans that run."""
     for option in (
         click.option("--fold", cls=_NameOption, default="auto", help="How the sides of joins are multiplied."),
         click.option(
@@ -77,34 +77,34 @@ ADAPT_OPTIONS = (
 
 
 def read_objective(text: str | None) -> str | dict[str, float]:
-    """Latency or memory, or weights of both: latency=0.4,memory=0.6."""
+    """Return latency or memory, or weights of both: latency=0.4,memory=0.6."""
     if text is None or "=" not in text:
         return text or "latency"
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for item in text.split(","):
         name, _, weight = item.partition("=")
         try:
-            found[name.strip()] = float(weight)
+            weights[name.strip()] = float(weight)
         except ValueError:
             raise WindloomError(
                 f"cannot read --objective '{text}'",
                 f"the weight of '{name.strip()}' is '{weight}'",
                 "write --objective latency=0.4,memory=0.6",
             ) from None
-    return found
+    return weights
 
 
 def check_plan_options(
     strategy: str, slicing: str, technique: str, intake: str = "auto", joins: str = "auto", fold: str = "auto"
 ) -> None:
-    """Called before Spark starts, so that a typing mistake is reported at once."""
+    """Check the options before Spark starts, so that a typing mistake is reported at once."""
     from windloom.optimizer import PlanOptions
 
     PlanOptions(strategy, slicing, technique, intake, joins, fold)
 
 
 def session_options(command: Command) -> Command:
-    """Adds the options of the Spark session."""
+    """Add the options of the Spark session."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
         click.option("--memory", default=None, metavar="SIZE", help="Heap size of the local Spark, such as 4g."),
@@ -115,7 +115,7 @@ def session_options(command: Command) -> Command:
 
 
 def data_options(command: Command) -> Command:
-    """Adds the options that give data to streams and relations."""
+    """Add the options that give data to streams and relations."""
     for option in (
         click.option(
             "--relation",
@@ -145,7 +145,7 @@ def open_loom(
     conf: tuple[str, ...],
     progress: Progress | None = None,
 ) -> Loom:
-    """A loom with the catalog and the given data; Spark starts only if it is needed."""
+    """Return a loom with the catalog and the given data; Spark starts only if it is needed."""
     from windloom.spark.sources.read import find_source
 
     loom = load_loom(catalog, cores, memory, conf, progress)
@@ -158,7 +158,7 @@ def open_loom(
 
 
 def add_relations(loom: Loom, catalog: str, texts: tuple[str, ...]) -> None:
-    """Gives relations their data, from NAME=PATH; what is wrong with a path is told before Spark starts."""
+    """Give relations their data, from NAME=PATH; what is wrong with a path is told before Spark starts."""
     from windloom.spark.sources.read import find_source
     from windloom.spark.sources.relation_files import RelationFiles
 
@@ -178,7 +178,7 @@ def load_loom(
     *,
     with_queries: bool = True,
 ) -> Loom:
-    """A loom with the catalog, without data; Spark starts only if it is needed, and `progress` is told then."""
+    """Return a loom with the catalog, without data; Spark starts only if it is needed, and `progress` is told then."""
     from windloom.engine import Loom
     from windloom.spark.session.local import local_session
 
@@ -194,7 +194,7 @@ def load_loom(
 
 
 def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """Paths by stream or relation, from NAME=PATH; refuses those that the catalog does not have."""
+    """Return paths by stream or relation, from NAME=PATH; refuse those that the catalog does not have."""
     paths = name_value_pairs(texts, option, "NAME=PATH")
     what, other = ("relation", "stream") if option == "--relation" else ("stream", "relation")
     known, others = (list(loom.streams), list(loom.relations))[:: -1 if what == "relation" else 1]
@@ -218,25 +218,25 @@ def _declare_hint(what: str, name: str, known: list[str]) -> str:
 
 
 def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
-    """Options of the form NAME=VALUE, each name once."""
-    found: dict[str, str] = {}
+    """Return options of the form NAME=VALUE, each name once."""
+    pairs: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if not name or not value:
             missing = "the name" if not name else "'=' and what follows it"
             raise WindloomError(f"cannot read {option} '{text}'", f"{missing} is missing", f"write {option} {form}")
-        if name in found:
-            given = f"as '{found[name]}' and as '{value}'"
+        if name in pairs:
+            both_values = f"as '{pairs[name]}' and as '{value}'"
             raise WindloomError(
-                f"{option} '{name}' is given twice", given, "give it once; a directory holds many files"
+                f"{option} '{name}' is given twice", both_values, "give it once; a directory holds many files"
             )
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 @contextmanager
 def showing_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Shows the current stage on stderr: with a spinner on a terminal, otherwise with one line per stage."""
+    """Show the current stage on stderr: with a spinner on a terminal, otherwise with one line per stage."""
     console = Console(stderr=True)
     if quiet:
         yield lambda line: None

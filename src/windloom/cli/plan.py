@@ -75,7 +75,15 @@ def plan(
     from windloom.cli.plan_report import find_sharing, to_json, to_text
 
     given = {name: value for name, value in given.items() if value is not None}
-    _check_form(catalog, workload, given)
+    if (catalog is None) == (workload is None):
+        fact = "neither a catalog nor a workload is given" if catalog is None else "both are given"
+        raise WindloomError("there are two things that can be planned, one at a time", fact, "windloom plan --help")
+    if workload is None and given:
+        raise WindloomError(
+            f"--{next(iter(given))} does not go with a catalog",
+            "it describes a generated workload",
+            "leave it out, or give --workload instead of the catalog",
+        )
     if epsilon is not None and strategy != "incremental":
         raise WindloomError(
             f"--epsilon does not go with --strategy {strategy}",
@@ -95,27 +103,15 @@ def plan(
     click.echo(json.dumps(to_json(planned, options), indent=2) if as_json else to_text(planned, options))
 
 
-def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]) -> None:
-    if (catalog is None) == (workload is None):
-        fact = "neither a catalog nor a workload is given" if catalog is None else "both are given"
-        raise WindloomError("there are two things that can be planned, one at a time", fact, "windloom plan --help")
-    if workload is None and given:
-        raise WindloomError(
-            f"--{next(iter(given))} does not go with a catalog",
-            "it describes a generated workload",
-            "leave it out, or give --workload instead of the catalog",
-        )
-
-
 def _of_workload(
-    workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
+    workload: str, workload_options: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
 ) -> Planned:
     from windloom.cli.plan_report import Planned, Sharing, workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
     from windloom.model import Component, DataType, Expression
     from windloom.plan.physical import PlannedComponent
 
-    options = _FOR_BOTH | _DEFAULTS[workload] | given
+    options = _FOR_BOTH | _DEFAULTS[workload] | workload_options
     if len(rates) > 1 or any("=" in rate for rate in rates):
         raise WindloomError(
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
@@ -139,7 +135,7 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     unit = parse_duration(str(options["unit"]))
     if unit <= 0:
         raise WindloomError(f"--unit '{options['unit']}' is no length of time", "it must be positive", "--unit '1 s'")
-    made = divisors_workload if workload == "divisors" else zipf_workload
+    generate = divisors_workload if workload == "divisors" else zipf_workload
     overlap = options["overlap"]
     if workload == "divisors":
         if overlap != int(overlap):
@@ -147,26 +143,28 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
                 f"--overlap {overlap:g} does not go with --workload divisors", "ranges are whole slides", "round it"
             )
         overlap = int(overlap)
-    return made(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
+    return generate(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
 def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> Planned:
     from windloom.cli.plan_catalog import plan_catalog
 
     loom = open_loom(catalog, (), (), "*", None, ())
-    given = name_value_pairs(rates, "--rate", "STREAM=N")
-    for name in given:
+    given_rates = name_value_pairs(rates, "--rate", "STREAM=N")
+    for name in given_rates:
         if name not in loom.streams:
             raise WindloomError(
-                f"the catalog has no stream '{name}'", f"--rate {name}={given[name]}", near_names(name, [*loom.streams])
+                f"the catalog has no stream '{name}'",
+                f"--rate {name}={given_rates[name]}",
+                near_names(name, [*loom.streams]),
             )
-    read = {name: _rate(text, name) for name, text in given.items()}
+    read = {name: _rate(text, name) for name, text in given_rates.items()}
     # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
     return plan_catalog(loom.plan("shared", slicing, technique), read, cost)
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:
-    """Zero means unknown, and the report says so."""
+    """Return a rate and where it comes from; zero means unknown, and the report says so."""
     try:
         rate = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What `windloom plan` finds trees for in a catalog: its sets, at the rates given, at the prices of their plan."""
+"""The sets of a catalog for which `windloom plan` finds trees, at the rates given, at the prices of their plan."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAPER_UNIT, SECONDS_UNIT = "operations per second", "seconds per second"
 
 
 def plan_catalog(base: Plan, rates: Mapping[str, Rate], cost: str) -> Planned:
-    """The sets of a plan that has one tree for each; `rates` by stream replace those of the catalog."""
+    """Return the sets of a plan that has one tree for each; `rates` by stream replace those of the catalog."""
     rows = tuple(planned.name for planned in base.rows)
     # A version of a relation is read once, whichever queries use it.
     shared = [partial_set for partial_set in base.sets if not partial_set.is_relation]
@@ -46,7 +46,7 @@ def plan_catalog(base: Plan, rates: Mapping[str, Rate], cost: str) -> Planned:
 
 
 def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Plan:
-    """The same plan for other rates, with the intake and the folds that are best at these."""
+    """Return the plan at other rates, with the intake and the folds that are best at these."""
 
     def rate(stream: Stream) -> float | None:
         return rates.get(base.base_of(stream.name), (stream.events_per_second, ""))[0]
@@ -62,7 +62,7 @@ def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Pl
 def _predicted(
     partial_set: PartialSet, seconds: SetSeconds, plan: Plan, rates: Mapping[str, Rate], constants: Constants
 ) -> Sharing:
-    """A set whose trees are searched for, and priced, in predicted seconds."""
+    """Return a set whose trees are searched for, and priced, in predicted seconds."""
     queries = [planned.query for planned in partial_set.queries]
     statistics = partial_set.statistics
     problem = calibrated_problem(
@@ -88,7 +88,7 @@ def _priced(partial_set: PartialSet, plan: Plan, scanning: Scanning, constants: 
 
 
 def _counted(partial_set: PartialSet, base: Plan, rates: Mapping[str, Rate]) -> Sharing:
-    """A set whose trees are searched for, and counted, in the papers' operations."""
+    """Return a set whose trees are searched for, and counted, in the papers' operations."""
     queries = [planned.query for planned in partial_set.queries]
     rate, rate_from = _rate(base, partial_set, rates)
     techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
@@ -99,6 +99,6 @@ def _counted(partial_set: PartialSet, base: Plan, rates: Mapping[str, Rate]) -> 
 
 
 def _rate(plan: Plan, partial_set: PartialSet, rates: Mapping[str, Rate]) -> Rate:
-    """The rate of the stream that the tuples of a set come from, which may be enriched on the way."""
+    """Return the rate of the stream that the tuples of a set come from, which may be enriched on the way."""
     declared = plan.stream(partial_set.stream).events_per_second
     return rates.get(plan.base_of(partial_set.stream), (declared, "catalog" if declared else "default"))

@@ -1,4 +1,4 @@
-"""What `windloom plan` finds and shows: trees of every set, their edge rates and costs, time and memory taken."""
+"""The results of `windloom plan`: trees of every set, their edge rates and costs, time and memory taken."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Sharing:
         return self.problem.windows
 
     def find(self, strategy: Strategy | None) -> None:
-        """Its trees by a strategy; without one, what `auto` takes."""
+        """Find its trees by a strategy; without one, by what `auto` takes."""
         begun = perf_counter()
         trees = choose_trees(self.problem)[1] if strategy is None else strategy.choose(self.problem)
         self.seconds = perf_counter() - begun
@@ -104,10 +104,10 @@ class Sharing:
         distinct = sorted(counts)
         slicing, model = self.problem.slicing, self.problem.model
         edges = EdgeSet.of({edge for window in distinct for edge in slicing.edges(window)})
-        told: dict[str, Any] = {"queries": len(tree)}
+        described: dict[str, Any] = {"queries": len(tree)}
         if self.queries is not None:
-            told["names"] = [self.queries[i] for i in tree]
-        told |= {
+            described["names"] = [self.queries[i] for i in tree]
+        described |= {
             "distinct_windows": len(distinct),
             "edges_per_second": self.pace * edges.edges_per_second,
             "edges_exact": edges.density.exact,
@@ -116,14 +116,14 @@ class Sharing:
         if isinstance(model, PaperCost):
             load = WindowColumns.of(distinct, [counts[window] for window in distinct]).load([range(len(distinct))])
             rate = np.array([edges.edges_per_second])
-            told["operations_per_edge"] = float(omega(model.techniques, load, rate)[0])
-        return told | {"cost": cost}
+            described["operations_per_edge"] = float(omega(model.techniques, load, rate)[0])
+        return described | {"cost": cost}
 
 
 def workload_problem(
     windows: tuple[Window, ...], asked: PlannedComponent, slicing: str, technique: str, rate: float | None, cost: str
 ) -> SharingProblem:
-    """Windows of one stream, without groups, that all ask for one component."""
+    """Return windows of one stream, without groups, that all ask for one component."""
     if cost == "paper":
         name = "recalculate" if technique == "auto" else technique  # the papers' own: Panes
         model = PaperCost((cost_name(name, asked.family),), rate or DEFAULT_EVENTS_PER_SECOND)
@@ -183,8 +183,8 @@ def to_text(planned: Planned, options: dict[str, str]) -> str:
         lines.append(f"{rows} {are} made from tuples, not from partials: {', '.join(names)}{more}")
     if planned.sets:
         lines += [f"{_BESIDES[what]}: {work(cost)}" for what, cost in planned.besides.items() if cost]
-        told = ", ".join(f"{name} {value}" for name, value in options.items())
-        lines.append(f"cost {cost_text(planned.sets[0], planned.cost)} of event time ({told})")
+        shown_options = ", ".join(f"{name} {value}" for name, value in options.items())
+        lines.append(f"cost {cost_text(planned.sets[0], planned.cost)} of event time ({shown_options})")
         memory = peak_memory() / 2**20
         lines.append(f"found in {planned.seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
     return "\n".join(lines)
@@ -223,6 +223,6 @@ def cost_text(sharing: Sharing, cost: float) -> str:
 
 
 def peak_memory() -> int:
-    """The largest memory of the process so far, in bytes."""
+    """Return the largest memory of the process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

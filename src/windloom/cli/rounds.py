@@ -76,7 +76,7 @@ class RoundView(Protocol):
 
 @contextmanager
 def view_of(as_json: bool) -> Iterator[RoundView]:
-    """The view that suits the terminal, or its absence."""
+    """Give the view that suits the terminal, or its absence."""
     console = Console(highlight=False)
     if as_json or not console.is_terminal:
         yield _LineView(_json_line if as_json else round_line)
@@ -160,7 +160,11 @@ def round_line(done: RoundProgress) -> str:
     rows = [f"{done.late_windows:,} of {_counted(done.answered_windows, 'window')} late"] if done.late_windows else []
     rows += [f"{_counted(sum(done.postponed.values()), 'window')} left to later rounds"] if done.postponed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
-    new = [f" relation {name}: version {told['version']};" for name, told in done.relations.items() if told["changed"]]
+    new = [
+        f" relation {name}: version {relation['version']};"
+        for name, relation in done.relations.items()
+        if relation["changed"]
+    ]
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
         f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
@@ -190,7 +194,7 @@ def _watermark(instant: str | None) -> str:
 
 
 def _watermarks(least: str | None, frontiers: Mapping[str, str | None]) -> str:
-    """The watermark of the only stream, or that of each of several streams."""
+    """Return the watermark of the only stream, or that of each of several streams."""
     if len(frontiers) < 2:
         return f"watermark {_watermark(least)}"
     return "watermarks " + ", ".join(f"{name} {_watermark(frontier)}" for name, frontier in frontiers.items())
@@ -200,8 +204,8 @@ def _times(done: RoundProgress) -> str:
     if len(done.frontiers) < 2:
         return f"watermark {_watermark(done.watermark)}, lag {_lag(done)}"
     lags = {name: "" if lag is None else f" (lag {duration_text(lag)})" for name, lag in done.lags.items()}
-    told = (f"{name} {_watermark(frontier)}{lags[name]}" for name, frontier in done.frontiers.items())
-    return f"watermarks {', '.join(told)}"
+    watermarks = (f"{name} {_watermark(frontier)}{lags[name]}" for name, frontier in done.frontiers.items())
+    return f"watermarks {', '.join(watermarks)}"
 
 
 def _lag(done: RoundProgress) -> str:
@@ -213,7 +217,7 @@ def _stage(*names: str) -> Callable[[RoundProgress], str]:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds in the unit people would use.
+    """Return seconds in the unit people would use.
 
     >>> duration_text(3.21), duration_text(-90), duration_text(86400 * 12)
     ('3.2 s', '-1.5 min', '12.0 d')
@@ -225,7 +229,7 @@ def duration_text(seconds: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes in the unit people would use.
+    """Return bytes in the unit people would use.
 
     >>> size_text(512), size_text(1536), size_text(3 << 30)
     ('512 B', '1.5 KiB', '3.0 GiB')

@@ -34,7 +34,6 @@ from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine import Loom
-    from windloom.engine.streaming import Handle
     from windloom.service.running import Rejected
     from windloom.service.server import Place
     from windloom.service.service import Limits
@@ -202,7 +201,13 @@ def _serve(
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
             with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
-                _say_where(place, handle, rejected)
+                count = len(handle.queries)
+                lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
+                lines += [
+                    f"left out: {refused.error.message} (the page shows why; --strict would refuse)"
+                    for refused in rejected
+                ]
+                click.echo("\n".join(lines), err=True)
                 wait_for_end(handle, asked, view)
     click.echo(f"{'stopped' if asked.is_set() else 'ended'}: {view.totals}")
     click.echo(f"answers are in {options.out}, the checkpoint is {options.checkpoint}: the same command goes on")
@@ -211,23 +216,16 @@ def _serve(
 def _load(
     catalog: str, options: FollowOptions, session: tuple[str, str | None, tuple[str, ...]], *, strict: bool
 ) -> tuple[Loom, list[Rejected]]:
-    """A loom of the catalog's streams, with their data, and of those of its queries that are right."""
+    """Return a loom of the catalog's streams, with their data, and of those of its queries that are right."""
     from windloom.service.loading import load_queries
     from windloom.spark.sources.file_streams import find_file_stream
 
     with showing_progress() as progress:
         loom = load_loom(catalog, *session, progress, with_queries=False)
         places = paths_of(loom, catalog, options.streams, "--stream")
-        found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        file_streams = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         add_relations(loom, catalog, options.relations)
-        for name, file_stream in found.items():
+        for name, file_stream in file_streams.items():
             loom.stream(name, file_stream.read(loom.spark, options.files))
         progress("planning")
         return loom, load_queries(loom, catalog, strict=strict)
-
-
-def _say_where(place: Place, handle: Handle, rejected: list[Rejected]) -> None:
-    count = len(handle.queries)
-    lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
-    lines += [f"left out: {refused.error.message} (the page shows why; --strict would refuse)" for refused in rejected]
-    click.echo("\n".join(lines), err=True)

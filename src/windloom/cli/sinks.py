@@ -50,14 +50,14 @@ def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_target(names: list[str]) -> list[str]:
-    """The sinks that --sink is for: those that write to a place."""
+    """Return the sinks that --sink is for: those that write to a place."""
     return [name for name in names if name not in ("memory", "live")]
 
 
 def sink_choices(
     sinks: tuple[str, ...], settings: tuple[str, ...], out: str | None, checkpoint: str | None
 ) -> list[SinkChoice]:
-    """What `loom.start` is given; refuses what cannot be before Spark starts."""
+    """Return what `loom.start` is given; refuse what cannot be before Spark starts."""
     from windloom.engine.sinks.registry import choose_sinks, find_sink, sink, sink_names
 
     targets: dict[str, str | None] = {}
@@ -71,7 +71,17 @@ def sink_choices(
         targets[name] = target or None
     options: dict[str, dict[str, object]] = {name: {} for name in targets}
     for text in settings:
-        name, key, value = _setting(text, options)
+        name_and_key, equals, value = text.partition("=")
+        name, _, key = name_and_key.partition(".")
+        if not (name and key and equals):
+            form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
+            raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)
+        if name not in options:
+            raise WindloomError(
+                f"--sink-option '{text}' is for a sink that is not given",
+                f"--sink gives {', '.join(options)}" if options else "no --sink is given",
+                f"add --sink {name}=TARGET, or leave it out",
+            )
         options[name][key] = value
     for name, where in targets.items():
         _check_target(name, find_sink(name).target, where, options[name], checkpoint)
@@ -97,18 +107,3 @@ def _check_target(
             "without one, a restart would write all rows once more",
             "give --checkpoint DIR, or --out DIR",
         )
-
-
-def _setting(text: str, known: dict[str, dict[str, object]]) -> tuple[str, str, str]:
-    place, equals, value = text.partition("=")
-    name, _, key = place.partition(".")
-    if not (name and key and equals):
-        form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
-        raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)
-    if name not in known:
-        raise WindloomError(
-            f"--sink-option '{text}' is for a sink that is not given",
-            f"--sink gives {', '.join(known)}" if known else "no --sink is given",
-            f"add --sink {name}=TARGET, or leave it out",
-        )
-    return name, key, value

@@ -19,7 +19,7 @@ _WIDTH = 10_000
 def table_lines(
     headers: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = (), indent: str = ""
 ) -> list[str]:
-    """The lines of a table; the columns in `right` are aligned right. Cells are text, never markup.
+    """Return the lines of a table; the columns in `right` are aligned right. Cells are text, never markup.
 
     >>> table_lines(["tree", "cost"], [["0", "12"], ["1", "3"]], right=["cost"])
     ['tree  cost', '0       12', '1        3']
@@ -36,6 +36,6 @@ def table_lines(
 
 
 def arrow_lines(rows: pa.Table) -> list[str]:
-    """A few rows of answers, under the names of their columns."""
+    """Return a few rows of answers, under the names of their columns."""
     cells = ([str(value) for value in row.values()] for row in rows.to_pylist())
     return table_lines(rows.column_names, cells, indent="  ")

@@ -73,13 +73,13 @@ def verify(
             progress=progress,
         )
         wanted = list(names) or list(results)
-        found = []
+        verifications = []
         for number, name in enumerate(wanted, 1):
             progress(f"verifying {name} ({number} of {len(wanted)})")
-            found.append(loom.verify(name, results))
+            verifications.append(loom.verify(name, results))
     if as_json:
-        click.echo(json.dumps([{**asdict(verification), "ok": verification.ok} for verification in found]))
+        click.echo(json.dumps([{**asdict(verification), "ok": verification.ok} for verification in verifications]))
     else:
-        for verification in found:
+        for verification in verifications:
             click.echo(str(verification))
-    return 0 if all(verification.ok for verification in found) else 1
+    return 0 if all(verification.ok for verification in verifications) else 1

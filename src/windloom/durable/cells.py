@@ -25,11 +25,11 @@ _FAMILIES = {family.columns: family for family in FAMILIES.values() if not famil
 
 
 def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
-    """The description, for the body of a frame, and the blob."""
+    """Return the description, for the body of a frame, and the blob."""
     arrays: list[pa.Array] = []
 
     def keep(array: Any) -> int:
-        """Adds an array; returns its place among the lists."""
+        """Add an array; return its place among the lists."""
         arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
         return len(arrays) - 1
 
@@ -50,29 +50,30 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
             "dictionary": None if lifted.dictionary is None else keep(lifted.dictionary),
         }
 
-    told = [
+    described = [
         {
             "number": number,
-            "keys": [keep(key) for key in held.keys],
-            "group_bounds": keep(held.group_bounds),
-            "starts": keep(held.starts),
-            "lifted": [lifted_of(lifted) for lifted in held.lifted],
+            "keys": [keep(key) for key in set_cells.keys],
+            "group_bounds": keep(set_cells.group_bounds),
+            "starts": keep(set_cells.starts),
+            "lifted": [lifted_of(lifted) for lifted in set_cells.lifted],
         }
-        for number, held in sorted(cells.items())
+        for number, set_cells in sorted(cells.items())
     ]
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array) for array in arrays]
     schema = pa.schema([pa.field(str(i), values.type) for i, values in enumerate(lists)])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
-    return told, sink.getvalue()
+    return described, sink.getvalue()
 
 
-def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int, Cells]:
+def read_cells(described_sets: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int, Cells]:
+    """Return the cells by number of the set, from their description and the blob."""
     batch = pa.ipc.open_stream(pa.py_buffer(blob)).read_next_batch()
 
-    def array(place: int) -> pa.Array:
-        return batch.column(place).flatten()
+    def array(index: int) -> pa.Array:
+        return batch.column(index).flatten()
 
     def numbers(place: int, kind: type[np.generic] | None) -> Any:
         # A copy, because kernels are compiled for writable arrays.
@@ -104,21 +105,22 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
             numbers(set_cells["group_bounds"], np.int64),
             numbers(set_cells["starts"], np.int64),
         ).build(map(lifted_of, set_cells["lifted"]))
-        for set_cells in told
+        for set_cells in described_sets
     }
 
 
 def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Partials of rows by name of their query: their description, for the body of a frame, and blobs by name."""
+    """Return the partials of rows by name of their query: their description, for the body of a frame, and blobs by
+    name."""
     names = sorted(summaries)
     if not names:
         return {}, {}
-    told, blob = write_cells({number: summaries[name] for number, name in enumerate(names)})
-    return {"names": names, "sets": told}, {"summaries": blob}
+    described, blob = write_cells({number: summaries[name] for number, name in enumerate(names)})
+    return {"names": names, "sets": described}, {"summaries": blob}
 
 
 def read_summaries(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> dict[str, Cells]:
     if not about:
         return {}
-    found = read_cells(about["sets"], blobs["summaries"])
-    return {name: found[number] for number, name in enumerate(about["names"])}
+    cells = read_cells(about["sets"], blobs["summaries"])
+    return {name: cells[number] for number, name in enumerate(about["names"])}

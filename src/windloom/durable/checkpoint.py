@@ -13,8 +13,8 @@
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
 A round that is logged and not committed runs again, with the same plan: a sink may have rows of it. A round that has
-begun and is not logged begins anew with the newest plan, because nothing of it was answered. If a round failed after it
-was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
+begun and is not logged begins again with the newest plan, because nothing of it was answered. If a round failed after
+it was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
 atomic renames: then they count as not written, and are written again.
 """
 
@@ -64,9 +64,9 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What is fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
+    """The choices that are fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
 
-    `only_answers`: the round takes nothing in. `has_failed`: it was logged, and then could not be answered.
+    `only_answers`: the round reads nothing. `has_failed`: it was logged, and then could not be answered.
     """
 
     plan_version: int
@@ -91,22 +91,22 @@ class Checkpoint:
     def open(
         cls, storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation] | None = None
     ) -> Checkpoint:
-        """Creates a checkpoint, or verifies that it belongs to these streams; nobody else can open it until `close`.
+        """Create a checkpoint, or verify that it belongs to these streams; nobody else can open it until `close`.
 
         Relations that it does not have yet are added to it.
         """
         storage.lock(this_process())
         try:
-            found = cls(storage, _verify(storage, streams, relations or {}))
-            found._forget_unlogged()
-            return found
+            checkpoint = cls(storage, _verify(storage, streams, relations or {}))
+            checkpoint._forget_unlogged()
+            return checkpoint
         except BaseException:
             storage.unlock()
             raise
 
     @classmethod
     def read_only(cls, storage: Storage, place: str) -> Checkpoint:
-        """A checkpoint that is only read; a stream may be writing to it."""
+        """Return a checkpoint that is only read; a stream may be writing to it."""
         data = storage.read(IDENTITY)
         if data is None:
             raise WindloomError(
@@ -136,7 +136,7 @@ class Checkpoint:
         return self._plans[version]
 
     def plans(self) -> list[PlanRecord]:
-        """All plan records that are kept, oldest first."""
+        """Return all plan records that are kept, oldest first."""
         return [self.plan(version) for version in self._numbers["plans"]]
 
     def newest_plan(self) -> PlanRecord | None:
@@ -146,10 +146,10 @@ class Checkpoint:
     # Rounds
 
     def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
-        """The plan that the round runs with: the one it began with before, or else the newest that applies.
+        """Return the plan that the round runs with: the one it began with before, or else the newest that applies.
 
         `batch` is Spark's number of the micro-batch, None for a round without one. `answers_of` is the plan of a round
-        that takes nothing in, and only answers what rounds with that plan have postponed.
+        that reads nothing, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
@@ -163,13 +163,15 @@ class Checkpoint:
         return self.plan(version)
 
     def note_failure(self, round: int) -> None:
-        """Notes that a logged round could not be answered: see `has_failed`."""
+        """Note that a logged round could not be answered: see `has_failed`."""
         begun = self.begun(round)
         if begun is not None and round > self.last_committed and self.read_log(round) is not None:
             self._write_begun(round, replace(begun, has_failed=True))
 
     def has_failed(self, round: int) -> bool:
-        """Whether a round was logged and then failed: queries that have changed since need not be answered by it."""
+        """Return whether a round was logged and then failed: queries that have changed since need not be answered by
+        it.
+        """
         begun = self.begun(round)
         return begun is not None and begun.has_failed
 
@@ -178,7 +180,7 @@ class Checkpoint:
         self._begun[round] = begun
 
     def _forget_unlogged(self) -> None:
-        """Lets the round after the last committed one begin anew, unless it is logged.
+        """Let the round after the last committed one begin again, unless it is logged.
 
         A round that ends the stream has no batch. It stays begun, so that the next start ends the stream.
         """
@@ -190,12 +192,12 @@ class Checkpoint:
         del self._begun[following], self._numbers["begun"][-1]
 
     def upcoming(self, round: int) -> PlanRecord:
-        """The plan with which `begin` would begin a round."""
+        """Return the plan with which `begin` would begin a round."""
         begun = self.begun(round)
         return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
 
     def was_answering(self, round: int) -> bool:
-        """Whether a round that was interrupted takes nothing in, and only answers."""
+        """Return whether a round that was interrupted reads nothing, and only answers."""
         begun = self.begun(round)
         if begun is not None:
             return begun.only_answers
@@ -203,11 +205,11 @@ class Checkpoint:
         return log is not None and log.only_answers
 
     def has_begun(self, round: int) -> bool:
-        """Whether a round that was interrupted had begun, and keeps its plan."""
+        """Return whether a round that was interrupted had begun, and keeps its plan."""
         return self.begun(round) is not None or self.read_log(round) is not None
 
     def begun(self, round: int) -> Begun | None:
-        """What a round has begun with; None if it has not begun."""
+        """Return what a round has begun with; None if it has not begun."""
         if round not in self._begun:
             data = self._read("begun", round)
             if data is None:
@@ -261,7 +263,7 @@ class Checkpoint:
             return None
 
     def logged(self, last: int) -> Iterator[RoundLog]:
-        """The logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        """Yield the logs of committed rounds up to `last` that are kept, newest first, without a gap."""
         for round in range(last, -1, -1):
             log = self.read_log(round)
             if log is None:
@@ -269,25 +271,25 @@ class Checkpoint:
             yield log
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None:
-        """Marks the round as done: the sinks have its rows, and it will not run again."""
+        """Mark the round as done: the sinks have its rows, and it will not run again."""
         fault("before commit")
         self._write("commits", round, write_record("commit", progress))
         fault("after commit")
 
     def write_emitted(self, round: int, emitted: Emitted) -> None:
-        """Keeps what queries have reported up to a round, before it is committed."""
+        """Keep what queries have reported up to a round, before it is committed."""
         fault("before emitted")
         self._write("emitted", round, write_emitted(emitted))
         fault("after emitted")
 
     def read_emitted(self) -> Emitted:
-        """What queries had reported when the last committed round was done."""
+        """Return what queries had reported when the last committed round was done."""
         rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
         data = self._read("emitted", rounds[-1]) if rounds else None
         return Emitted() if data is None else read_emitted(_name("emitted", rounds[-1]), data)
 
     def drop_emitted(self) -> None:
-        """Deletes files that are older than the one that the next round needs."""
+        """Delete files that are older than the one that the next round needs."""
         rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
         if rounds:
             self._drop("emitted", rounds[-1])
@@ -299,7 +301,7 @@ class Checkpoint:
         return commits[-1] if commits else -1
 
     def committed_at(self, round: int) -> float:
-        """The time of the clock at which a round was committed; now, if that is not known."""
+        """Return the time of the clock at which a round was committed; now, if that is not known."""
         try:
             about = self.progress(round)
         except DamagedError:
@@ -307,13 +309,13 @@ class Checkpoint:
         return time.time() if about is None else float(about.get("at", time.time()))
 
     def progress(self, round: int) -> dict[str, Any] | None:
-        """The progress with which `commit` was called."""
+        """Return the progress with which `commit` was called."""
         data = self._read("commits", round)
         hint = "nothing needs it but the record of progress: go on without"
         return None if data is None else read_record("commit", _name("commits", round), data, hint)
 
     def recent_observed(self, most: int) -> list[RoundObserved]:
-        """What the newest rounds observed, oldest first, as far as it is kept."""
+        """Return what the newest rounds observed, oldest first, as far as it is kept."""
         return [
             from_json(RoundObserved, progress["observed"])
             for progress in self.recent_progress(most)
@@ -321,8 +323,8 @@ class Checkpoint:
         ]
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
-        """The progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""
-        found = []
+        """Return progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""
+        records = []
         for round in self._numbers["commits"][-most:]:
             try:
                 record = self.progress(round)
@@ -330,12 +332,12 @@ class Checkpoint:
                 self.damaged[_name("commits", round)] = None
                 continue
             if record is not None:
-                found.append(record)
-        return found
+                records.append(record)
+        return records
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Held while logs are read beside the rounds: nothing is dropped meanwhile."""
+        """Hold this while logs are read beside the rounds: nothing is dropped meanwhile."""
         with self._lock:
             self._readers += 1
         try:
@@ -347,7 +349,7 @@ class Checkpoint:
     # Snapshots
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
-        """Keeps the state after a round, in terms of the plan with which the round began, or of another one."""
+        """Keep the state after a round, in terms of the plan with which the round began, or of another one."""
         begun = self.begun(round)
         if begun is None:
             raise ValueError(f"round {round} was never begun")
@@ -357,7 +359,7 @@ class Checkpoint:
         fault("after snapshot")
 
     def snapshots(self) -> list[int]:
-        """Rounds after which the state was kept, oldest first."""
+        """Return rounds after which the state was kept, oldest first."""
         return list(self._numbers["snapshots"])
 
     def read_snapshot(self, round: int) -> Snapshot:
@@ -368,14 +370,14 @@ class Checkpoint:
         return Snapshot.from_bytes(name, data)
 
     def drop_snapshot(self, round: int) -> None:
-        """Deletes a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
-        place = self._place("snapshots", round)
-        if place is not None:
+        """Delete a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
+        index = self._place("snapshots", round)
+        if index is not None:
             self._storage.delete(_name("snapshots", round))
-            del self._numbers["snapshots"][place]
+            del self._numbers["snapshots"][index]
 
     def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
-        """Drops what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
+        """Drop what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """
@@ -385,14 +387,14 @@ class Checkpoint:
             self._retain(keep_rounds, keep_snapshots)
 
     def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
-        kept = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
-        kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
-        if len(kept) < LEAST_SNAPSHOTS:
+        snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
+        snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
+        if len(snapshots_left) < LEAST_SNAPSHOTS:
             return
         fault("before retain")
-        covered = min(kept[0], self.last_committed - keep_rounds)
+        covered = min(snapshots_left[0], self.last_committed - keep_rounds)
         # Older snapshots first: a snapshot that stays must find all logs after it.
-        self._drop("snapshots", kept[0])
+        self._drop("snapshots", snapshots_left[0])
         self._drop("log", covered + 1)
         self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
         # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
@@ -421,8 +423,8 @@ class Checkpoint:
 
     def _place(self, folder: str, number: int) -> int | None:
         numbers = self._numbers[folder]
-        place = bisect_left(numbers, number)
-        return place if numbers[place : place + 1] == [number] else None
+        index = bisect_left(numbers, number)
+        return index if numbers[index : index + 1] == [number] else None
 
     def _drop(self, folder: str, before: int) -> None:
         gone = self._numbers[folder][: bisect_left(self._numbers[folder], before)]
@@ -444,7 +446,7 @@ def _missing(name: str) -> WindloomError:
 
 
 def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
-    """Creates or verifies the identity of the checkpoint; returns its id."""
+    """Create or verify the identity of the checkpoint; return its id."""
     wanted, tables = identity_of(streams), relations_of(relations)
     data = storage.read(IDENTITY)
     if data is None:
@@ -453,15 +455,15 @@ def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[
         id = uuid4().hex
         storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
         return id
-    held = read_record("checkpoint", IDENTITY, data, _RESTORE)
-    found = [*differences(held["streams"], wanted), *relation_differences(held["relations"], tables)]
-    if found:
+    identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    differing = [*differences(identity["streams"], wanted), *relation_differences(identity["relations"], tables)]
+    if differing:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
-            "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
+            "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else ""),
             "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
         )
-    known = {**held["relations"], **tables}
-    if known != held["relations"]:
-        storage.write(IDENTITY, write_record("checkpoint", {**held, "relations": known}))
-    return str(held["id"])
+    known = {**identity["relations"], **tables}
+    if known != identity["relations"]:
+        storage.write(IDENTITY, write_record("checkpoint", {**identity, "relations": known}))
+    return str(identity["id"])

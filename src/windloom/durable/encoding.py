@@ -1,7 +1,7 @@
 """State as bytes and back: the ring of partials, in a frame.
 
-Only the cells are kept. What a technique derives from them (trees, deques, totals) is made anew from the cells at every
-step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
+Only the cells are kept. What a technique derives from them (trees, deques, totals) is computed again from the cells at
+every step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of 
 
 
 def encode(state: State) -> bytes:
-    """The state as bytes that `decode` reads, here or elsewhere."""
+    """Return the state as bytes that `decode` reads, here or elsewhere."""
     return frame_bytes("state", *write_state(state))
 
 
 def decode(data: bytes) -> State:
-    """The state that was encoded; raises if the bytes are damaged, cut short or of another version."""
+    """Return the state that was encoded; raise if the bytes are damaged, cut short or of another version."""
     frame = read_frame("state", "the state", data, _HINT)
     return read_state(frame.body, frame.blobs)
 
 
 def restored_state(state: State, plan: Plan) -> State:
-    """A decoded state with the plan's definitions of aggregates; a file holds only their columns."""
+    """Return a decoded state with the plan's definitions of aggregates; a file holds only their columns."""
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
-        held, owing = cells.get(partial_set.number), owed.get(partial_set.number)
-        if held is not None:
-            cells[partial_set.number] = _restored(held, partial_set.components)
+        set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
+        if set_cells is not None:
+            cells[partial_set.number] = _restored(set_cells, partial_set.components)
         if owing is not None:
             owed[partial_set.number] = owing.mapped(partial(_restored, components=partial_set.components))
     return replace(state, cells=cells, owed=owed)
 
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
-    """The folds of joins, by place in the plan, that were encoded as the cells of a state."""
-    return {number: _restored(held, plan.joins[number].components) for number, held in decode(data).cells.items()}
+    """Return the folds of joins, by place in the plan, that were encoded as the cells of a state."""
+    return {number: _restored(cells, plan.joins[number].components) for number, cells in decode(data).cells.items()}
 
 
 def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
@@ -63,7 +63,7 @@ def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
 
 
 def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The body of a frame, and blobs by name.
+    """Return the body of a frame, and blobs by name.
 
     Names are sorted, so equal states are equal bytes, whatever plans their queries have gone through.
     """
@@ -88,9 +88,10 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     if state.answered:
         body["answered"] = dict(sorted(state.answered.items()))
     if state.owed:
-        every = [held for _, owed in sorted(state.owed.items()) for held in owed.every]
-        held, blobs["owed"] = write_cells(dict(enumerate(every)))
-        body["owed"] = {"cells": held, "sets": [_owing(number, owed) for number, owed in sorted(state.owed.items())]}
+        every = [cells for _, owed in sorted(state.owed.items()) for cells in owed.every]
+        described, blobs["owed"] = write_cells(dict(enumerate(every)))
+        owing = [_owing(number, owed) for number, owed in sorted(state.owed.items())]
+        body["owed"] = {"cells": described, "sets": owing}
     return body, {"cells": cells, **blobs, **of_rows}
 
 
@@ -115,23 +116,23 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
 
 
 def _owing(number: int, owed: Owed) -> dict[str, Any]:
-    """What a set owes, without the cells, which are in the order of `owed.every`."""
+    """Return what a set owes, without the cells, which are in the order of `owed.every`."""
     rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
     return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
 
 
 def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
-    held = iter(read_cells(about["cells"], blob).values())
-    found = {}
+    cells_in_order = iter(read_cells(about["cells"], blob).values())
+    owed_by_set = {}
     for set_owed in about["sets"]:
-        cells = next(held) if set_owed["has_cells"] else None
+        cells = next(cells_in_order) if set_owed["has_cells"] else None
         rounds = (
             None
             if set_owed["rounds"] is None
-            else tuple(LaterRound(next(held), closed) for closed in set_owed["rounds"])
+            else tuple(LaterRound(next(cells_in_order), closed) for closed in set_owed["rounds"])
         )
-        found[int(set_owed["set"])] = Owed(cells, rounds)
-    return found
+        owed_by_set[int(set_owed["set"])] = Owed(cells, rounds)
+    return owed_by_set
 
 
 def _told(history: History) -> dict[str, Any]:

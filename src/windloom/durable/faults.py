@@ -47,7 +47,7 @@ _watchers: list[Callable[[str], None]] = []
 
 
 def fault(name: str, nth: int | None = None) -> None:
-    """Passes the fault point `name`, for the `nth` time if the caller counts."""
+    """Pass the fault point `name`, for the `nth` time if the caller counts."""
     if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + TASK_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
@@ -62,7 +62,7 @@ def fault(name: str, nth: int | None = None) -> None:
 
 @contextmanager
 def watched(watcher: Callable[[str], None]) -> Iterator[None]:
-    """Calls `watcher` with the name of every fault point passed; an exception it raises simulates a crash."""
+    """Call `watcher` with the name of every fault point passed; an exception it raises simulates a crash."""
     _watchers.append(watcher)
     try:
         yield

@@ -48,11 +48,11 @@ class Frame:
 
 
 def frame_pieces(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> list[Any]:
-    """A frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
+    """Return a frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
-    told = {"body": dict(body)} | ({"sizes": {name: len(view) for name, view in views.items()}} if views else {})
+    fields = {"body": dict(body)} | ({"sizes": {name: len(view) for name, view in views.items()}} if views else {})
     # Without the opening brace, which is in the head.
-    line = json.dumps(told, ensure_ascii=False)[1:].encode() + b"\n"
+    line = json.dumps(fields, ensure_ascii=False)[1:].encode() + b"\n"
     size, checksum = len(line), zlib.crc32(line)
     for view in views.values():
         size, checksum = size + len(view), zlib.crc32(view, checksum)
@@ -65,58 +65,54 @@ def frame_bytes(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | N
 
 
 def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> Iterator[Frame]:
-    """The frames of a file, one after another; raises if one is damaged, cut short, or of another kind or version.
+    """Yield the frames of a file, one after another; raise if one is damaged, cut short, or of another kind or version.
 
     `what` names the file as the subject of a sentence, `hint` says what to do if it is damaged.
     """
-    view, place = memoryview(data), 0
-    while place < len(view):
-        head = _HEAD.match(view, place)
+    view, offset = memoryview(data), 0
+    while offset < len(view):
+        head = _HEAD.match(view, offset)
         if head is None:
-            raise _not_a_frame(kind, what, view, place, hint)
-        found, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
-        if found == kind and version != VERSIONS[kind]:
+            raise _not_a_frame(kind, what, view, offset, hint)
+        found_kind, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
+        if found_kind == kind and version != VERSIONS[kind]:
             raise _other_version(what, version, VERSIONS[kind])
         rest = view[head.end() : head.end() + size]
-        if found != kind or len(rest) != size or zlib.crc32(rest) != checksum:
-            raise damaged(what, f"at byte {place:,} it is cut short or changed: its checksum does not fit", hint)
+        if found_kind != kind or len(rest) != size or zlib.crc32(rest) != checksum:
+            raise damaged(what, f"at byte {offset:,} it is cut short or changed: its checksum does not fit", hint)
         yield _frame(rest)
-        place = head.end() + size
+        offset = head.end() + size
 
 
 def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Frame:
-    """The only frame of a file."""
-    found = list(read_frames(kind, what, data, hint))
-    if len(found) != 1:
-        raise damaged(what, f"{len(data)} bytes hold {len(found)} frames, and not one", hint)
-    return found[0]
+    """Return the only frame of a file."""
+    frames = list(read_frames(kind, what, data, hint))
+    if len(frames) != 1:
+        raise damaged(what, f"{len(data)} bytes hold {len(frames)} frames, and not one", hint)
+    return frames[0]
 
 
 def _frame(rest: memoryview) -> Frame:
     # The checksum fits, so the bytes are as they were written.
-    line = bytes(rest[: _line_end(rest)])
+    found = re.compile(b"\n").search(rest)
+    assert found is not None, "a frame begins with a line"
+    line = bytes(rest[: found.end()])
     about = json.loads(b"{" + line)
-    blobs, place = {}, len(line)
+    blobs, offset = {}, len(line)
     for name, size in about.get("sizes", {}).items():
-        blobs[name] = rest[place : place + size]
-        place += size
+        blobs[name] = rest[offset : offset + size]
+        offset += size
     return Frame(about["body"], blobs)
 
 
-def _line_end(rest: memoryview) -> int:
-    found = re.compile(b"\n").search(rest)
-    assert found is not None, "a frame begins with a line"
-    return found.end()
-
-
-def _not_a_frame(kind: str, what: str, view: memoryview, place: int, hint: str) -> WindloomError:
-    if _OLDER.match(view, place):
+def _not_a_frame(kind: str, what: str, view: memoryview, offset: int, hint: str) -> WindloomError:
+    if _OLDER.match(view, offset):
         return WindloomError(
             f"{what} is of an older format",
             f"each kind of file had a form of its own, and this Windloom reads version {VERSIONS[kind]} of one for all",
             _OF_OLDER,
         )
-    return damaged(what, f"what follows byte {place:,} of {len(view):,} does not begin as Windloom writes it", hint)
+    return damaged(what, f"what follows byte {offset:,} of {len(view):,} does not begin as Windloom writes it", hint)
 
 
 _OF_OLDER = "go on with the Windloom that wrote it, or start with a new checkpoint and give what came before as history"

@@ -11,7 +11,7 @@ from windloom.model.time import format_duration
 
 
 def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """Everything about streams that must not change between two starts; the rate may change."""
+    """Return everything about streams that must not change between two starts; the rate may change."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in stream.columns.items()},
@@ -24,7 +24,7 @@ def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
 
 
 def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """The same for relations."""
+    """Return everything about relations that must not change between two starts."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in relation.columns.items()},
@@ -34,12 +34,12 @@ def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
     }
 
 
-def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each difference between the checkpoint's streams and those of the catalog."""
+def differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one sentence for each difference between the checkpoint's streams and those of the catalog."""
     for name in wanted:
-        if name not in held:
+        if name not in recorded:
             yield f"stream '{name}' is not in the checkpoint"
-    for name, old in held.items():
+    for name, old in recorded.items():
         new = wanted.get(name)
         if new is None:
             yield f"stream '{name}' of the checkpoint is not in this catalog"
@@ -52,10 +52,13 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
             yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
 
 
-def relation_differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """The same for relations. A missing relation is not a difference; it matters only if a query reads it."""
-    for name in held.keys() & wanted.keys():
-        old, new = held[name], wanted[name]
+def relation_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one sentence for each difference between the checkpoint's relations and those of the catalog.
+
+    A missing relation is not a difference; it matters only if a query reads it.
+    """
+    for name in recorded.keys() & wanted.keys():
+        old, new = recorded[name], wanted[name]
         yield from _columns(f"relation '{name}'", old["columns"], new["columns"])
         if old["retroactive"] != new["retroactive"]:
             here, there = ("retroactive" if relation["retroactive"] else "not retroactive" for relation in (new, old))

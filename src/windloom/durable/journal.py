@@ -1,4 +1,4 @@
-"""What a round writes down so that it can run again: a checkpoint for a stream, nothing for a batch run."""
+"""The journal of rounds, with which they can run again: a checkpoint for a stream, nothing for a batch run."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
 cells. The log of a round that ran in shards on executors has neither, but notes of what its shards wrote. If it is the
-first round of a plan, the log also has the facts that it began with, because the kept tuples behind them may be deleted
+first round of a plan, the log also has the facts that it began with, because the tuples that show them may be deleted
 soon.
 """
 
@@ -55,7 +55,7 @@ class RoundLog:
     began: State | None = None  # for a round in shards: the state in terms of its plan, without cells
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
-        """The complete input of the step; `plan` is the plan of the round, `state` the state that it began with."""
+        """Return the complete input of the step; `plan` is the plan of the round, `state` the state it began with."""
         cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
         for number, table in self.tuples.items():
             scan = plan.scans[number]
@@ -66,7 +66,7 @@ class RoundLog:
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:
-        """The same log with either the tuples or the cells of every scan, whichever take less space.
+        """Return the log with either the tuples or the cells of every scan, whichever take less space.
 
         A plan may also determine which of the two is logged.
         """
@@ -74,16 +74,16 @@ class RoundLog:
         for number, table in self.tuples.items():
             scan = plan.scans[number]
             assert isinstance(scan, WovenScan), "only woven scans leave tuples"
-            made = [fed.number for fed in scan.feeds if fed.number in cells]
-            is_smaller = table.nbytes < sum(cells[set_number].nbytes for set_number in made)
+            fed_sets = [fed.number for fed in scan.feeds if fed.number in cells]
+            is_smaller = table.nbytes < sum(cells[set_number].nbytes for set_number in fed_sets)
             if scan.log == "tuples" or (scan.log == "smaller" and is_smaller):
                 tuples[number] = table
-                for set_number in made:
+                for set_number in fed_sets:
                     del cells[set_number]
         return replace(self, input=self.input.taking(replace(self.input.taken, cells=cells)), tuples=tuples)
 
     def to_bytes(self) -> bytes:
-        given, taken = self.input, self.input.taken
+        round_input, taken = self.input, self.input.taken
         blobs: dict[str, Any] = {}
         sets: list[dict[str, Any]] = []
         if taken.cells:
@@ -91,12 +91,12 @@ class RoundLog:
         blobs |= {f"tuples {number}": table_blob(table) for number, table in sorted(self.tuples.items())}
         blobs |= {f"behind {number}": table_blob(behind.to_table()) for number, behind in sorted(taken.behind.items())}
         rows: dict[str, Any] | None = None
-        if given.rows is not None:
-            rows, of_rows = write_positions(given.rows)
+        if round_input.rows is not None:
+            rows, of_rows = write_positions(round_input.rows)
             blobs |= of_rows
         if self.began is not None:
             blobs["began"] = encode(self.began)
-        summaries, of_summaries = write_summaries(given.summaries)
+        summaries, of_summaries = write_summaries(round_input.summaries)
         blobs |= of_summaries
         body = {
             "round": self.round,
@@ -105,16 +105,16 @@ class RoundLog:
             "tuples": sorted(self.tuples),
             "behind": sorted(taken.behind),
             "rows": rows,
-            "frontiers": dict(given.frontiers),
-            "seen": dict(given.seen),
-            "first": dict(given.first),
-            "idle": sorted(given.idle),
+            "frontiers": dict(round_input.frontiers),
+            "seen": dict(round_input.seen),
+            "first": dict(round_input.first),
+            "idle": sorted(round_input.idle),
             "untimed": dict(self.untimed),
-            "events": dict(given.events),
-            "postponed": dict(given.postponed),
-            "kept": {name: to_json(BroughtTuples, brought_tuples) for name, brought_tuples in given.kept.items()},
+            "events": dict(round_input.events),
+            "postponed": dict(round_input.postponed),
+            "kept": {name: to_json(BroughtTuples, brought_tuples) for name, brought_tuples in round_input.kept.items()},
             "summaries": summaries,
-            "versions": {name: to_json(Version, version) for name, version in sorted(given.versions.items())},
+            "versions": {name: to_json(Version, version) for name, version in sorted(round_input.versions.items())},
             "scanned": {str(number): asdict(scanned) for number, scanned in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
             "only_answers": self.only_answers,
@@ -123,14 +123,16 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Reads a log; raises, with its name, if it is damaged, cut short or of another version."""
+        """Read a log; raises, with its name, if it is damaged, cut short or of another version."""
         frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
-        given, only_answers = _input(about, blobs), about.get("only_answers", False)
+        round_input, only_answers = _input(about, blobs), about.get("only_answers", False)
         began = decode(bytes(blobs["began"])) if "began" in blobs else None
-        return cls(about["round"], about["plan_version"], given, about["untimed"], shards, tuples, only_answers, began)
+        return cls(
+            about["round"], about["plan_version"], round_input, about["untimed"], shards, tuples, only_answers, began
+        )
 
 
 def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:

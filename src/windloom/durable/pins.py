@@ -17,7 +17,7 @@ class Pins:
         self._wanted: frozenset[str] | None = None
 
     def keep_only(self, names: Collection[str], there: Callable[[], Iterable[str]]) -> None:
-        """Deletes every other file that is there; pinned files are deleted when their readers are done."""
+        """Delete every other file that is there; pinned files are deleted when their readers are done."""
         with self._lock:
             self._wanted = frozenset(names)
             for name in there():
@@ -26,7 +26,7 @@ class Pins:
 
     @contextmanager
     def pinned(self, names: Collection[str]) -> Iterator[None]:
-        """Keeps these files, whatever rounds are committed, until the end of the `with`."""
+        """Keep these files, whatever rounds are committed, until the end of the `with`."""
         with self._lock:
             self._readers.update(names)
         try:

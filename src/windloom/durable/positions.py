@@ -10,7 +10,7 @@ from windloom.rounds.positions import Counting, Counts, Positions
 
 
 def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The description, for the body of a frame, and blobs by name."""
+    """Return the description, for the body of a frame, and blobs by name."""
     blobs = {f"waiting {stream}": table_blob(table) for stream, table in positions.waiting.items()}
     counts = []
     for number, (counting, count) in enumerate(positions.counts.items()):

@@ -18,13 +18,13 @@ def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
 
 
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
-    """The body of a record; `hint` says what to do if it is damaged."""
+    """Return the body of a record; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What is needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
+    """Everything needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
 
     A repeated round must have the plan it had: the log may hold tuples as they were projected for that plan.
     `estimates` and `ongoing` are what rounds had shown when it was made. Records without trees leave all choices open.
@@ -50,7 +50,7 @@ class PlanRecord:
         return self.choices if self.choices.trees else None
 
     def starting(self, round: int) -> PlanRecord:
-        """The same record, holding from another round on."""
+        """Return this record, holding from another round on."""
         return replace(self, from_round=round)
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.encoding import restored_state
 from windloom.durable.framing import DamagedError
-from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord
 from windloom.durable.shards.notes import kept_from_of
 from windloom.durable.snapshots import Snapshot
@@ -30,7 +29,9 @@ class Recovered:
 
 
 def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Recovered:
-    """The state after the last committed round. Answers are not computed again, because the sinks have their rows."""
+    """Return the state after the last committed round. Answers are not computed again, because the sinks have their
+    rows.
+    """
     last = checkpoint.last_committed
     snapshot = _newest_snapshot(checkpoint, last)
     state, record, plan = State(), None, None
@@ -40,7 +41,14 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
         state = restored_state(state, plan)
     first = 0 if snapshot is None else snapshot.round + 1
     for round in range(first, last + 1):
-        log = _log_of(checkpoint, round)
+        log = checkpoint.read_log(round)
+        if log is None:
+            raise WindloomError(
+                f"the checkpoint cannot be recovered: the log of round {round} is missing",
+                "the round is committed, and no snapshot that can be read covers it",
+                "restore the log or a snapshot from a copy, or start over with a new checkpoint",
+            )
+        log = log
         if record is None or log.plan_version != record.version:
             record = checkpoint.plan(log.plan_version)
             old, plan = plan, plan_of(record)
@@ -55,7 +63,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
 
 
 def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
-    """The newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
+    """Return the newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
     for round in reversed(checkpoint.snapshots()):
         if round <= last:
             try:
@@ -63,14 +71,3 @@ def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
             except DamagedError:
                 checkpoint.drop_snapshot(round)
     return None
-
-
-def _log_of(checkpoint: Checkpoint, round: int) -> RoundLog:
-    log = checkpoint.read_log(round)
-    if log is None:
-        raise WindloomError(
-            f"the checkpoint cannot be recovered: the log of round {round} is missing",
-            "the round is committed, and no snapshot that can be read covers it",
-            "restore the log or a snapshot from a copy, or start over with a new checkpoint",
-        )
-    return log

@@ -14,23 +14,23 @@ _NEW = "give this stream a new checkpoint, and what came before as history"
 def settle_shards(
     storage: Storage, checkpoint: Checkpoint, placement: str, shards: int | None, default: int
 ) -> int | None:
-    """The number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
+    """Return the number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
     data = storage.read(PLACEMENT)
     if data is not None:
-        held = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
+        recorded = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
         if placement == "driver":
             raise WindloomError(
                 "the checkpoint's state is on executors",
-                f"it was started with placement='executors', in {held} shards",
+                f"it was started with placement='executors', in {recorded} shards",
                 f"start it with placement='executors', or {_NEW}",
             )
-        if shards is not None and shards != held:
+        if shards is not None and shards != recorded:
             raise WindloomError(
-                f"the checkpoint's state is in {held} shards",
+                f"the checkpoint's state is in {recorded} shards",
                 f"shards={shards} was requested, and groups would belong to other shards",
                 f"leave shards out, or {_NEW}",
             )
-        return held
+        return recorded
     if placement == "driver":
         return None
     if checkpoint.begun(0) is not None or checkpoint.last_committed >= 0:

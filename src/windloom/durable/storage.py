@@ -38,47 +38,47 @@ class NewFile(Protocol):
         """The stream to which its bytes are written."""
 
     def finish(self) -> None:
-        """Completes the file: it is durable when this returns, and replaces the file of that name, if there was one."""
+        """Complete the file: it is durable when this returns, and replaces the file of that name, if there was one."""
 
     def discard(self) -> None:
-        """Drops the file."""
+        """Drop the file."""
 
     def failed(self, error: OSError) -> StorageError:
-        """The error to raise if its stream cannot be written."""
+        """Return the error to raise if its stream cannot be written."""
 
 
 class Storage(Protocol):
     """Files by name (`folder/file` or `file`). Names that begin with a dot are unfinished and never listed."""
 
     def read(self, name: str) -> bytes | None:
-        """The whole file, or None if there is none."""
+        """Return the whole file, or None if there is none."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
+        """Write a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
 
     def create(self, name: str) -> NewFile:
-        """The same for a file that is written part by part."""
+        """Return a new file, to be written part by part; as with `write`, it is not there until it is finished."""
 
     def list(self, folder: str) -> Names:
-        """Names of the files in a folder, sorted; none if there is no such folder."""
+        """Return names of the files in a folder, sorted; none if there is no such folder."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The bytes of the files in a folder, by name."""
+        """Return the bytes of the files in a folder, by name."""
 
     def free_bytes(self) -> int | None:
-        """How many bytes are free; None if the file system does not report it."""
+        """Return how many bytes are free; None if the file system does not report it."""
 
     def delete(self, name: str) -> None:
-        """Removes a file; a missing file is not an error."""
+        """Remove a file; a missing file is not an error."""
 
     def lock(self, owner: str) -> None:
-        """Keeps others out until `unlock` or the end of the process; raises for a second owner, and names the first."""
+        """Keep others out until `unlock` or the end of the process; raise for a second owner, naming the first."""
 
     def unlock(self) -> None: ...
 
 
 def this_process() -> str:
-    """The owner of a lock, described so that people can find it."""
+    """Return the owner of a lock, described so that people can find it."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"process {os.getpid()} on host {socket.gethostname()}, since {now}"
 
@@ -140,9 +140,9 @@ class LocalStorage:
             raise _failed("read", self.root / folder, error) from error
 
     def free_bytes(self) -> int | None:
-        place = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), None)
+        existing = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), None)
         try:
-            return None if place is None else shutil.disk_usage(place).free
+            return None if existing is None else shutil.disk_usage(existing).free
         except OSError:
             return None
 
@@ -230,7 +230,7 @@ class BufferedFile:
         self._storage.write(self._name, self.stream.getvalue())
 
     def discard(self) -> None:
-        """Does nothing: no file exists yet."""
+        """Do nothing: no file exists yet."""
 
     def failed(self, error: OSError) -> StorageError:
         return _failed("write", Path(self._name), error)
@@ -246,12 +246,12 @@ def sync_file(path: str | os.PathLike[str]) -> None:
 
 
 def full_disk(path: Path) -> StorageError:
-    """The error for a file that there is no room for: it names the disk and its size."""
-    place = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
+    """Return the error for a file that there is no room for: it names the disk and its size."""
+    existing = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
     fact = os.strerror(errno.ENOSPC)
     with suppress(OSError):
-        used = shutil.disk_usage(place)
-        fact += f": {used.free / 2**20:,.1f} MiB of {used.total / 2**20:,.0f} MiB are free where '{place}' is"
+        used = shutil.disk_usage(existing)
+        fact += f": {used.free / 2**20:,.1f} MiB of {used.total / 2**20:,.0f} MiB are free where '{existing}' is"
     return StorageError(
         f"the disk is full: cannot write '{path}'",
         fact,

@@ -1,4 +1,4 @@
-"""The registry behind a loom: streams with their data, queries, and the types of their expressions."""
+"""The registry of a loom: streams with their data, queries, and the types of their expressions."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class Registry:
             )
         refuse_other_spelling(name, "stream", self.streams)
         refuse_name_of_other(name, "stream", self.relations)
-        made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
-        self._replace_source(made)
+        stream, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
+        self._replace_source(stream)
         self._frames[name] = frame
-        return made
+        return stream
 
     def add_relation(self, name: str, given: Given, retroactive: bool | None) -> Relation:
         if name in self._versions:
@@ -93,10 +93,10 @@ class Registry:
             )
         refuse_other_spelling(name, "relation", self.relations)
         refuse_name_of_other(name, "relation", self.streams)
-        made = make_relation(name, given, self.relations.get(name), retroactive)
-        self._replace_source(made.relation)
-        self._versions[name] = made
-        return made.relation
+        source = make_relation(name, given, self.relations.get(name), retroactive)
+        self._replace_source(source.relation)
+        self._versions[name] = source
+        return source.relation
 
     @property
     def sources(self) -> dict[str, Stream]:
@@ -104,11 +104,11 @@ class Registry:
         return {**self.streams, **self.relations}
 
     def current_versions(self) -> dict[str, Callable[[], DataFrame]]:
-        """For every relation that has data, the function that returns its current version."""
+        """Return, for every relation that has data, the function that returns its current version."""
         return {name: source.current for name, source in self._versions.items()}
 
     def _replace_source(self, made: Stream) -> None:
-        """Takes over the real columns of a stream or relation, which may have been declared before."""
+        """Take over the real columns of a stream or relation, which may have been declared before."""
         name = made.name
         queries = {
             # The declaration may spell columns differently or have fewer of them: bind again to the real columns.
@@ -132,12 +132,12 @@ class Registry:
                 if name in (enriched_stream.base, *enriched_stream.relations)
             ),
         }
-        stale |= {key for key, own in self._joined.items() if any(source in stale for _, source in own)}
+        stale |= {key for key, sources in self._joined.items() if any(source in stale for _, source in sources)}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
 
-    def add_aggregate(self, own: UserDefined) -> None:
-        """Registers an aggregate under its name, which must not be the name of a function."""
-        name, taken = own.name, None
+    def add_aggregate(self, aggregate: UserDefined) -> None:
+        """Register an aggregate under its name, which must not be the name of a function."""
+        name, taken = aggregate.name, None
         if name in self.aggregates:
             taken = "it was defined before"
         elif name in FUNCTIONS:
@@ -146,7 +146,7 @@ class Registry:
             taken = f"{name}() is a function of Spark SQL"
         if taken is not None:
             raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
-        self.aggregates[name] = own
+        self.aggregates[name] = aggregate
 
     def add_query(self, name: str, text: str) -> Query:
         if name in self.queries:
@@ -158,7 +158,7 @@ class Registry:
         return query
 
     def bind(self, name: str, text: str) -> Query:
-        """The query of a text on the registered streams, checked; it is not registered."""
+        """Return the query of a text on the registered streams, checked; it is not registered."""
         query = self._named(name, text)
         self._check(query)
         self._checked.discard(query)  # queries of a running stream come and go, and must not pile up here
@@ -202,7 +202,7 @@ class Registry:
         self.streams, self.relations, self.queries = streams, relations, queries
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
-        """The data of every stream the plan reads; raises for streams without data and streams that never end."""
+        """Return the data of every stream the plan reads; raise for streams without data and streams that never end."""
         for stream in plan.streams:
             frame = self._frames.get(stream.name)
             if frame is None:
@@ -217,18 +217,18 @@ class Registry:
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
     def files(self) -> dict[str, LocalFiles]:
-        """The files of streams that the driver can read itself, by name of the stream."""
+        """Return the files of streams that the driver can read itself, by name of the stream."""
         for name, frame in self._frames.items():
             if name not in self._files:
                 self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
-        return {name: found for name, found in self._files.items() if found is not None}
+        return {name: local_files for name, local_files in self._files.items() if local_files is not None}
 
     def file_columns(self) -> dict[str, frozenset[str]]:
-        """The columns that the driver can read from files itself, by name of the stream."""
-        return {name: found.columns(self.streams[name].columns) for name, found in self.files().items()}
+        """Return the columns that the driver can read from files itself, by name of the stream."""
+        return {name: local_files.columns(self.streams[name].columns) for name, local_files in self.files().items()}
 
     def check_versions(self, relations: Iterable[str]) -> None:
-        """Raises for relations without data."""
+        """Raise for relations without data."""
         for name in relations:
             if name not in self._versions:
                 raise WindloomError(
@@ -238,7 +238,7 @@ class Registry:
                 )
 
     def streaming_frames(self) -> dict[str, DataFrame]:
-        """The data of all streams; raises for batch data, and for sources without data that a query reads."""
+        """Return the data of all streams; raise for batch data, and for sources without data that a query reads."""
         self.check_versions(name for query in self.queries.values() for name in query.relations)
         asked = {stream for query in self.queries.values() for stream in query.streams}
         for name in self.streams:
@@ -259,16 +259,21 @@ class Registry:
         return self._types
 
     def types(self) -> dict[ExpressionKey, DataType]:
-        """The types of all expressions, from the data if there is any, otherwise from the declaration."""
+        """Return the types of all expressions, from the data if there is any, otherwise from the declaration."""
         with suppress(WindloomError):  # checked again below, query by query, to name the query that is wrong
             self._learn_types(self.queries.values())
-            self._check_all_outputs()
+            # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
+            unchecked = (query for query in self.queries.values() if query not in self._checked)
+            found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+            asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
+            if asked and can_evaluate(self._session(), asked.values()):
+                self._checked_outputs.update(asked)
         for query in self.queries.values():
             self._check(query)
         return self._types
 
     def _check(self, query: Query) -> None:
-        """Raises if the types of the data do not fit the query; checks expressions over aggregates only with data."""
+        """Raise if the types of the data do not fit the query; check expressions over aggregates only with data."""
         if query in self._checked:
             return
         try:
@@ -283,7 +288,7 @@ class Registry:
         self._checked.add(query)
 
     def _check_enriched(self, query: Query) -> None:
-        """Raises if Spark cannot use a condition to join tuples with a relation."""
+        """Raise if Spark cannot use a condition to join tuples with a relation."""
         for stream in query.enriched:
             columns = dict(self.sources[stream.base].columns)
             for enrichment in stream.enrichments:
@@ -300,16 +305,10 @@ class Registry:
                         "compare it with something",
                     )
 
-    def _check_all_outputs(self) -> None:
-        """Asks Spark once for all queries; if it rejects one, `_check` finds out which."""
-        unchecked = (query for query in self.queries.values() if query not in self._checked)
-        found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
-        asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
-        if asked and can_evaluate(self._session(), asked.values()):
-            self._checked_outputs.update(asked)
-
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide it."""
+        """Return whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide
+        it.
+        """
         query = outputs.query
         if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
@@ -320,7 +319,7 @@ class Registry:
         return having or None in kinds
 
     def _learn_types(self, queries: Iterable[Query]) -> None:
-        """Finds the types of all expressions of the queries that are not known yet."""
+        """Find the types of all expressions of the queries that are not known yet."""
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
             self._joined |= _joined(query)
@@ -332,7 +331,7 @@ class Registry:
             self._learn_types_of(relation, list(expressions))
 
     def _learn_types_of(self, relation: str, expressions: list[Expression]) -> None:
-        """Finds types from the columns and our own rules, and the others from Spark, in one analysis."""
+        """Find types from the columns and our own rules, and the others from Spark, in one analysis."""
         aliases, streams = self._sources(relation)
         by_rule = all(self._has_usual_types(stream.name) for stream in streams)
         unknown = []
@@ -355,19 +354,19 @@ class Registry:
                 self._types[ExpressionKey(relation, sql)] = kind
 
     def _frame(self, stream: Stream) -> DataFrame:
-        """The data of a stream, or an empty frame with the columns of a stream or a relation."""
+        """Return the data of a stream, or an empty frame with the columns of a stream or a relation."""
         frame = self._frames.get(stream.name)
         return empty_frame(self._session(), stream) if frame is None else frame
 
     def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
-        """The aliases and streams on which expressions are evaluated: one stream, or a join of several."""
+        """Return the aliases and streams on which expressions are evaluated: one stream, or a join of several."""
         if relation not in self._joined:
             return [relation], [self._source(relation)]
-        own = self._joined[relation]
-        return [alias for alias, _ in own], [self._source(source) for _, source in own]
+        joined = self._joined[relation]
+        return [alias for alias, _ in joined], [self._source(source) for _, source in joined]
 
     def _source(self, name: str) -> Stream:
-        """The stream, enriched stream or relation with this name."""
+        """Return the stream, enriched stream or relation with this name."""
         return self._enriched[name] if name in self._enriched else self.sources[name]
 
     def _has_data(self, query: Query) -> bool:
@@ -375,13 +374,15 @@ class Registry:
         return has_rows and all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
-        """Whether our own rules for types hold in the session of the data; without data, they are assumed to hold."""
+        """Return whether our own rules for types hold in the session of the data; without data, they are assumed to
+        hold.
+        """
         read = self._enriched[stream].base if stream in self._enriched else stream
         return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
 
 
 def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The joins on which expressions of a query are evaluated, with the aliases and sources of each."""
+    """Return the joins on which expressions of a query are evaluated, with the aliases and sources of each."""
     if query.join is not None:
         sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
         return {query.join.relation: sides}
@@ -408,7 +409,7 @@ def _registered_twice(first: Query) -> WindloomError:
 
 
 def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tuple[list[DataType], list[DataType]]:
-    """Checks the types of the groupings and of the aggregates."""
+    """Check the types of the groupings and of the aggregates."""
     groups = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     for grouping, kind in zip(query.group_by, groups, strict=True):
         if not kind.is_groupable:

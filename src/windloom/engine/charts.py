@@ -11,7 +11,7 @@ from windloom.plan.adapting import ChartView
 
 
 def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:
-    """The charts as text, JSON or a picture."""
+    """Return the charts as text, JSON or a picture."""
     match format:
         case "text":
             return charts_text(charts)

@@ -20,7 +20,7 @@ def check_cost(name: str) -> None:
 
 
 def check_view(cost: str, format: str, query: str | None, *, sharing: bool) -> None:
-    """Raises for options that cannot be shown together, before a plan is made."""
+    """Raise for options that cannot be shown together, before a plan is made."""
     check_cost(cost)
     refused = None
     if sharing and cost != "seconds":
@@ -42,7 +42,7 @@ def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
 
 
 def picture_of(plan: Plan) -> str:
-    """The plan as notebooks show it."""
+    """Return the plan as notebooks show it."""
     return explain_svg(plan, cost_view(plan, "seconds", load_constants()))
 
 

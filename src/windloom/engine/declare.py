@@ -26,7 +26,7 @@ def make_stream(
     unit: str | None,
     rate: float | None,
 ) -> tuple[Stream, DataFrame]:
-    """The stream, and its frame with the declared columns; the caller's arguments override the declaration."""
+    """Return the stream, and its frame with the declared columns; the caller's arguments override the declaration."""
     _check_arguments(name, frame, time, rate)
     check_columns(f"stream '{name}'", frame, declared)
     if declared is not None:
@@ -81,7 +81,7 @@ def _check_arguments(name: str, frame: DataFrame, time: str | None, rate: float 
 
 
 def _time_column(name: str, columns: dict[str, DataType], time: str | None, declared: Stream | None) -> str:
-    """The time column, as it is spelled in the data."""
+    """Return the time column, as it is spelled in the data."""
     time = time or (declared.time if declared else None)
     listed = f"its {'declared ' if declared else ''}columns are {', '.join(columns)}"
     if not time:
@@ -121,7 +121,7 @@ def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> N
 
 
 def check_columns(title: str, frame: DataFrame, declared: Stream | None) -> None:
-    """Raises if the data has two columns of one name; of declared data, only the declared columns matter."""
+    """Raise if the data has two columns of one name; of declared data, only the declared columns matter."""
     for names in columns_of_one_name(frame):
         if declared is None or declared.find_column(names[0]) is not None:
             first, second = names[:2]
@@ -134,7 +134,7 @@ def check_columns(title: str, frame: DataFrame, declared: Stream | None) -> None
 
 
 def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
-    """The frame with the declared columns, all of which it must have; numbers are widened to the declared type."""
+    """Return the frame with the declared columns; numbers are widened to the declared type."""
     columns = column_types(frame)
     actual = Stream(declared.name, columns)
     chosen = []

@@ -18,11 +18,20 @@ Types = Mapping[ExpressionKey, DataType]
 
 
 def check_join(join: Join, query: Query, types: Types) -> None:
-    """Checks sides, links and folds, given the types of all expressions."""
+    """Check sides, links and folds, given the types of all expressions."""
     for side in join.sides:
         _check_side(side, types)
     for link in join.links:
-        _check_keys(join, link, types)
+        parent, child = join.sides[link.parent], join.sides[link.child]
+        for pair in link.keys:
+            expression, other = parent.group_by[pair.parent], child.group_by[pair.child]
+            kinds = _type(parent, expression, types), _type(child, other, types)
+            if kinds[0] != kinds[1]:
+                raise WindloomError(
+                    f"the keys '{parent.alias}.{expression}' and '{child.alias}.{other}' have different types",
+                    f"they are {kinds[0]} and {kinds[1]}",
+                    cast_hint(f"{parent.alias}.{expression}", kinds[0], f"{child.alias}.{other}", kinds[1]),
+                )
         _check_residual(join, link, types)
     for component, folded in zip(query.components, join.folded, strict=True):
         if isinstance(folded, Summed) and folded.counted is not None and component.argument is not None:
@@ -30,7 +39,7 @@ def check_join(join: Join, query: Query, types: Types) -> None:
 
 
 def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) -> str:
-    """Advises the casts that give both the type to which Spark would widen them; strings hold all other values."""
+    """Advise the casts that give both the type to which Spark would widen them; strings hold all other values."""
     try:
         found = common_type([left_type, right_type])
         common = found.kind if found.is_certain else STRING
@@ -65,35 +74,22 @@ def _check_side(side: Side, types: Types) -> None:
         )
 
 
-def _check_keys(join: Join, link: Link, types: Types) -> None:
-    parent, child = join.sides[link.parent], join.sides[link.child]
-    for pair in link.keys:
-        expression, other = parent.group_by[pair.parent], child.group_by[pair.child]
-        kinds = _type(parent, expression, types), _type(child, other, types)
-        if kinds[0] != kinds[1]:
-            raise WindloomError(
-                f"the keys '{parent.alias}.{expression}' and '{child.alias}.{other}' have different types",
-                f"they are {kinds[0]} and {kinds[1]}",
-                cast_hint(f"{parent.alias}.{expression}", kinds[0], f"{child.alias}.{other}", kinds[1]),
-            )
-
-
 def _check_residual(join: Join, link: Link, types: Types) -> None:
-    """Raises if the condition on pairs cannot be evaluated without Spark."""
+    """Raise if the condition on pairs cannot be evaluated without Spark."""
     if link.residual is None:
         return
     columns = {
-        f"__{letter}{place}": _type(side, expression, types)
+        f"__{letter}{index}": _type(side, expression, types)
         for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child]))
-        for place, expression in enumerate(side.group_by)
+        for index, expression in enumerate(side.group_by)
     }
     try:
         truth("the condition of a join", resolve(link.residual.tree, columns))
     except NotKnownError as unknown:
         shown = link.residual.sql
         for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child])):
-            for place, expression in reversed(list(enumerate(side.group_by))):
-                shown = shown.replace(f"__{letter}{place}", f"{side.alias}.{expression}")
+            for index, expression in reversed(list(enumerate(side.group_by))):
+                shown = shown.replace(f"__{letter}{index}", f"{side.alias}.{expression}")
         raise WindloomError(
             f"the condition '{shown}' of a join cannot be evaluated on pairs",
             f"it has {unknown}, which only Spark knows",
@@ -102,11 +98,11 @@ def _check_residual(join: Join, link: Link, types: Types) -> None:
 
 
 def _check_products(join: Join, folded: Summed, whole: Expression, kind: DataType, types: Types) -> None:
-    """Raises if products do not have the type of the whole, because types in the session differ from our own rules."""
+    """Raise if products do not have the type of the whole, because types in the session differ from our own rules."""
     for product in folded.products:
         kinds = []
-        for side, place in zip(join.sides, product.factors, strict=True):
-            component = side.components[place]
+        for side, index in zip(join.sides, product.factors, strict=True):
+            component = side.components[index]
             if component.kind == "sum" and component.argument is not None:
                 kinds.append(_type(side, component.argument, types))
         fits = {kind.kind for kind in kinds} == {kind.kind}

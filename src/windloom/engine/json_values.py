@@ -9,7 +9,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it.
+    """Return a value as JSON can hold it.
 
     >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
     ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.hex()
         case dict():
-            return {str(key): plain(held) for key, held in value.items()}
+            return {str(key): plain(item_value) for key, item_value in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case _:

@@ -1,4 +1,4 @@
-"""What a loom knows about its data, from its own runs or from the rounds of a stream."""
+"""A loom's observations of its data, from its own runs or from the rounds of a stream."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Learned:
         return Known(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
 
     def known_with(self, files: Mapping[str, frozenset[str]]) -> Known:
-        """`known` with the columns that the driver can read from files, by stream; a running stream has none."""
+        """Return `known` with the columns that the driver can read from files, by stream; a running stream has none."""
         return self.known if self.ongoing is not None else replace(self.known, files=files)
 
     def add(self, results: Results) -> bool:
-        """Keeps rates, groups and sizes of relations as a run observed them; returns whether any of it is new."""
+        """Keep rates, groups and sizes of relations as a run observed them; return whether any of it is new."""
         estimates = estimates_of(results.observed).before(self.estimates)
         versions = {**self.versions, **results.versions}
         if (estimates, versions) == (self.estimates, self.versions):
@@ -45,7 +45,7 @@ class Learned:
         return True
 
     def read(self, checkpoint: Checkpoint, place: str) -> list[str]:
-        """Reads what the last rounds of a stream have observed; returns files that were left out as damaged."""
+        """Read what the last rounds of a stream have observed; return files that were left out as damaged."""
         memory, newest = Memory(), checkpoint.newest_plan()
         self.rounds = checkpoint.recent_observed(LEAST_COMMITS)
         if checkpoint.damaged and not self.rounds:

@@ -157,7 +157,7 @@ class Loom:
         `inverse(whole, part)` removes a part again, exactly, and makes windows over whole numbers cheaper. `properties`
         may also claim "selective": `combine` returns one of its two values. `argument` is "double" or "bigint".
         """
-        own = define_aggregate(
+        aggregate = define_aggregate(
             name,
             lift=lift,
             combine=combine,
@@ -167,8 +167,8 @@ class Loom:
             properties=properties,
             argument=argument,
         )
-        self._registry.add_aggregate(own)
-        return own
+        self._registry.add_aggregate(aggregate)
+        return aggregate
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
         """Declare a wide table: one row per key, the latest answers of many queries as columns, as of one watermark.
@@ -211,7 +211,7 @@ class Loom:
         return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
 
     def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
-        """The plan for these options; without `reads_files`, Spark reads all data."""
+        """Return the plan for these options; without `reads_files`, Spark reads all data."""
         key = options, reads_files
         if key not in self._plans:
             self._check_queries()
@@ -260,10 +260,10 @@ class Loom:
                     return sharing_text(plan, self._report(plan), all_queries=queries)
                 return explain_text(plan, costs, all_queries=queries, query=query)
             case "json":
-                found = explain_json(plan, costs)
+                as_data = explain_json(plan, costs)
                 if sharing:
-                    found["sharing"] = sharing_json(plan, self._report(plan))
-                return json.dumps(found, indent=2, ensure_ascii=False)
+                    as_data["sharing"] = sharing_json(plan, self._report(plan))
+                return json.dumps(as_data, indent=2, ensure_ascii=False)
             case "svg":
                 return Picture(explain_svg(plan, costs))
         raise WindloomError(
@@ -445,8 +445,8 @@ class Loom:
             learned=self._learned.estimates.without_rounds(),
             waiting=waiting,
         )
-        for told in handle.warnings:
-            warnings.warn(told, WindloomWarning, stacklevel=2)
+        for warning in handle.warnings:
+            warnings.warn(warning, WindloomWarning, stacklevel=2)
         return handle
 
     def learn(self, checkpoint: str | Path) -> list[str]:
@@ -500,7 +500,7 @@ class Loom:
         return report_sharing(plan, known.in_force(), known.files)
 
     def _known(self) -> Known:
-        """What plans are made with, including the columns that the driver can read from files."""
+        """Return what plans are made with, including the columns that the driver can read from files."""
         return self._learned.known_with(self._registry.file_columns())
 
     def _changed(self) -> None:

@@ -1,4 +1,4 @@
-"""What notebooks show, and answers in the forms that are used there: pandas, polars, a chart."""
+"""Views for notebooks, and answers in the forms that are used there: pandas, polars, a chart."""
 
 from __future__ import annotations
 
@@ -34,20 +34,22 @@ class AnswerViews:
 
     @abstractmethod
     def grouping(self, name: str) -> list[str]:
-        """The grouping columns of a query."""
+        """Return the grouping columns of a query."""
 
     def pandas(self, name: str) -> Any:
-        """The rows of a query as a pandas DataFrame."""
+        """Return the rows of a query as a pandas DataFrame."""
         return self.arrow(name).to_pandas()
 
     def polars(self, name: str) -> Any:
-        """The rows of a query as a polars DataFrame, if polars is installed."""
+        """Return the rows of a query as a polars DataFrame, if polars is installed."""
         if find_spec("polars") is None:
             raise WindloomError("polars is not installed", "it is not needed for anything else", "pip install polars")
         return import_module("polars").from_arrow(self.arrow(name))
 
     def plot(self, name: str, column: str | None = None) -> Picture:
-        """A picture of a column over time, with a line per group; by default the first column that holds numbers."""
+        """Return a picture of a column over time, with a line per group; by default the first column that holds
+        numbers.
+        """
         rows = self.arrow(name)
         groups = self.grouping(name)
         wanted = _figure(rows, groups, column)
@@ -74,12 +76,12 @@ def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Pi
     rows = rows.sort_by("window_end")
     ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
     keys = list(zip(*(rows[name].to_pylist() for name in groups), strict=True)) if groups else [()] * len(ends)
-    found: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
+    points_by_key: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
     for key, end, value in zip(keys, ends, values, strict=True):
-        found.setdefault(key, []).append((end, value))
-    shown = sorted(found.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
+        points_by_key.setdefault(key, []).append((end, value))
+    shown = sorted(points_by_key.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
     series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
-    left_out = len(found) - len(shown)
+    left_out = len(points_by_key) - len(shown)
     label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
     return Picture(line_chart(series, y_label=label, title=title))
 
@@ -89,7 +91,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:
-    """Names and values as an HTML table; all text is escaped."""
+    """Return names and values as an HTML table; all text is escaped."""
     cell = "style='text-align:left'"
     rows = "".join(
         f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(_told(value))}</td></tr>"
@@ -116,6 +118,6 @@ def _told(value: object) -> str:
         case float():
             return f"{value:,.3f}"
         case Mapping():
-            return ", ".join(f"{name} {_told(held)}" for name, held in value.items())
+            return ", ".join(f"{name} {_told(item)}" for name, item in value.items())
         case _:
             return str(value)

@@ -92,7 +92,7 @@ _TUPLE_JOINS = {
 
 
 def ordinary_queries(spark: SparkSession) -> None:
-    """The queries that most catalogs have, over files."""
+    """Run the queries that most catalogs have, over files."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         trades = _trades(spark)
         trades.write.csv(f"{folder}/csv", header=True)
@@ -105,7 +105,7 @@ def ordinary_queries(spark: SparkSession) -> None:
 
 
 def lists_of_values(spark: SparkSession) -> None:
-    """Lists of values from Spark, and from files that the driver reads itself."""
+    """Run aggregates over lists of values, from Spark and from files that the driver reads itself."""
     _loom(_trades(spark), _PICKS).run()
     with TemporaryDirectory(prefix="windloom-") as folder:
         _trades(spark).write.parquet(f"{folder}/parquet")
@@ -113,7 +113,7 @@ def lists_of_values(spark: SparkSession) -> None:
 
 
 def many_predicates(spark: SparkSession) -> None:
-    """Enough tuples and predicates that sets are rolled up from signatures."""
+    """Run enough tuples and predicates that sets are rolled up from signatures."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         synthetic_trades(spark, 40 * _EVENTS, 40 * _PER_SECOND, _KEYS).write.parquet(f"{folder}/parquet")
         for asked, bounds in (
@@ -121,7 +121,7 @@ def many_predicates(spark: SparkSession) -> None:
             (_LOOKED_UP, _BOUNDS),
             (_LOOKED_UP, _UNEVEN_BOUNDS),
         ):
-            conditions = [f"{column} > {bound}" for column, own in bounds.items() for bound in own]
+            conditions = [f"{column} > {bound}" for column, column_bounds in bounds.items() for bound in column_bounds]
             select = f"SELECT symbol, {asked} FROM trades [TUMBLE 30 s] WHERE {{}} GROUP BY symbol"
             queries = {f"q{number}": select.format(condition) for number, condition in enumerate(conditions)}
             _loom(spark.read.parquet(f"{folder}/parquet"), queries).run(intake="woven")
@@ -133,7 +133,7 @@ def kinds_of_windows(spark: SparkSession) -> None:
 
 
 def rounds_of_streams(spark: SparkSession) -> None:
-    """Two rounds, so that the second one starts with a state."""
+    """Run two rounds, so that the second one starts with a state."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         trades = _trades(spark)
         trades.repartition(2).write.parquet(f"{folder}/in")
@@ -145,7 +145,7 @@ def rounds_of_streams(spark: SparkSession) -> None:
 
 
 def tuples_in_order(spark: SparkSession) -> None:
-    """Sorts tuples directly, because a run sorts only if there are many."""
+    """Sort tuples directly, because a run sorts only if there are many."""
     for rows in (np.empty(0, np.int32), np.arange(2, dtype=np.int32)):
         places = places_by_code(rows, np.arange(2, dtype=np.int32), 2)
         for kind in (np.int64, np.int32, np.float64, np.bool_):
@@ -153,7 +153,7 @@ def tuples_in_order(spark: SparkSession) -> None:
 
 
 def techniques(spark: SparkSession) -> None:
-    """The techniques that the cost model may choose, on every family of fixed size."""
+    """Run the techniques that the cost model may choose, on every family of fixed size."""
     constants = load_constants()
     lanes = sliding_lanes(8, [2, 5])
     bounds, queries = np.array([0, 8]), np.arange(2)
@@ -167,7 +167,7 @@ def techniques(spark: SparkSession) -> None:
 
 
 def portions(spark: SparkSession) -> None:
-    """Cells of two parts, the second after the first, as they come from large files."""
+    """Place cells of two parts, the second after the first, as they come from large files."""
     starts, bounds, groups = np.arange(2), np.array([0, 2]), np.zeros(1, np.int64)
     followed = places_of([starts, starts + 1], [bounds, bounds], [groups, groups], 1)
     assert followed is not None
@@ -179,7 +179,7 @@ def portions(spark: SparkSession) -> None:
 
 
 def folds(spark: SparkSession) -> None:
-    """Every kernel that folds sides of joins."""
+    """Run every kernel that folds sides of joins."""
     fold_examples()
     _loom(_trades(spark), _JOINS).run(fold="slice_matrix")
     with TemporaryDirectory(prefix="windloom-") as folder:
@@ -191,7 +191,7 @@ def folds(spark: SparkSession) -> None:
 
 
 def sharing(spark: SparkSession) -> None:
-    """Plans of windows that do not line up, with and without a search."""
+    """Plan windows that do not line up, with and without a search."""
     loom = _loom(_trades(spark), {})
     for number, window in enumerate(zipf_workload(12, 1_000, 20, 0.6, 1, 1_000_000)):
         loom.query(f"q{number}", f"SELECT symbol, max(price) AS p FROM trades {window} GROUP BY symbol")
@@ -215,7 +215,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
 
 
 def prepare(say: Callable[[str], None]) -> None:
-    """Compiles what is not compiled yet, makes Spark's archive if there is none, and reports what it does and where."""
+    """Compile what is not compiled yet, make Spark's archive if there is none, and report what is done and where."""
     java = find_java()
     archive = archive_path(java)
     wants_archive = not archive.is_file() and can_archive(java)
@@ -239,7 +239,7 @@ def prepare(say: Callable[[str], None]) -> None:
 
 
 def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
-    """Runs every area, and writes down the kernels of the first."""
+    """Run every area, and write down the kernels of the first."""
     for number, (name, area) in enumerate(AREAS):
         say(f"compiling kernels: {name} ({number + 1} of {len(AREAS)})")
         area(session)
@@ -255,7 +255,7 @@ def _of_archive(java: JavaHome) -> str:
 
 
 def _common_folder() -> str:
-    """The folder of the kernels: beside the sources, or where Numba puts them if that is not writable."""
+    """Return the folder of the kernels: beside the sources, or where Numba puts them if that is not writable."""
     folder = os.path.commonpath(kept_in())
     beside = Path(folder).is_relative_to(Path(__file__).parents[1])
     return folder if beside else f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"

@@ -33,21 +33,25 @@ class RelationSource:
         return isinstance(self.given, DataFrame)
 
     def current(self) -> DataFrame:
-        """The current version, with the columns of the relation."""
+        """Return the current version, with the columns of the relation."""
         frame = _frame_of(self.relation.name, self.given)
-        found, name = column_types(frame), self.relation.name
+        columns, name = column_types(frame), self.relation.name
         for column, kind in self.relation.columns.items():
-            if found.get(column) != kind:
+            if columns.get(column) != kind:
                 raise WindloomError(
                     f"relation '{name}': its function gives another schema than before",
-                    _difference(column, kind, found),
+                    _difference(column, kind, columns),
                     "give a DataFrame with the columns of the first one; for others, register a relation of its own",
                 )
-        return frame if list(found) == list(self.relation.columns) else frame.select(*_quoted(self.relation))
+        return (
+            frame
+            if list(columns) == list(self.relation.columns)
+            else frame.select(*["`" + column.replace("`", "``") + "`" for column in self.relation.columns])
+        )
 
 
 def make_relation(name: str, given: Given, declared: Relation | None, retroactive: bool | None) -> RelationSource:
-    """The relation, with the columns that are declared or that its data has now."""
+    """Return the relation, with the columns that are declared or that its data has now."""
     if not name or not isinstance(name, str):
         raise WindloomError("a relation needs a name", f"it was given {name!r}", "loom.relation('person', df)")
     if retroactive is not None and not isinstance(retroactive, bool):
@@ -66,36 +70,34 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
     check_columns(f"relation '{name}'", frame, declared)
     if declared is not None:
         frame = match_declaration(declared, frame)
-        own: Given = frame if isinstance(given, DataFrame) else _declared(name, given, declared)
-        return RelationSource(Relation(name, dict(declared.columns), is_retroactive=retroactive), own)
+        matched: Given = (
+            frame if isinstance(given, DataFrame) else (lambda: match_declaration(declared, _frame_of(name, given)))
+        )
+        return RelationSource(Relation(name, dict(declared.columns), is_retroactive=retroactive), matched)
     return RelationSource(Relation(name, column_types(frame), is_retroactive=retroactive), given)
 
 
 def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> None:
-    """Raises if a stream or relation already has the name: FROM calls both by their names."""
-    found = next((other for other in others if str(name).lower() == other.lower()), None)
-    if found is not None:
-        other = "relation" if others[found].is_relation else "stream"
+    """Raise if a stream or relation already has the name: FROM calls both by their names."""
+    same_name = next((other for other in others if str(name).lower() == other.lower()), None)
+    if same_name is not None:
+        other = "relation" if others[same_name].is_relation else "stream"
         raise WindloomError(
             f"{what} '{name}' cannot be registered",
-            f"there is a {other} '{found}', and FROM calls both by their names",
+            f"there is a {other} '{same_name}', and FROM calls both by their names",
             "give one of them another name",
         )
 
 
 def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> None:
-    """Raises if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
-    found = next((each for each in known if str(name).lower() == each.lower() and name != each), None)
-    if found is not None:
+    """Raise if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
+    same_name = next((each for each in known if str(name).lower() == each.lower() and name != each), None)
+    if same_name is not None:
         raise WindloomError(
             f"{what} '{name}' cannot be registered",
-            f"there is a {what} '{found}', and names are compared without case",
-            f"give it another name; if it is the same {what}, call it '{found}'",
+            f"there is a {what} '{same_name}', and names are compared without case",
+            f"give it another name; if it is the same {what}, call it '{same_name}'",
         )
-
-
-def _declared(name: str, given: Callable[[], DataFrame], declared: Relation) -> Callable[[], DataFrame]:
-    return lambda: match_declaration(declared, _frame_of(name, given))
 
 
 def _frame_of(name: str, given: Given) -> DataFrame:
@@ -135,7 +137,3 @@ def _difference(column: str, kind: DataType, found: dict[str, DataType]) -> str:
     if column in found:
         return f"column '{column}' was {kind}, and is {found[column]}"
     return f"column '{column}' is missing: {near_names(column, list(found))}"
-
-
-def _quoted(relation: Relation) -> list[str]:
-    return ["`" + column.replace("`", "``") + "`" for column in relation.columns]

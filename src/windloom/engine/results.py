@@ -31,7 +31,7 @@ from windloom.spark.sources.read import local_path
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """Figures of one run: `events` counts the tuples taken into partials, `results` the rows before any HAVING."""
+    """Figures of one run: `events` counts the tuples aggregated into partials, `results` the rows before any HAVING."""
 
     events: int
     partials: int
@@ -107,7 +107,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         raise NotImplementedError
 
     def arrow(self, name: str) -> pa.Table:
-        """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
+        """Return the rows of one query: window_start, window_end, grouping columns, aggregate columns."""
         with as_windloom_errors(f"query '{name}'"):
             return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
@@ -115,7 +115,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
+        """Return a wide table that was declared with `loom.table`: the latest window per query, one row per key."""
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
         return self.tables[name].rows(self.arrow)
@@ -171,17 +171,7 @@ class DriverResults(Results):
         shape = self.plan.shapes[self._shape(name)]
         if why_spark(shape) is None:  # a value needs Spark, which may refuse it: asked for this query alone
             return self._finishing.by_spark({name: (shape, self._table(name))})[name]
-        self._ask_spark(name)
-        return self._by_spark[name]
-
-    def _here(self, name: str) -> pa.Table | None:
-        """The answer, if no Spark job is needed for it any more; otherwise None."""
-        if name in self._by_spark:
-            return self._by_spark[name]
-        return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
-
-    def _ask_spark(self, name: str) -> None:
-        """Runs one job for the query and for other queries that may be asked for later."""
+        # Runs one job for the query and for other queries that may be asked for later.
         shapes = {query: self.plan.shapes[number] for query, number in self._shape_of.items()}
         others = [query for query in self if query != name and query not in self._by_spark and why_spark(shapes[query])]
         asked = {name: (shapes[name], self._table(name))}
@@ -194,9 +184,16 @@ class DriverResults(Results):
             self._by_spark.update(self._finishing.by_spark(asked))
         except WindloomError:  # another query may be at fault; it raises when it is asked for
             self._by_spark.update(self._finishing.by_spark({name: asked[name]}))
+        return self._by_spark[name]
+
+    def _here(self, name: str) -> pa.Table | None:
+        """Return the answer, if no Spark job is needed for it any more; otherwise None."""
+        if name in self._by_spark:
+            return self._by_spark[name]
+        return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
     def _table(self, name: str) -> pa.Table:
-        """The rows of a query, with the columns that the step makes."""
+        """Return the rows of a query, with the columns that the step makes."""
         shape = self.plan.shapes[self._shape(name)]
         pieces = [
             block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])
@@ -225,7 +222,7 @@ class ExecutorResults(Results):
         return finish(rows, self.plan.shapes[shape])
 
     def unpersist(self) -> None:
-        """Frees the memory and disk that hold the answers."""
+        """Free the memory and disk that hold the answers."""
         self._wide.unpersist()
 
 
@@ -242,7 +239,7 @@ class StoredResults(Results):
 
 
 def with_utc(table: pa.Table) -> pa.Table:
-    """The same rows with instants in UTC, and with all columns nullable.
+    """Return the rows with instants in UTC, and with all columns nullable.
 
     Spark returns timestamps in the zone of the session, and marks expressions that cannot be NULL; answers must not
     depend on either.

@@ -8,7 +8,7 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.engine.join_types import cast_hint
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.rows import Body, Rows, Selection, SetOperation
+from windloom.model.rows import Body, Rows, Selection
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.frames import CONDITIONS
 
@@ -16,7 +16,7 @@ Types = Mapping[ExpressionKey, DataType]
 
 
 def check_rows(rows: Rows, types: Types) -> None:
-    """Checks all selections, given the types of their expressions."""
+    """Check all selections, given the types of their expressions."""
     for selection in rows.selections:
         for strand in selection.strands:
             if strand.where is not None:
@@ -25,7 +25,15 @@ def check_rows(rows: Rows, types: Types) -> None:
         for condition in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
             _check_condition(condition.expression, types[ExpressionKey(selection.relation, condition.expression.sql)])
         for column in selection.columns:
-            _check_column(column.name, types[rows.key_of(selection, column.expression)])
+            kind = types[rows.key_of(selection, column.expression)]
+            try:
+                arrow_type(kind)
+            except KeyError:
+                raise WindloomError(
+                    f"the column '{column.name}' cannot be reported",
+                    f"it is of type {kind}",
+                    f"select its parts, or to_json({column.name})",
+                ) from None
     _check_sides(rows, rows.body, types)
 
 
@@ -36,23 +44,12 @@ def _check_condition(condition: Expression, kind: DataType) -> None:
         )
 
 
-def _check_column(name: str, kind: DataType) -> None:
-    try:
-        arrow_type(kind)
-    except KeyError:
-        raise WindloomError(
-            f"the column '{name}' cannot be reported",
-            f"it is of type {kind}",
-            f"select its parts, or to_json({name})",
-        ) from None
-
-
 def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
-    """The column types of a body; both sides of a set operation must have the same."""
+    """Return the column types of a body; both sides of a set operation must have the same."""
     if isinstance(body, Selection):
-        found = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
-        _check_compared(body, found)
-        return found
+        kinds = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
+        _check_compared(body, kinds)
+        return kinds
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
     others = _first(body.right).columns
     for column, other, left_type, right_type in zip(rows.columns, others, left, right, strict=True):
@@ -62,7 +59,8 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
                 f"they are {left_type} and {right_type}",
                 cast_hint(column.name, left_type, other.name, right_type),
             )
-    _check_values(body, rows, left)
+    for column, kind in zip(rows.columns, left, strict=True):
+        _check_value(column.name, kind, str(body.kind))
     return left
 
 
@@ -74,11 +72,6 @@ def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:
     if selection.is_distinct:
         for column, kind in zip(selection.columns, kinds, strict=True):
             _check_value(column.name, kind, "DISTINCT")
-
-
-def _check_values(body: SetOperation, rows: Rows, kinds: tuple[DataType, ...]) -> None:
-    for column, kind in zip(rows.columns, kinds, strict=True):
-        _check_value(column.name, kind, str(body.kind))
 
 
 def _check_value(name: str, kind: DataType, what: str) -> None:

@@ -13,7 +13,7 @@ _OPTIONS = re.compile(r"\s*(WITHIN|PRIORITY)\b", re.IGNORECASE)
 
 
 def with_urgency(name: str, text: str, within: str | timedelta | None, priority: int | None) -> str:
-    """The text as it is registered: urgency is part of it, so that it is kept wherever the text is kept.
+    """Return the text as it is registered: urgency is part of it, so that it is kept wherever the text is kept.
 
     >>> with_urgency("q", "SELECT …", "30 seconds", 2)
     'WITHIN 30 seconds PRIORITY 2 AS SELECT …'

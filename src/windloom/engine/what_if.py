@@ -1,4 +1,4 @@
-"""What one more query would cost: two plans, compared before anything runs."""
+"""The cost of one more query: two plans, compared before anything runs."""
 
 from __future__ import annotations
 
@@ -106,11 +106,19 @@ def compare_plans(
     constants: Constants,
     files: Mapping[str, frozenset[str]] | None = None,
 ) -> WhatIf:
-    """`files` has, by stream, the columns that the driver can read itself, if the plans were made with them."""
+    """Return what a query adds to a plan.
+
+    `files` has, by stream, the columns that the driver can read itself, if the plans were made with them.
+    """
     if query.join is not None:
         return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
-        return _compare_rows(before, after, query, constants)
+        # For rows, the prediction is how many tuples are kept for them, not how long making them takes.
+        planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
+        costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
+        text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
+        alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
+        return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
     partial_set, tree, _ = after.find(query.name)
     without = None if before is None else before.by_identity.get(partial_set.identity)
     added = partial_set.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
@@ -127,15 +135,6 @@ def compare_plans(
     )
 
 
-def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
-    """For rows, the prediction is how many tuples are kept for them, not how long making them takes."""
-    planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
-    costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
-    text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
-    alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
-    return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
-
-
 def _compare_joined(
     before: Plan | None,
     after: Plan,
@@ -143,7 +142,7 @@ def _compare_joined(
     constants: Constants,
     files: Mapping[str, frozenset[str]] | None,
 ) -> WhatIf:
-    """For a join, the trees are those of its sides."""
+    """Return what a join adds; its trees are those of its sides."""
     join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
     sets = {place.set: after.sets[place.set] for place in places}

@@ -37,23 +37,23 @@ class WideTable:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise WindloomError(f"the table '{name}' names query '{twice}' twice", hint="name it once")
-        found = cls(name, keys, tuple(known[query] for query in names))
-        columns = ["watermark", *keys, *(column for query in found.queries for column in found.columns(query).values())]
+        table = cls(name, keys, tuple(known[query] for query in names))
+        columns = ["watermark", *keys, *(column for query in table.queries for column in table.columns(query).values())]
         for column in columns:
             if columns.count(column) > 1:
                 raise WindloomError(
                     f"the table '{name}' would have two columns '{column}'",
                     hint="give the query or its column another name",
                 )
-        return found
+        return table
 
     def columns(self, query: Query) -> dict[str, str]:
-        """The query's output columns, and their names in the table; a single column has the name of the query."""
+        """Return the query's output columns, and their names in the table; a single column is named after it."""
         names = [output.name for output in query.outputs]
         return {name: query.name if len(names) == 1 else f"{query.name}_{name}" for name in names}
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
-        """The table as of `watermark`, a tick: for every query, the window that ends last at or before it.
+        """Return the table as of `watermark`, a tick: for every query, the window that ends last at or before it.
 
         A key is in the table if it has an answer in one of these windows; for a query without an answer there is NULL.
         The default watermark is the latest start of a window that holds a tuple: no tuple before it is missing.
@@ -62,12 +62,12 @@ class WideTable:
         if watermark is None:
             starts = [pc.max(table["window_start"].cast(pa.int64())).as_py() for table in tables.values()]
             watermark = max((start for start in starts if start is not None), default=0)
-        kept = []
+        windows = []
         for query in self.queries:
             rows, window = tables[query.name], query.window
             end = window.last_start(watermark - window.range_ticks) + window.range_ticks
-            kept.append(rows.filter(pc.equal(rows["window_end"].cast(pa.int64()), end)))
-        return self._joined(kept, watermark, next(iter(tables.values())).schema.field("window_end").type)
+            windows.append(rows.filter(pc.equal(rows["window_end"].cast(pa.int64()), end)))
+        return self._joined(windows, watermark, next(iter(tables.values())).schema.field("window_end").type)
 
     def _joined(self, tables: Sequence[pa.Table], watermark: int, instant: pa.DataType) -> pa.Table:
         # Arrow's join is not used: for it, NULL and NaN never equal themselves.
@@ -81,10 +81,10 @@ class WideTable:
         names = ["watermark", *self.by]
         first = 0
         for query, table in zip(self.queries, tables, strict=True):
-            place = np.full(count, -1, np.int64)
-            place[numbers[first : first + table.num_rows]] = np.arange(table.num_rows)
+            row_of_group = np.full(count, -1, np.int64)
+            row_of_group[numbers[first : first + table.num_rows]] = np.arange(table.num_rows)
             first += table.num_rows
-            indices = pa.array(place, mask=place < 0)
+            indices = pa.array(row_of_group, mask=row_of_group < 0)
             for column, name in self.columns(query).items():
                 arrays.append(as_array(table[column]).take(indices))
                 names.append(name)
@@ -92,11 +92,11 @@ class WideTable:
 
 
 def _check(name: str, by: tuple[str, ...], query: Query) -> None:
-    own = tuple(grouping.name for grouping in query.group_by)
-    if sorted(own) != sorted(by):
+    groups = tuple(grouping.name for grouping in query.group_by)
+    if sorted(groups) != sorted(by):
         raise WindloomError(
             f"query '{query.name}' cannot be part of the table '{name}'",
-            f"it is grouped by {', '.join(own) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
+            f"it is grouped by {', '.join(groups) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
             "a row of the table is a group of each of its queries, so group them by the same columns",
         )
     if query.emission.kind in ADDED_COLUMNS:

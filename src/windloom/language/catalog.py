@@ -49,7 +49,7 @@ class CatalogQuery:
     _tokens: Sequence[Token] = field(repr=False, compare=False)
 
     def parse(self, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None) -> Query:
-        """Checks the query against the streams; errors give the place in the catalog."""
+        """Check the query against the streams; errors give the place in the catalog."""
         return read_query(self.name, self._tokens, self._source, streams, self.text, own)
 
 
@@ -63,7 +63,8 @@ class Catalog:
     relations: tuple[CatalogStream, ...] = ()
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
-        """All queries, checked against the streams given here and those of the catalog, in this order of precedence.
+        """Return all queries, checked against the streams given here and those of the catalog, in this order of
+        precedence.
 
         Relations are among the streams.
         """
@@ -72,7 +73,7 @@ class Catalog:
 
 
 def parse_catalog(text: str, source: str = "catalog") -> Catalog:
-    """Reads a catalog; `source` is the name of its file, for errors.
+    """Read a catalog; `source` is the name of its file, for errors.
 
     >>> catalog = parse_catalog('''
     ...     CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts DELAY 10 seconds;
@@ -91,16 +92,24 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
     line_ends = [match.start() for match in re.finditer("\n", text)]
     later_streams: list[tuple[CatalogQuery, Token]] = []
     for tokens in _statements(tokenize(whole)):
-        kind, place = _head(tokens, whole)
-        name = tokens[place]
+        kind, position = _head(tokens, whole)
+        name = tokens[position]
         line = bisect(line_ends, tokens[0].start) + 1
-        _check_new(kind, name, line, places, whole)
+        # Streams and relations are called by their names in FROM.
+        key = (kind, name.text) if kind == "QUERY" else ("SOURCE", name.text.lower())
+        if key in places:
+            raise whole.error(
+                f"{kind.lower()} '{name.text}' is created twice",
+                name,
+                f"the first is at line {places[key]}; give one of them another name",
+            )
+        places[key] = line
         if kind == "STREAM":
             stream = read_stream(tokens, whole.about(f"stream '{name.text}'"))
             _check_not_read_before(stream, later_streams, line)
             streams.append(CatalogStream(stream, line))
         elif kind == "RELATION":
-            relation = read_relation(tokens, place, whole.about(f"relation '{name.text}'"))
+            relation = read_relation(tokens, position, whole.about(f"relation '{name.text}'"))
             _check_not_read_before(relation, later_streams, line)
             relations.append(CatalogStream(relation, line))
         else:
@@ -125,7 +134,7 @@ def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
-    """The kind of a statement, and the place of the name it creates."""
+    """Return the kind of a statement, and the place of the name it creates."""
     if is_word(tokens[0], "SELECT", "FROM"):
         raise source.error("a query in a catalog needs a name", tokens[0], "write CREATE QUERY name AS SELECT …;")
     word = 2 if len(tokens) > 1 and is_word(tokens[1], "NONRETROACTIVE") else 1
@@ -133,26 +142,14 @@ def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
     if len(tokens) <= word or not is_word(tokens[0], "CREATE") or not is_word(tokens[word], *known):
         at = tokens[0] if not is_word(tokens[0], "CREATE") or len(tokens) < 2 else tokens[min(word, len(tokens) - 1)]
         raise source.error(f"unknown statement '{source.raw(at)}'", at, _STATEMENTS)
-    kind, place = tokens[word].text.upper(), word + 1
-    if len(tokens) <= place or not is_name(tokens[place]):
-        at_name = source_end(tokens[:place]) if len(tokens) <= place else tokens[place]
+    kind, position = tokens[word].text.upper(), word + 1
+    if len(tokens) <= position or not is_name(tokens[position]):
+        at_name = source_end(tokens[:position]) if len(tokens) <= position else tokens[position]
         raise source.error(f"a name is missing after CREATE {kind}", at_name, _STATEMENTS)
     for before, token, after in zip(tokens[2:], tokens[3:], tokens[4:], strict=False):
         if token.token_type is TokenType.CREATE and is_word(after, *_KINDS, "NONRETROACTIVE"):
             raise source.error("a ';' is missing before this statement", token, f"end with ';' after '{before.text}'")
-    return kind, place
-
-
-def _check_new(kind: str, name: Token, line: int, places: dict[tuple[str, str], int], source: Source) -> None:
-    # Streams and relations are called by their names in FROM.
-    key = (kind, name.text) if kind == "QUERY" else ("SOURCE", name.text.lower())
-    if key in places:
-        raise source.error(
-            f"{kind.lower()} '{name.text}' is created twice",
-            name,
-            f"the first is at line {places[key]}; give one of them another name",
-        )
-    places[key] = line
+    return kind, position
 
 
 def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, line_ends: list[int]) -> CatalogQuery:
@@ -172,7 +169,7 @@ def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, 
 
 
 def _streams_read(query: CatalogQuery) -> list[Token]:
-    """The names after FROM, after JOIN and after commas between sources, whether the query is right or not."""
+    """Return the names after FROM, after JOIN and after commas between sources, whether the query is right or not."""
     tokens = query._tokens
     position = find_from(tokens)
     if position is None:
@@ -184,15 +181,12 @@ def _streams_read(query: CatalogQuery) -> list[Token]:
 
 
 def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
-    """Refuses a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
+    """Refuse a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
     for query, token in readers:
         if token.text.lower() == stream.name.lower():
-            raise _too_early(query, token, line, "relation" if stream.is_relation else "stream")
-
-
-def _too_early(query: CatalogQuery, token: Token, line: int, what: str) -> QueryError:
-    return query._source.error(
-        f"{what} '{token.text}' is created only later, at line {line}",
-        token,
-        f"move CREATE {what.upper()} above the queries that read it",
-    )
+            what = "relation" if stream.is_relation else "stream"
+            raise query._source.error(
+                f"{what} '{token.text}' is created only later, at line {line}",
+                token,
+                f"move CREATE {what.upper()} above the queries that read it",
+            )

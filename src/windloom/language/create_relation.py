@@ -15,7 +15,7 @@ _OF_STREAMS = ("TIME", "DELAY", "UNIT", "RATE")
 
 
 def read_relation(tokens: Sequence[Token], name: int, source: Source) -> Relation:
-    """The relation declared by the tokens of one statement; the token at `name` is its name."""
+    """Return the relation declared by the tokens of one statement; the token at `name` is its name."""
     columns, stop = read_columns(tokens, name, "relation", _EXAMPLE, source)
     if stop + 1 < len(tokens):
         token = tokens[stop + 1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError, near_names
-from windloom.language.tokens import Source, Span, is_name, is_word, source_end
+from windloom.language.tokens import Source, Span, closing, is_name, is_word, source_end
 from windloom.language.windows.durations import read_duration
 from windloom.model import DataType, Stream, TypeKind
 from windloom.model.time import INTEGER_UNITS, unit_ticks
@@ -24,7 +24,7 @@ _Options = dict[str, Sequence[Token]]
 
 
 def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
-    """The stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
+    """Return the stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
     name = tokens[2]
     columns, stop = read_columns(tokens, 2, "stream", _EXAMPLE, source)
     options = _options(tokens[stop + 1 :], source)
@@ -32,39 +32,41 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
         hint = f"say which column is the event time, for example TIME {next(iter(columns))}"
         raise source.error("the TIME column is missing", source_end(tokens), hint)
     time = _time_column(options["TIME"], columns, source)
+    delay_ticks, rate = 0, None
+    if "DELAY" in options:
+        duration = read_duration(options["DELAY"], source)
+        delay_ticks = duration.ticks(source)
+        if delay_ticks < 0:
+            raise source.error("the DELAY is negative", duration.at, "say how late tuples may come: 10 seconds")
+    if "RATE" in options:
+        token, *more = options["RATE"]
+        rate = float(token.text) if token.token_type is TokenType.NUMBER and not more else 0.0
+        if rate <= 0:
+            hint = "give tuples per second: RATE 1000"
+            raise source.error("the RATE must be a positive number", Span.of(options["RATE"]), hint)
     return Stream(
         name.text,
         columns,
         time=time,
-        delay_ticks=_delay(options.get("DELAY"), source),
+        delay_ticks=delay_ticks,
         time_unit=_unit(time, columns[time], options, source),
-        events_per_second=_rate(options.get("RATE"), source),
+        events_per_second=rate,
     )
 
 
 def read_columns(
     tokens: Sequence[Token], name: int, what: str, example: str, source: Source
 ) -> tuple[dict[str, DataType], int]:
-    """The columns in parentheses after the token at `name`, and the place where they end."""
+    """Return the columns in parentheses after the token at `name`, and the index of the closing parenthesis."""
     first = name + 1
     if len(tokens) <= first or tokens[first].token_type is not TokenType.L_PAREN:
         at = source_end(tokens[:first]) if len(tokens) <= first else tokens[first]
         raise source.error("the columns are missing after the name", at, example)
-    stop = _closing(tokens, first)
+    stop = closing(tokens, first)
     columns = _columns(tokens[first + 1 : stop], example, source)
     if not columns:
         raise source.error(f"a {what} needs columns", Span.of(tokens[first : stop + 1]), example)
     return columns, stop
-
-
-def _closing(tokens: Sequence[Token], index: int) -> int:
-    depth = 0
-    for stop in range(index, len(tokens)):
-        kind = tokens[stop].token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        if depth == 0:
-            return stop
-    raise AssertionError("the scanner lets only balanced brackets pass")
 
 
 def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str, DataType]:
@@ -85,7 +87,7 @@ def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str,
 
 
 def _column_end(tokens: Sequence[Token], start: int) -> int:
-    """The comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
+    """Return the comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
@@ -115,7 +117,7 @@ def _type(column: Sequence[Token], source: Source) -> DataType:
 
 
 def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
-    """The tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
+    """Return the tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
     for index, token in enumerate(tokens):
         rest = tokens[index:]
         if is_word(token, "COMMENT") and len(rest) == 2 and rest[1].token_type is TokenType.STRING:
@@ -150,17 +152,17 @@ def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: 
     token = tokens[0]
     if len(tokens) > 1:
         raise source.error(f"cannot read '{source.raw(tokens[1])}' after TIME {token.text}", tokens[1], _EXAMPLE)
-    found = next((column for column in columns if column.lower() == token.text.lower()), None)
-    if found is None:
+    column = next((other for other in columns if other.lower() == token.text.lower()), None)
+    if column is None:
         raise source.error(f"unknown column '{source.raw(token)}'", token, near_names(token.text, list(columns)))
-    kind = columns[found]
+    kind = columns[column]
     if kind.kind not in (*_TIME_KINDS, TypeKind.INTEGER):
         raise source.error(
-            f"column '{found}' of type {kind} cannot be the event time",
+            f"column '{column}' of type {kind} cannot be the event time",
             token,
             "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT",
         )
-    return found
+    return column
 
 
 def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str | None:
@@ -180,23 +182,3 @@ def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str |
         except WindloomError:
             break
     raise source.error(f"unknown unit '{source.raw(tokens[0])}'", Span.of(tokens), f"use one of {units}")
-
-
-def _delay(tokens: Sequence[Token] | None, source: Source) -> int:
-    if tokens is None:
-        return 0
-    duration = read_duration(tokens, source)
-    ticks = duration.ticks(source)
-    if ticks < 0:
-        raise source.error("the DELAY is negative", duration.at, "say how late tuples may come: 10 seconds")
-    return ticks
-
-
-def _rate(tokens: Sequence[Token] | None, source: Source) -> float | None:
-    if tokens is None:
-        return None
-    token = tokens[0]
-    rate = float(token.text) if token.token_type is TokenType.NUMBER and len(tokens) == 1 else 0.0
-    if rate <= 0:
-        raise source.error("the RATE must be a positive number", Span.of(tokens), "give tuples per second: RATE 1000")
-    return rate

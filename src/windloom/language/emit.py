@@ -30,15 +30,15 @@ class EmitClause:
 
 
 def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], EmitClause | None]:
-    """The query without its last clause, and that clause, if it has one."""
+    """Return the query without its last clause, and that clause, if it has one."""
     stop = len(tokens)
     while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
         stop -= 1
     depth = 0
-    for place in range(stop - 1, 0, -1):
-        depth += (tokens[place].token_type in CLOSE) - (tokens[place].token_type in OPEN)
-        if depth == 0 and is_word(tokens[place], "EMIT") and _is_clause(tokens[place - 1], tokens[place + 1 : stop]):
-            return tokens[:place], _read(tokens[place:stop], source)
+    for index in range(stop - 1, 0, -1):
+        depth += (tokens[index].token_type in CLOSE) - (tokens[index].token_type in OPEN)
+        if depth == 0 and is_word(tokens[index], "EMIT") and _is_clause(tokens[index - 1], tokens[index + 1 : stop]):
+            return tokens[:index], _read(tokens[index:stop], source)
     return tokens, None
 
 
@@ -54,31 +54,26 @@ def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
     if kind is None:
         raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
     if kind is Emits.EARLY:
-        return EmitClause(Emission(kind, _every(word, rest, source)), Span.of(tokens))
+        if not rest:
+            raise source.error("EVERY is missing after EMIT EARLY", word, _EARLY_FORM)
+        if not is_word(rest[0], "EVERY"):
+            raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT EARLY", rest[0], _EARLY_FORM)
+        if len(rest) == 1:
+            raise source.error("a duration is missing after EVERY", rest[0], _EARLY_FORM)
+        written = read_duration(rest[1:], source)
+        ticks = written.ticks(source)
+        if not 0 < ticks <= MAX_TICKS:
+            wrong = "positive" if ticks <= 0 else f"at most {format_duration(MAX_TICKS)}"
+            message = f"the time between two reports must be {wrong}, not {format_duration(ticks)}"
+            raise source.error(message, written.at, _EARLY_FORM)
+        return EmitClause(Emission(kind, ticks), Span.of(tokens))
     if rest:
         raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
     return EmitClause(Emission(kind), Span.of(tokens))
 
 
-def _every(early: Token, rest: Sequence[Token], source: Source) -> int:
-    """How often provisional rows are reported: `EVERY 10 seconds`."""
-    if not rest:
-        raise source.error("EVERY is missing after EMIT EARLY", early, _EARLY_FORM)
-    if not is_word(rest[0], "EVERY"):
-        raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT EARLY", rest[0], _EARLY_FORM)
-    if len(rest) == 1:
-        raise source.error("a duration is missing after EVERY", rest[0], _EARLY_FORM)
-    written = read_duration(rest[1:], source)
-    ticks = written.ticks(source)
-    if not 0 < ticks <= MAX_TICKS:
-        wrong = "positive" if ticks <= 0 else f"at most {format_duration(MAX_TICKS)}"
-        message = f"the time between two reports must be {wrong}, not {format_duration(ticks)}"
-        raise source.error(message, written.at, _EARLY_FORM)
-    return ticks
-
-
 def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
-    """The query with its clause; raises an error if this query cannot have it."""
+    """Return the query with its clause; raise an error if this query cannot have it."""
     if clause is None or clause.emission.kind is Emits.FINAL:
         return query
     kind = clause.emission.kind
@@ -102,7 +97,8 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
 
 
 def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Source) -> Query:
-    """EMIT CHANGES on rows: those whose time to go is known when they come are reported once, with that time."""
+    """Return a query of rows with EMIT CHANGES: rows whose end is known when they come are reported once, with that
+    end."""
     if clause.emission.kind is not Emits.CHANGES:
         hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
         named = f"EMIT {clause.emission.kind.upper()}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from windloom.errors import QueryError
 from windloom.language.from_sources import CLAUSES, FromSource, read_sources
 from windloom.language.tokens import CLOSE, OPEN, Source, closing
 from windloom.model import JoinKind
@@ -18,7 +17,7 @@ _ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, wit
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """What EXISTS searches: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
+    """The search of EXISTS: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
 
     `word` is the token EXISTS.
     """
@@ -30,45 +29,38 @@ class Exists:
 
 
 def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, ...], list[Token]]:
-    """Every `[NOT] EXISTS (SELECT …)` among these tokens, and the tokens with TRUE in the place of each."""
-    found: list[Exists] = []
+    """Return every `[NOT] EXISTS (SELECT …)` among these tokens, and the tokens with TRUE in the place of each."""
+    exists: list[Exists] = []
     rest: list[Token] = []
     index = 0
     while index < len(tokens):
         start = index
         index += tokens[index].token_type is TokenType.NOT
-        if not _is_exists(tokens, index):
+        # `exists(array, x -> …)` is a function instead.
+        kinds = [token.token_type for token in tokens[index : index + 3]]
+        if kinds != [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]:
             rest.append(tokens[start])
             index = start + 1
             continue
         stop = closing(tokens, index + 1)
         _check_alone(tokens, start, stop, source)
         kind = JoinKind.SEMI if start == index else JoinKind.ANTI
-        found.append(_read(kind, tokens[index], tokens[index + 2 : stop], source))
-        rest.append(_true(tokens[index]))
+        exists.append(_read(kind, tokens[index], tokens[index + 2 : stop], source))
+        at = tokens[index]
+        rest.append(Token(TokenType.TRUE, "TRUE", line=at.line, col=at.col, start=at.start, end=at.end))
         index = stop + 1
-    return tuple(found), rest
-
-
-def _is_exists(tokens: Sequence[Token], index: int) -> bool:
-    """Whether EXISTS begins here; `exists(array, x -> …)` is a function instead."""
-    kinds = [token.token_type for token in tokens[index : index + 3]]
-    return kinds == [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]
-
-
-def _true(at: Token) -> Token:
-    return Token(TokenType.TRUE, "TRUE", line=at.line, col=at.col, start=at.start, end=at.end)
+    return tuple(exists), rest
 
 
 # ---- where it stands ------------------------------------------------------------------------------------------------
 
 
 def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source) -> None:
-    """Refuses EXISTS unless every row has to satisfy it: a part of WHERE between ANDs, perhaps in parentheses."""
+    """Refuse EXISTS unless every row has to satisfy it: a part of WHERE between ANDs, perhaps in parentheses."""
     word = next(token for token in tokens[start:stop] if token.token_type is TokenType.EXISTS)
     while True:
-        before, begin = _back(tokens, start)
-        after, end = _ahead(tokens, stop)
+        before, begin = _up_to_bracket(tokens, start, -1)
+        after, end = _up_to_bracket(tokens, stop, 1)
         if TokenType.OR in (*before, *after) or _is_taken(tokens, start, stop):
             raise source.error("EXISTS is only part of a condition here", word, _ALONE)
         if begin < 0 or tokens[begin].token_type in CLAUSES:
@@ -79,37 +71,28 @@ def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source)
         start, stop = begin, end
 
 
-def _back(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
-    """The tokens before a place at the same depth, and the place of the bracket or clause before them; -1 if none."""
-    depth, found = 0, list[TokenType]()
-    for place in range(index - 1, -1, -1):
-        kind = tokens[place].token_type
-        depth += (kind in CLOSE) - (kind in OPEN)
+def _up_to_bracket(tokens: Sequence[Token], index: int, step: int) -> tuple[list[TokenType], int]:
+    """Return the kinds of the tokens at the same depth next to this index, and where the bracket or clause is that
+    ends them; `step` is 1 to look ahead and -1 to look back. Without such an end, that is the end of the tokens.
+    """
+    depth, kinds, index = 0, list[TokenType](), index + step
+    while 0 <= index < len(tokens):
+        kind = tokens[index].token_type
+        depth += step * ((kind in OPEN) - (kind in CLOSE))
         if depth < 0 or (depth == 0 and kind in CLAUSES):
-            return found, place
+            break
         if depth == 0:
-            found.append(kind)
-    return found, -1
-
-
-def _ahead(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
-    depth, found = 0, list[TokenType]()
-    for place in range(index + 1, len(tokens)):
-        kind = tokens[place].token_type
-        depth += (kind in OPEN) - (kind in CLOSE)
-        if depth < 0 or (depth == 0 and kind in CLAUSES):
-            return found, place
-        if depth == 0:
-            found.append(kind)
-    return found, len(tokens)
+            kinds.append(kind)
+        index += step
+    return kinds, index
 
 
 def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
-    """Whether an operator, a function or BETWEEN takes it as an operand."""
+    """Return whether an operator, a function or BETWEEN takes it as an operand."""
     previous = tokens[start - 1].token_type if start else None
     following = tokens[stop + 1].token_type if stop + 1 < len(tokens) else None
     if previous is TokenType.AND:
-        before, _ = _back(tokens, start - 1)
+        before, _ = _up_to_bracket(tokens, start - 1, -1)
         ands = before.index(TokenType.BETWEEN) if TokenType.BETWEEN in before else -1
         if ands >= 0 and TokenType.AND not in before[:ands]:
             return True
@@ -121,14 +104,14 @@ def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
 
 
 def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: Source) -> Exists:
-    place = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.FROM), None)
-    if place is None:
+    position = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.FROM), None)
+    if position is None:
         raise source.error("the SELECT of EXISTS has no FROM", word, _EXAMPLE)
-    for token in tokens[1:place]:
+    for token in tokens[1:position]:
         if token.token_type is TokenType.L_PAREN:
             hint = "EXISTS only asks whether there is a row: write SELECT 1"
             raise source.error("the SELECT of EXISTS computes something", token, hint)
-    sources, index = read_sources(tokens, place, source)
+    sources, index = read_sources(tokens, position, source)
     for joined_source in sources[1:]:
         assert joined_source.joined is not None
         if joined_source.joined.kind is not JoinKind.INNER or joined_source.joined.is_right:
@@ -142,13 +125,11 @@ def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: Source) 
         where = tokens[index + 1 :]
         if not where:
             raise source.error("a condition is missing after WHERE", tokens[index], _EXAMPLE)
-    for place, token in enumerate(where):
+    for position, token in enumerate(where):
         if token.token_type is TokenType.SELECT:
-            raise _nested(token, source)
-        if token.token_type in CLAUSES and _back(where, place)[1] < 0:
+            raise source.error(
+                "EXISTS in EXISTS is not supported", token, "join the inner stream: FROM a […] JOIN b […] ON …"
+            )
+        if token.token_type in CLAUSES and _up_to_bracket(where, position, -1)[1] < 0:
             raise source.error(f"{token.text.upper()} cannot stand in EXISTS", token, _EXAMPLE)
     return Exists(kind, word, tuple(sources), tuple(where))
-
-
-def _nested(token: Token, source: Source) -> QueryError:
-    return source.error("EXISTS in EXISTS is not supported", token, "join the inner stream: FROM a […] JOIN b […] ON …")

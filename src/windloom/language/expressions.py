@@ -16,7 +16,7 @@ from windloom.expressions.types import BOOLEAN, MOST_DIGITS
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.syntax import span_of
-from windloom.language.terms import Level, Term, comma_separated, compose
+from windloom.language.terms import Level, Term, comma_separated, compose, inside
 from windloom.language.tokens import Source, Span
 from windloom.model import DataType, Expression
 from windloom.model.scalar import Apply, Constant, Scalar, apply, cast
@@ -85,13 +85,13 @@ class Scope(Protocol):
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
 
     def is_aggregate(self, function: str) -> bool:
-        """Whether this is the lower-case name of an aggregate."""
+        """Return whether this is the lower-case name of an aggregate."""
         ...
 
     def aggregate(self, call: Call, binder: Binder) -> Term: ...
 
     def settle(self, term: Term) -> Term:
-        """Recognises a grouping expression."""
+        """Recognise a grouping expression."""
         ...
 
 
@@ -121,7 +121,7 @@ class Binder:
         return self.scope.settle(handler(self, node))
 
     def operand(self, node: exp.Expr, least: Level) -> Term:
-        """Binds an operand; without parentheses around it, Spark's precedence must agree with the tree."""
+        """Bind an operand; without parentheses around it, Spark's precedence must agree with the tree."""
         term = self.bind(node)
         if term.level < least and not isinstance(node, _CLOSED):
             raise self.error("the operators can be read in two ways", node, "add parentheses")
@@ -134,7 +134,7 @@ class Binder:
         return self.source.wrap(error, span_of(node, self.place))
 
     def refuse_extras(self, node: exp.Expr, *known: str) -> None:
-        """Refuses unknown options of a node: it may carry those of other dialects, which must not pass silently."""
+        """Refuse unknown options of a node: it may carry those of other dialects, which must not pass silently."""
         for key, value in node.args.items():
             if key not in known and value not in (None, False, []):
                 raise self.error(f"'{key.strip('_')}' is not supported here", node, "see docs/language.md")
@@ -154,10 +154,10 @@ class Binder:
         return self.scope.column(self.parts(node), node, self)
 
     def parts(self, node: exp.Expr) -> list[exp.Identifier]:
-        """The dotted parts of a column."""
-        found = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
-        parts = [part for part in found if isinstance(part, exp.Identifier)]
-        if len(parts) != sum(part is not None for part in found):
+        """Return the dotted parts of a column."""
+        dotted = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
+        parts = [part for part in dotted if isinstance(part, exp.Identifier)]
+        if len(parts) != sum(part is not None for part in dotted):
             raise self.error("'*' can only stand in count(*)", node, "name the columns")
         return parts
 
@@ -167,11 +167,8 @@ class Binder:
 
     # Operators --------------------------------------------------------------------------------------------------
 
-    def _paren(self, node: exp.Expr) -> Term:
-        return self.bind(node.this)
-
     def _binary(self, node: exp.Expr) -> Term:
-        """Binds a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
+        """Bind a chain of operators. Chains lean to the left and can be long, so this is a loop, not a recursion."""
         chain: list[exp.Expr] = []
         first: exp.Expr = node
         while type(first) in _BINARY:
@@ -209,7 +206,7 @@ class Binder:
         return compose(Level.UNARY, "~", operand, typed_as=apply("~", operand.tree))
 
     def _not(self, node: exp.Expr) -> Term:
-        inner = _inside(node.this)
+        inner = inside(node.this)
         negatable: dict[type[exp.Expr], Callable[..., Term]] = {
             exp.Is: self._is,
             exp.In: self._in,
@@ -268,7 +265,7 @@ class Binder:
         value, pattern = self.operand(node.this, Level.BIT_OR), node.expression
         pieces: list[str | Term] = [value, f" {'NOT ' if negated else ''}{word} "]
         if isinstance(pattern, exp.Any | exp.All):
-            listed = pattern.this.expressions if isinstance(pattern.this, exp.Tuple) else [_inside(pattern.this)]
+            listed = pattern.this.expressions if isinstance(pattern.this, exp.Tuple) else [inside(pattern.this)]
             quantifier = "ANY (" if isinstance(pattern, exp.Any) else "ALL ("
             patterns = [self.bind(each) for each in listed]
             pieces += [quantifier, *comma_separated(patterns), ")"]
@@ -365,7 +362,7 @@ class Binder:
         return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
 
     def _modified(self, node: exp.Expr) -> Term:
-        """An aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
+        """Return an aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
         where, ignore_nulls, inner = None, None, node
         while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             if isinstance(inner, exp.Filter):
@@ -385,15 +382,12 @@ class Binder:
         if function == "struct" and isinstance(node, exp.Alias):
             return compose(Level.PRIMARY, self.bind(node.this), f" AS {Expression.of_column(node.alias).sql}")
         if isinstance(node, exp.Lambda):
-            return self._lambda(node)
+            names = [Expression.of_column(variable.name).sql for variable in node.expressions]
+            if any(name.startswith("__") for name in names):
+                raise self.error("names that begin with '__' are reserved", node, "give the variable another name")
+            head = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
         return self.bind(node)
-
-    def _lambda(self, node: exp.Lambda) -> Term:
-        names = [Expression.of_column(variable.name).sql for variable in node.expressions]
-        if any(name.startswith("__") for name in names):
-            raise self.error("names that begin with '__' are reserved", node, "give the variable another name")
-        head = names[0] if len(names) == 1 else f"({', '.join(names)})"
-        return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
         tree = apply(name, *(argument.tree for argument in arguments))
@@ -420,16 +414,10 @@ class Binder:
         return compose(Level.PRIMARY, *pieces, typed_as=typed_as)
 
     def _by_position(self, name: str, node: exp.Expr, *keys: str) -> Term:
-        """Functions with words between their arguments, written as the plain call that means the same."""
+        """Return functions with words between their arguments, written as the plain call that means the same."""
         self.refuse_extras(node, *keys)
-        given = [node.args[key] for key in keys if node.args.get(key) is not None]
-        return self._call(name, [self.bind(argument) for argument in given])
-
-
-def _inside(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
+        arguments = [node.args[key] for key in keys if node.args.get(key) is not None]
+        return self._call(name, [self.bind(argument) for argument in arguments])
 
 
 def _cast_tree(operand: Scalar, type_name: str) -> Scalar | None:
@@ -445,11 +433,11 @@ def _cast_tree(operand: Scalar, type_name: str) -> Scalar | None:
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
     **dict.fromkeys(_BINARY, Binder._binary),
     exp.Literal: Binder._literal,
-    exp.Boolean: Binder._boolean,
-    exp.Null: Binder._null,
-    exp.Column: Binder._column,
+    exp.Boolean: lambda binder, node: Term.text("TRUE" if node.this else "FALSE", Constant(bool(node.this), BOOLEAN)),
+    exp.Null: lambda binder, node: Term.text("NULL", literals.NULL),
+    exp.Column: lambda binder, node: binder.scope.column(binder.parts(node), node, binder),
     exp.Identifier: Binder._lambda_variable,
-    exp.Paren: Binder._paren,
+    exp.Paren: lambda binder, node: binder.bind(node.this),
     exp.Neg: Binder._negative,
     exp.BitwiseNot: Binder._bitwise_not,
     exp.Not: Binder._not,

@@ -83,7 +83,7 @@ def cut_from_clause(tokens: Sequence[Token], source: Source) -> FromClause:
 
 
 def find_from(tokens: Sequence[Token]) -> int | None:
-    """The FROM of the query: not the one in EXTRACT(… FROM …), nor that of IS DISTINCT FROM."""
+    """Return the FROM of the query: not the one in EXTRACT(… FROM …), nor that of IS DISTINCT FROM."""
     depth = 0
     for index, token in enumerate(tokens):
         if token.token_type in OPEN:
@@ -123,7 +123,7 @@ def _check_start(tokens: Sequence[Token], source: Source) -> None:
 
 
 def _check_next(tokens: Sequence[Token], index: int, source: Source) -> None:
-    """Refuses unknown clauses after the FROM clause."""
+    """Refuse unknown clauses after the FROM clause."""
     if index < len(tokens):
         token = tokens[index]
         if token.token_type not in CLAUSES and token.token_type not in _REFUSED_CLAUSES:

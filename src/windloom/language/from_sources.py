@@ -93,20 +93,20 @@ class FromSource:
 
 
 def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tuple[list[FromSource], int]:
-    """All sources after the FROM at this position, and where they end."""
+    """Return all sources after the FROM at this position, and where they end."""
     first, index = _read_source(tokens, position + 1, source, None)
-    found = [first]
+    sources = [first]
     while index < len(tokens) and (tokens[index].token_type is TokenType.COMMA or is_join_word(tokens, index)):
         joined, index = _read_words(tokens, index, source)
         from_source, index = _read_source(tokens, index, source, joined)
         from_source, index = _with_distance(from_source, tokens, index, source)
         from_source, index = _with_condition(from_source, tokens, index, source)
-        found.append(from_source)
-    return found, index
+        sources.append(from_source)
+    return sources, index
 
 
 def is_join_word(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a join begins here; `left(…)` and `right(…)` are functions."""
+    """Return whether a join begins here; `left(…)` and `right(…)` are functions."""
     kind = tokens[index].token_type
     if kind not in (*_MODIFIERS, TokenType.JOIN, TokenType.STRAIGHT_JOIN):
         return False
@@ -114,7 +114,7 @@ def is_join_word(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _read_words(tokens: Sequence[Token], index: int, source: Source) -> tuple[Joined, int]:
-    """`,`, `JOIN`, `LEFT SEMI JOIN`, …"""
+    """Read how a source is joined: `,`, `JOIN`, `LEFT SEMI JOIN`, …"""
     start = index
     if tokens[start].token_type is TokenType.COMMA:
         return Joined(JoinKind.INNER, tokens[start]), index + 1
@@ -173,7 +173,7 @@ def _stream_name(tokens: Sequence[Token], index: int, source: Source) -> Token:
 
 
 def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
-    """The number of tokens of `AS alias` or `alias` here; 0 if there is no alias."""
+    """Return the number of tokens of `AS alias` or `alias` here; 0 if there is no alias."""
     token = tokens[index]
     if token.token_type is TokenType.ALIAS:
         if index + 1 == len(tokens) or not is_name(tokens[index + 1]):
@@ -185,7 +185,7 @@ def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
 
 
 def _is_within(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
+    """Return whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
     if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return False
     following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
@@ -195,7 +195,7 @@ def _is_within(tokens: Sequence[Token], index: int) -> bool:
 def _with_distance(
     from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
 ) -> tuple[FromSource, int]:
-    """Reads `WITHIN 30 minutes`, if it follows a joined source."""
+    """Read `WITHIN 30 minutes`, if it follows a joined source."""
     if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return from_source, index
     stop = index + 1
@@ -216,7 +216,7 @@ def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
 def _with_condition(
     from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
 ) -> tuple[FromSource, int]:
-    """Reads what follows a joined source: ON with a condition, USING with columns, or nothing."""
+    """Read what follows a joined source: ON with a condition, USING with columns, or nothing."""
     joined = from_source.joined
     assert joined is not None
     kind = tokens[index].token_type if index < len(tokens) else None
@@ -227,20 +227,27 @@ def _with_condition(
         stop = _condition_end(tokens, index + 1)
         if stop == index + 1:
             raise source.error("a condition is missing after ON", tokens[index], _JOIN_EXAMPLE)
-        found = replace(joined, on=tuple(tokens[index + 1 : stop]))
+        read = replace(joined, on=tuple(tokens[index + 1 : stop]))
     elif kind is TokenType.USING:
-        names, stop = _using(tokens, index, source)
-        found = replace(joined, using=names)
+        if index + 1 == len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
+            raise _unreadable_using(tokens[index], source)
+        stop = closing(tokens, index + 1)
+        inside = tokens[index + 2 : stop]
+        names, commas = inside[::2], inside[1::2]
+        is_list = len(inside) % 2 == 1 and all(map(is_name, names))
+        if not is_list or any(token.token_type is not TokenType.COMMA for token in commas):
+            raise _unreadable_using(tokens[index], source)
+        read, stop = replace(joined, using=tuple(names)), stop + 1
     elif joined.kind is JoinKind.INNER:
         return from_source, index
     else:
         shown = f"{joined.kind.upper()} JOIN"
         raise source.error(f"a {shown} needs a condition", from_source.stream, "write ON a.x = b.y, or USING (x)")
-    return replace(from_source, joined=found), stop
+    return replace(from_source, joined=read), stop
 
 
 def _condition_end(tokens: Sequence[Token], index: int) -> int:
-    """Where the condition that begins here ends: at another join, at a clause, or with the text."""
+    """Return where the condition that begins here ends: at another join, at a clause, or with the text."""
     depth = 0
     for stop in range(index, len(tokens)):
         kind = tokens[stop].token_type
@@ -264,18 +271,6 @@ _ENDS = (
     TokenType.LATERAL,
     TokenType.QUALIFY,
 )
-
-
-def _using(tokens: Sequence[Token], index: int, source: Source) -> tuple[tuple[Token, ...], int]:
-    if index + 1 == len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
-        raise _unreadable_using(tokens[index], source)
-    stop = closing(tokens, index + 1)
-    inside = tokens[index + 2 : stop]
-    names, commas = inside[::2], inside[1::2]
-    is_list = len(inside) % 2 == 1 and all(map(is_name, names))
-    if not is_list or any(token.token_type is not TokenType.COMMA for token in commas):
-        raise _unreadable_using(tokens[index], source)
-    return tuple(names), stop + 1
 
 
 def _unreadable_using(at: Token, source: Source) -> QueryError:

@@ -57,7 +57,7 @@ SUPPORTED = "supported: " + ", ".join(FUNCTIONS)
 
 
 def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
-    """Message and hint for a function (by lower-case name) that no query may call."""
+    """Return message and hint for a function (by lower-case name) that no query may call, or None."""
     if name in OTHER_AGGREGATES:
         return f"{name}() is not supported yet", SUPPORTED
     if name in GENERATORS:

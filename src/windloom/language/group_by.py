@@ -31,8 +31,13 @@ class Group:
 
 
 def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
-    """The window, from the bracket or from a call of window(), and the other grouping expressions."""
-    bracket = _bracket(statement)
+    """Return the window, from the bracket or from a call of window(), and the other grouping expressions."""
+    source = statement.clause.first
+    bracket = (
+        None
+        if source.bracket is None
+        else Bracket(source.bracket, source.bracket_span, statement.source, statement.stream)
+    )
     window = None if bracket is None else syntax_of(bracket.tokens).read(bracket)
     groups: list[Group] = []
     for written in _written(statement):
@@ -45,21 +50,20 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
             which = "in GROUP BY" if bracket is None else "in the brackets after the stream"
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
-        raise _no_window(statement)
+        stream = statement.stream
+        raise statement.source.error(
+            "the query has no window",
+            statement.clause.first.stream,
+            f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
+            f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
+        )
     if bracket is not None:
         syntax_of(bracket.tokens).check(bracket, [group.term.column for group in groups])
     return window, groups
 
 
-def _bracket(statement: Statement) -> Bracket | None:
-    source = statement.clause.first
-    if source.bracket is None:
-        return None
-    return Bracket(source.bracket, source.bracket_span, statement.source, statement.stream)
-
-
 def read_groups(statement: Statement) -> list[Group]:
-    """The grouping expressions of a join, whose windows stand in brackets."""
+    """Return the grouping expressions of a join, whose windows stand in brackets."""
     groups: list[Group] = []
     for written in _written(statement):
         node = _meant(written, statement)
@@ -80,7 +84,8 @@ def _written(statement: Statement) -> list[exp.Expr]:
 
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
-    """`window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes them."""
+    """Return the window of `window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes
+    them."""
     stream, name = statement.stream, node.name.lower()
     syntax = syntax_of_function(name)
     takes = syntax.arguments
@@ -100,7 +105,7 @@ def read_window_call(node: exp.Expr, statement: Statement) -> Window:
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
-    """Resolves GROUP BY 1 and GROUP BY alias to their select item; columns take precedence over aliases."""
+    """Resolve GROUP BY 1 and GROUP BY alias to their select item; columns take precedence over aliases."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         position = int(node.this)
         if not 1 <= position <= len(statement.items):
@@ -129,13 +134,3 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         raise statement.error(f"cannot group by '{term.column}'", written, hint)
     if all(group.term.sql != term.sql for group in groups):
         groups.append(Group(term, node, written))
-
-
-def _no_window(statement: Statement) -> QueryError:
-    stream = statement.stream
-    return statement.source.error(
-        "the query has no window",
-        statement.clause.first.stream,
-        f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
-        f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
-    )

@@ -14,12 +14,12 @@ _SAME_IF_DISTINCT = ("min", "max")
 
 
 def is_holistic(function: Function, node: exp.Anonymous) -> bool:
-    """Whether it takes constants or DISTINCT."""
+    """Return whether an aggregate takes constants or DISTINCT."""
     return function.constant is not None or any(isinstance(expression, exp.Distinct) for expression in node.expressions)
 
 
 def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
-    """Name of the aggregate, the expression it takes, and its constants."""
+    """Return the name of the aggregate, the expression it takes, and its constants."""
     name, arguments = FUNCTIONS[spelling], node.expressions
     function = find_function(name)
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
@@ -44,16 +44,16 @@ def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[
 def _read_distinct(
     function: str, name: str, distinct: exp.Distinct, binder: Binder
 ) -> tuple[str, exp.Expr, tuple[float, ...]]:
-    given = distinct.expressions
-    if len(given) != 1 or distinct.args.get("on") is not None:
-        message = f"{function}(DISTINCT …) takes one argument, not {len(given)}"
+    arguments = distinct.expressions
+    if len(arguments) != 1 or distinct.args.get("on") is not None:
+        message = f"{function}(DISTINCT …) takes one argument, not {len(arguments)}"
         raise binder.error(
             message, distinct, "for example count(DISTINCT user), or make one value from them: concat_ws(…)"
         )
     if name == "count":
-        return "count_distinct", given[0], ()
+        return "count_distinct", arguments[0], ()
     if name in _SAME_IF_DISTINCT:
-        return name, given[0], ()
+        return name, arguments[0], ()
     message = f"{function}(DISTINCT …) is not supported"
     raise binder.error(message, distinct, f"only count, min and max take DISTINCT; without it, {SUPPORTED}")
 

@@ -39,7 +39,7 @@ UNITS = {
 
 
 def fold_literals(tokens: Sequence[Token], source: Source) -> list[Token]:
-    """The same tokens with strings, numbers, typed literals and intervals folded into one token each."""
+    """Return the tokens with strings, numbers, typed literals and intervals folded into one token each."""
     folded: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -50,9 +50,17 @@ def fold_literals(tokens: Sequence[Token], source: Source) -> list[Token]:
             stop, text = _string(tokens, index, source)
             literal = stop, TokenType.STRING, text
         elif kind is TokenType.NUMBER:
-            literal = _number_end(tokens, index), kind, source.raw(token).upper()
+            stop = index + 1
+            while stop < len(tokens) and tokens[stop].start == tokens[index].start:
+                stop += 1
+            literal = stop, kind, source.raw(token).upper()
         elif kind is TokenType.HEX_STRING:
-            literal = index + 1, TokenType.NUMBER, _hex(token, source)
+            text = source.raw(token)
+            if text[0] == "0":
+                raise source.error(
+                    f"'{text}' is not a number in Spark SQL", token, f"write {int(text, 16)} or X'{text[2:]}'"
+                )
+            literal = index + 1, TokenType.NUMBER, text.upper()
         elif not (folded and folded[-1].token_type is TokenType.DOT):
             literal = _worded(tokens, index, source)
         if literal is None:
@@ -67,19 +75,27 @@ def fold_literals(tokens: Sequence[Token], source: Source) -> list[Token]:
 
 
 def _worded(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, TokenType, str] | None:
-    """A literal that begins with a word: DATE '…', INTERVAL ….  Any token type but STRING would do for it."""
+    """Return a literal that begins with a word: DATE '…', INTERVAL ….  Any token type but STRING would do for it."""
     token = tokens[index]
     if token.token_type is TokenType.INTERVAL:
         end = _interval_end(tokens, index)
         return None if end is None else (end, TokenType.NUMBER, _interval_text(tokens[index:end], source))
     if index + 1 < len(tokens) and tokens[index + 1].token_type is TokenType.STRING and is_word(token, *_TYPED):
-        stop, text = _typed(tokens, index, source)
+        word, value = tokens[index], tokens[index + 1]
+        if _CLOCK_WORDS.match(value.text):
+            raise source.error(
+                f"{word.text.upper()} '{value.text}' depends on when the query runs",
+                value,
+                "results must not depend on the clock; write the date itself",
+            )
+        stop, text = _string(tokens, index + 1, source)
+        stop, text = stop, f"{word.text.upper()} {text}"
         return stop, TokenType.NUMBER, text
     return None
 
 
 def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, str]:
-    """Adjacent strings, which Spark takes as one literal: `'it''s'` (an escaped quote), `'a' 'b'` (concatenated)."""
+    """Read adjacent strings, which Spark takes as one literal: `'it''s'` (escaped quote), `'a' 'b'` (concatenated)."""
     stop = index
     text = ""
     while stop < len(tokens) and tokens[stop].token_type in _STRINGS:
@@ -92,35 +108,8 @@ def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, s
     return stop, text
 
 
-def _number_end(tokens: Sequence[Token], index: int) -> int:
-    """The place after a number: one with a type suffix comes as three tokens at one place."""
-    stop = index + 1
-    while stop < len(tokens) and tokens[stop].start == tokens[index].start:
-        stop += 1
-    return stop
-
-
-def _hex(token: Token, source: Source) -> str:
-    text = source.raw(token)
-    if text[0] == "0":
-        raise source.error(f"'{text}' is not a number in Spark SQL", token, f"write {int(text, 16)} or X'{text[2:]}'")
-    return text.upper()
-
-
-def _typed(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, str]:
-    word, value = tokens[index], tokens[index + 1]
-    if _CLOCK_WORDS.match(value.text):
-        raise source.error(
-            f"{word.text.upper()} '{value.text}' depends on when the query runs",
-            value,
-            "results must not depend on the clock; write the date itself",
-        )
-    stop, text = _string(tokens, index + 1, source)
-    return stop, f"{word.text.upper()} {text}"
-
-
 def _interval_end(tokens: Sequence[Token], index: int) -> int | None:
-    """The place after `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit` or `INTERVAL 'text'`."""
+    """Return the place after `INTERVAL value unit [value unit]…`, `INTERVAL value unit TO unit`, `INTERVAL 'text'`."""
     stop = _value_end(tokens, index + 1)
     if stop is None:
         return None

@@ -29,7 +29,7 @@ class Answer:
 
 
 def read_answer(statement: Statement, window: Window | None, groups: list[Group]) -> Answer:
-    """Reads SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
+    """Read SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
     aggregates: dict[Aggregate, Asked] = {}
     outputs = _outputs(statement, window, groups, aggregates)
     having = _having(statement, groups, aggregates, outputs)
@@ -40,7 +40,7 @@ def read_answer(statement: Statement, window: Window | None, groups: list[Group]
 def _outputs(
     statement: Statement, window: Window | None, groups: list[Group], aggregates: dict[Aggregate, Asked]
 ) -> list[_Named]:
-    """The select items that are not grouping columns; those that are give the groupings their names."""
+    """Return the select items that are not grouping columns; those that are give the groupings their names."""
     aliases: dict[str, Term] = {}
     scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases)
     outputs: list[_Named] = []
@@ -79,7 +79,7 @@ def _indexes(groups: list[Group]) -> dict[str, int]:
 
 
 def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
-    """An expression that consists of aggregates, groupings and constants only."""
+    """Return an expression that consists of aggregates, groupings and constants only."""
     term = statement.bind(node, scope)
     if term.loose is not None:
         column = term.loose.name
@@ -92,7 +92,7 @@ def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
 
 
 def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
-    """Whether an item only selects the window. It is then left out, because the window is always reported first."""
+    """Return whether an item only selects the window, which is always reported first, so that it is left out."""
     name = statement.window_reference(item.node)
     if name is None:
         return False
@@ -110,7 +110,7 @@ def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
 
 
 def _check_names(statement: Statement, groups: list[Group], outputs: list[_Named]) -> None:
-    """Refuses names that are reserved or occur twice; case does not count, as in Spark and in readers of Parquet."""
+    """Refuse names that are reserved or occur twice; case does not count, as in Spark and in readers of Parquet."""
     seen: set[str] = set()
     named = [(group.name, group.named) for group in groups]
     named += [(output.name, node) for output, _, node in outputs]

@@ -14,7 +14,7 @@ from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
 from windloom.language.scopes import Names, RowScope
 from windloom.language.syntax import parse_select
-from windloom.language.terms import Level, Term
+from windloom.language.terms import Level, Term, inside
 from windloom.language.tokens import Source, Span, tokenize
 from windloom.model import DataType, Expression, Stream, TypeKind
 from windloom.model.formula import ALWAYS, NEVER, Formula, all_of, any_of, atom, negation
@@ -39,7 +39,7 @@ _CONDITIONS = exp.And | exp.Or | exp.Not | exp.Is | exp.In | exp.Between | exp.N
 
 @lru_cache(maxsize=4_096)
 def analyse(where: Expression, stream: Stream) -> Predicate:
-    """The predicate of a WHERE on the tuples of a stream. What is not understood becomes an opaque condition.
+    """Return the predicate of a WHERE on the tuples of a stream. What is not understood becomes an opaque condition.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"price": DataType.parse("double"), "volume": DataType.parse("bigint")})
@@ -73,8 +73,8 @@ class _Reader:
         self.binder = binder
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
-        """The formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
-        node = _inside(node)
+        """Return the formula that holds if the condition is TRUE or, if `wanted` is false, if it is FALSE."""
+        node = inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
             return combine([self.holds(part, wanted) for part in _chain(node)])
@@ -101,7 +101,7 @@ class _Reader:
     # Comparisons ------------------------------------------------------------------------------------------------
 
     def _compare(self, operator: str, left: exp.Expr, right: exp.Expr, wanted: bool) -> Formula:
-        left, right = _inside(left), _inside(right)
+        left, right = inside(left), inside(right)
         if isinstance(left, exp.Null) or isinstance(right, exp.Null):
             return NEVER
         if is_literal(left) and not is_literal(right):
@@ -124,22 +124,22 @@ class _Reader:
         return atom(subject, values if wanted else PRESENT & values.complement)
 
     def _values(self, operator: str, typed: _Typed, right: exp.Expr) -> ValueSet | None:
-        """The values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
+        """Return values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
         if self._typed(right) == typed:
             return PRESENT if operator in ("=", "<=", ">=") else EMPTY
-        found = column_values([_written(right)], typed.kind)
-        return None if found is None else typed.subject.domain.compare(operator, found[0])
+        values = column_values([_written(right)], typed.kind)
+        return None if values is None else typed.subject.domain.compare(operator, values[0])
 
     def _in(self, node: exp.In, wanted: bool) -> Formula:
-        left = _inside(node.this)
-        items = [_inside(item) for item in node.expressions]
+        left = inside(node.this)
+        items = [inside(item) for item in node.expressions]
         known = [item for item in items if not isinstance(item, exp.Null)]
         if not known or (not wanted and len(known) < len(items)):
             return NEVER  # if NULL is in the list, no value is certainly not in it
         typed = self._typed(left)
-        found = column_values([_written(item) for item in known], typed.kind) if typed is not None else None
-        if typed is not None and found is not None:
-            values = union(typed.subject.domain.compare("=", value) for value in found)
+        listed = column_values([_written(item) for item in known], typed.kind) if typed is not None else None
+        if typed is not None and listed is not None:
+            values = union(typed.subject.domain.compare("=", value) for value in listed)
             return atom(typed.subject, values if wanted else PRESENT & values.complement)
         if len(items) == 1:
             return self._compare("=", left, items[0], wanted)
@@ -151,17 +151,17 @@ class _Reader:
         return self._opaque(node, wanted)
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
-        left, right = _inside(node.this), _inside(node.expression)
+        left, right = inside(node.this), inside(node.expression)
         if is_literal(left) or isinstance(left, exp.Null):
             left, right = right, left
         if isinstance(right, exp.Null):
-            found = self._is_null(left)
-            return found if equal else negation(found)
+            formula = self._is_null(left)
+            return formula if equal else negation(formula)
         typed = self._typed(left)
         values = None if typed is None else self._values("=", typed, right)
         if typed is not None and values is not None:
-            found = atom(typed.subject, values | NULL if self._typed(right) == typed else values)
-            return found if equal else negation(found)
+            formula = atom(typed.subject, values | NULL if self._typed(right) == typed else values)
+            return formula if equal else negation(formula)
         term, other = self._operand(left), self._operand(right)
         if term.sql > other.sql and not is_literal(right):
             term, other = other, term
@@ -175,10 +175,10 @@ class _Reader:
     def _is(self, node: exp.Is, wanted: bool) -> Formula:
         what = node.expression
         if isinstance(what, exp.Null):
-            found = self._is_null(_inside(node.this))
+            formula = self._is_null(inside(node.this))
         else:
-            found = self.holds(node.this, bool(what.this))
-        return found if wanted else negation(found)
+            formula = self.holds(node.this, bool(what.this))
+        return formula if wanted else negation(formula)
 
     def _is_null(self, node: exp.Expr) -> Formula:
         if isinstance(node, exp.Null):
@@ -205,7 +205,7 @@ class _Reader:
         return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _condition(self, node: exp.Expr) -> Subject:
-        """Any expression as an opaque condition, of which only truth and NULL are known."""
+        """Return an expression as an opaque condition, of which only truth and NULL are known."""
         typed = self._typed(node)
         if typed is not None and typed.subject.domain == TRUTH:
             return typed.subject
@@ -229,14 +229,14 @@ class _Reader:
         return _Typed(Subject(term.sql, domain, "", columns, is_safe=isinstance(node, exp.Column)), kind)
 
     def _name(self, node: exp.Expr) -> str | None:
-        found = self.names.find_node(node)
-        return None if found is None or found[1] else found[0]
+        column = self.names.find_node(node)
+        return None if column is None or column[1] else column[0]
 
     def _operand(self, node: exp.Expr) -> Term:
         return self.binder.bind(node).fit(Level.BIT_OR)
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
+        """Return whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
         kinds = [self._kind(node) for node in (left, right)]
         return None not in kinds and kinds[0] == kinds[1]
 
@@ -268,20 +268,14 @@ def _written(node: exp.Expr) -> str:
     return f"{sign}{node.this}" if isinstance(node, exp.Literal) else ""
 
 
-def _inside(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:
-    """The operands of a chain, which leans to the left and can be long."""
-    kind, parts = type(node), []
+    """Return the operands of a chain, which leans to the left and can be long."""
+    kind, operands = type(node), []
     left: exp.Expr = node
     while isinstance(left, kind):
-        parts.append(left.expression)
+        operands.append(left.expression)
         left = left.this
-    return [left, *reversed(parts)]
+    return [left, *reversed(operands)]
 
 
 def _exchanged(operator: str) -> str:

@@ -12,7 +12,7 @@ from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.expressions import Binder, Call
 from windloom.language.functions import CHANGING, why_refused
 from windloom.language.holistic import is_holistic, read_arguments
-from windloom.language.terms import Term, all_of, is_not_null
+from windloom.language.terms import Term, all_of, inside, is_not_null
 from windloom.model import Aggregate, Expression, Function, Stream, TypeKind, UserDefined
 from windloom.model.aggregate import find_function
 from windloom.model.scalar import Read
@@ -39,20 +39,20 @@ class Names:
         return function in FUNCTIONS or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of the stream and the struct fields after it."""
-        found = self.find_qualified(parts)
-        if found is not None:
-            return found
+        """Return the column of the stream and the struct fields after it."""
+        qualified = self.find_qualified(parts)
+        if qualified is not None:
+            return qualified
         owners = self.owners(parts[0].name)
         return (owners[0][1], parts[1:]) if len(owners) == 1 else None
 
     def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of a qualified name, and the struct fields after it; None if it is not qualified."""
+        """Return the column of a qualified name, and the struct fields after it; None if it is not qualified."""
         column = self.stream.find_column(parts[1].name) if self.is_qualified(parts) else None
         return None if column is None else (column, parts[2:])
 
     def owners(self, name: str) -> list[tuple[str, str]]:
-        """The possible meanings of a name without a qualifier, as (qualifier, column of the stream)."""
+        """Return the possible meanings of a name without a qualifier, as (qualifier, column of the stream)."""
         column = self.stream.find_column(name)
         return [] if column is None else [(self.label, column)]
 
@@ -62,14 +62,14 @@ class Names:
         return next(iter(self.qualifiers), self.stream.name)
 
     def written(self, column: str) -> tuple[str, str]:
-        """The qualifier and the name by which a query calls a column of the stream."""
+        """Return the qualifier and the name by which a query calls a column of the stream."""
         return self.label, column
 
     def is_qualified(self, parts: list[exp.Identifier]) -> bool:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
 
     def _other_qualifier(self, written: str, column: str) -> str:
-        """A hint for an unknown qualifier; empty if it seems not to be a qualifier."""
+        """Return a hint for an unknown qualifier; empty if it seems not to be a qualifier."""
         near = near_names(written, list(self.qualifiers))
         if near.startswith("did you mean"):
             return near
@@ -78,11 +78,11 @@ class Names:
         return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
 
     def has_column(self, name: str) -> bool:
-        """Whether a name without a qualifier means a column."""
+        """Return whether a name without a qualifier means a column."""
         return self.stream.find_column(name) is not None
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
-        """The column of a node, and the struct fields after it; None if the node is not a column."""
+        """Return the column of a node, and the struct fields after it; None if the node is not a column."""
         if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
             return None
         return self.find([part for part in node.parts if isinstance(part, exp.Identifier)])
@@ -118,7 +118,7 @@ class Names:
 
 
 def no_column(parts: list[exp.Identifier], name: exp.Identifier, node: exp.Expr, binder: Binder) -> QueryError | None:
-    """The error for a name that looks like a column and is something else; None if it is nothing known here."""
+    """Return the error for a name that looks like a column and is something else; None if it is nothing known here."""
     lowered = name.name.lower()
     if len(parts) == 1 and not name.quoted and lowered in CHANGING:
         refused = why_refused(lowered, 0)
@@ -151,14 +151,19 @@ class RowScope:
     place: str
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
-        found = self.names.find(parts)
+        column = self.names.find(parts)
         name = parts[0].name
-        if found is None and name.lower() in self.names.aliases and len(parts) == 1 and not self.names.has_column(name):
+        if (
+            column is None
+            and name.lower() in self.names.aliases
+            and len(parts) == 1
+            and not self.names.has_column(name)
+        ):
             hint = f"it is an alias of the select list; {self.place} sees only the columns of the stream"
             raise binder.error(f"unknown column '{name}'", node, hint)
-        if found is None:
+        if column is None:
             raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
-        return self.names.with_fields(self.names.column_term(found[0], node), found[1], binder)
+        return self.names.with_fields(self.names.column_term(column[0], node), column[1], binder)
 
     def is_aggregate(self, function: str) -> bool:
         return self.names.is_aggregate(function)
@@ -188,10 +193,10 @@ class GroupScope:
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
         alias = self.aliases.get(parts[0].name.lower())
-        found = self.names.find(parts)
-        if found is not None:
-            value = self.settle(self.names.column_term(found[0], node))
-            value = self.names.with_fields(value, found[1], binder)
+        column = self.names.find(parts)
+        if column is not None:
+            value = self.settle(self.names.column_term(column[0], node))
+            value = self.names.with_fields(value, column[1], binder)
             if value.loose is None or alias is None or not self.in_having:
                 return value
         if alias is None:
@@ -216,7 +221,7 @@ class GroupScope:
         conditions = [self._on_tuples(expr, "FILTER", binder) for expr in written]
         label = _listed(function, terms, conditions) + (" IGNORE NULLS" if ignore_nulls else "")
         if ignore_nulls:
-            written.append(_is_not_null(arguments[0]))
+            written.append(exp.Not(this=exp.Is(this=exp.Paren(this=arguments[0].copy()), expression=exp.Null())))
             conditions.append(is_not_null(terms[0]))
         where = all_of(conditions)
         argument, by = [*(term.row_expression() for term in terms), None, None][:2]
@@ -253,7 +258,7 @@ class GroupScope:
         call: Call,
         binder: Binder,
     ) -> None:
-        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions.
+        """Check the type of a bare column here, where its place is known; Spark decides the types of expressions.
 
         Errors call the aggregate by the name with which it is `written`, which may be another spelling.
         """
@@ -285,7 +290,7 @@ class GroupScope:
 
 
 def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
-    """The arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
+    """Return the arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
 
     User-defined aggregates are not declared, and take one argument.
     """
@@ -316,17 +321,12 @@ def _refuse_nulls(call: Call, nulls: list[bool], binder: Binder) -> None:
 
 
 def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str:
-    """An aggregate as text."""
+    """Return an aggregate as text."""
     call = f"{function}({', '.join(term.sql for term in arguments) or '1'})"
     return f"{call} FILTER (WHERE {conditions[0].sql})" if conditions else call
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """Whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    """Return whether count(node) counts all tuples: count(1), count('x') and count(true) do, count(NULL) does not."""
+    node = inside(node)
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Star) and not any(node.args.values()))
-
-
-def _is_not_null(node: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null()))

@@ -11,7 +11,7 @@ from windloom.errors import QueryError, WrongJoinError
 from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
-from windloom.language.outputs import Answer, read_answer
+from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
 from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.heads import Select, read_written
@@ -22,13 +22,13 @@ from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
 from windloom.language.urgency import cut_header
-from windloom.model import Expression, Grouping, Query, Stream, UserDefined, Window
+from windloom.model import Expression, Grouping, Query, Stream, UserDefined
 
 
 def parse_query(
     name: str, text: str, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None
 ) -> Query:
-    """Reads one query and checks it against the streams it may read from; `own` are user-defined aggregates.
+    """Read one query and check it against the streams it may read from; `own` are user-defined aggregates.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"ts": DataType.parse("timestamp"), "price": DataType.parse("double")}, time="ts")
@@ -52,7 +52,7 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    """Read the query in these tokens of a longer text, perhaps with options before an AS."""
     header = cut_header(tokens, source)
 
     def taken_apart(tokens: Sequence[Token]) -> Statement:
@@ -79,7 +79,11 @@ def _read(name: str, statement: Statement, text: str) -> Query:
     where = _where(statement)
     window, groups = read_group_by(statement)
     answer = read_answer(statement, window, groups)
-    _check_window(statement, window, answer)
+    for aggregate, asked in answer.aggregates.items():
+        # FREQUENT needs the lists of sub-windows, and some windows merge their slices as time goes on.
+        if aggregate.function == "frequent" and not window.keeps_slices:
+            hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
+            raise statement.error(f"'{aggregate}' cannot be taken over {window}", asked.node, hint)
     return Query(
         name,
         statement.windowed(window),
@@ -94,7 +98,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _read_join(name: str, statement: Statement, text: str) -> Query:
-    """A query over several sources: folded from partials of each if that is possible, otherwise over rows.
+    """Return a query over several sources: folded from partials of each if that is possible, otherwise over rows.
 
     This is the only place that decides. A join that cannot be taken apart into sides (a circle of conditions, a
     condition on three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. If that is not
@@ -103,7 +107,20 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     if has_distances(statement):  # partials do not show how far apart two tuples lie
         return read_aggregated_rows(name, statement, text)
     try:
-        return _read_fold(name, statement, text)
+        # A join from partials; its conditions belong to sides and links of the join.
+        reading = read_join(statement)
+        groups = read_groups(reading.statement)
+        answer = read_answer(reading.statement, None, groups)
+        return Query(
+            name,
+            reading.taken_apart(groups, answer),
+            None,
+            tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
+            tuple(answer.aggregates),
+            answer.outputs,
+            answer.having,
+            text,
+        )
     except WrongJoinError:
         raise
     except QueryError as refused:
@@ -111,31 +128,6 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
             return read_aggregated_rows(name, statement, text)
         except QueryError:
             raise refused from None
-
-
-def _read_fold(name: str, statement: Statement, text: str) -> Query:
-    """A join from partials; its conditions belong to sides and links of the join."""
-    reading = read_join(statement)
-    groups = read_groups(reading.statement)
-    answer = read_answer(reading.statement, None, groups)
-    return Query(
-        name,
-        reading.taken_apart(groups, answer),
-        None,
-        tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
-        tuple(answer.aggregates),
-        answer.outputs,
-        answer.having,
-        text,
-    )
-
-
-def _check_window(statement: Statement, window: Window, answer: Answer) -> None:
-    """Refuses FREQUENT, which needs the lists of sub-windows, for windows that merge slices as time goes on."""
-    for aggregate, asked in answer.aggregates.items():
-        if aggregate.function == "frequent" and not window.keeps_slices:
-            hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
-            raise statement.error(f"'{aggregate}' cannot be taken over {window}", asked.node, hint)
 
 
 def _where(statement: Statement) -> Expression | None:

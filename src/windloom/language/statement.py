@@ -61,7 +61,7 @@ class Statement:
         return isinstance(self.names, JoinNames)
 
     def windowed(self, window: Window) -> WindowedStream:
-        """The source of a query of one stream, once its window is known."""
+        """Return the source of a query of one stream, once its window is known."""
         alias = self.clause.first.alias
         return windowed(self.stream, window, None if alias is None else alias.text)
 
@@ -79,7 +79,7 @@ class Statement:
         return Span.of(self.clause.rest[:1])
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """The names that a reference to the window may have; None if the node is not such a reference."""
+        """Return the names that a reference to the window may have; None if the node is not such a reference."""
         if is_window_call(node):
             return node.name.lower()
         if not isinstance(node, exp.Column):
@@ -94,7 +94,7 @@ class Statement:
 
 
 def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
-    """A stream through a window, enriched or not; or a relation."""
+    """Return a stream through a window, enriched or not; or a relation."""
     return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
 
 
@@ -106,19 +106,24 @@ def take_apart(
     tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
-    found = [_find_stream(side.stream, streams, source) for side in clause.sides]
-    check_relations(clause.sides, found, source)
+    streams_of_sides = [_find_stream(side.stream, streams, source) for side in clause.sides]
+    check_relations(clause.sides, streams_of_sides, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
-    _check_clauses(tree, source, Span.of(clause.rest[:1]))
+    group = tree.args.get("group")
+    clauses = {key for key, value in tree.args.items() if value} - _CLAUSES
+    clauses |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
+    if clauses:
+        shown = " ".join(sorted(clauses)).strip("_").upper()
+        raise source.error(f"{shown} is not supported", span_of(tree, Span.of(clause.rest[:1])), "remove it")
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
     # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
     if clause.is_join:
-        names: Names = joined_names(clause.sides, found, frozenset(aliases), own, source)
+        names: Names = joined_names(clause.sides, streams_of_sides, frozenset(aliases), own, source)
     else:
         first = clause.first
         qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
-        names = Names(found[0], qualifiers, frozenset(aliases), own)
+        names = Names(streams_of_sides[0], qualifiers, frozenset(aliases), own)
     return Statement(source, clause, tree, names, items, aliases)
 
 
@@ -126,20 +131,10 @@ def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) ->
     name = token.text
     if name in streams:
         return streams[name]
-    found = [stream for key, stream in streams.items() if key.lower() == name.lower()]
-    if len(found) == 1:
-        return found[0]
+    matching = [stream for key, stream in streams.items() if key.lower() == name.lower()]
+    if len(matching) == 1:
+        return matching[0]
     raise source.error(f"unknown stream '{name}'", token, near_names(name, list(streams)))
-
-
-def _check_clauses(tree: exp.Select, source: Source, start: Span) -> None:
-    """Defence in depth: refuses anything that sqlglot may have found beyond the known clauses."""
-    group = tree.args.get("group")
-    found = {key for key, value in tree.args.items() if value} - _CLAUSES
-    found |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
-    if found:
-        shown = " ".join(sorted(found)).strip("_").upper()
-        raise source.error(f"{shown} is not supported", span_of(tree, start), "remove it")
 
 
 def _item(node: exp.Expr, source: Source, start: Span) -> Item:

@@ -133,9 +133,16 @@ class _SelectParser(SparkParser):
 
 
 def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
-    """The syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
+    """Return the syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
     _check_tokens(tokens, source)
-    readable = [_as_plain_word(token) for token in tokens]
+    readable = [
+        (
+            token
+            if token.token_type not in _PLAIN_WORDS
+            else Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
+        )
+        for token in tokens
+    ]
     parser = _SelectParser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK)
     try:
         trees = parser.parse(readable, source.text)
@@ -153,7 +160,7 @@ def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
 
 
 def parse_condition(tokens: Sequence[Token], source: Source) -> exp.Expr:
-    """The syntax tree of a condition that stands alone, as after ON."""
+    """Return the syntax tree of a condition that stands alone, as after ON."""
     first = tokens[0]
     kinds = {TokenType.SELECT: "SELECT", TokenType.NUMBER: "1", TokenType.WHERE: "WHERE"}
     before = [
@@ -161,10 +168,10 @@ def parse_condition(tokens: Sequence[Token], source: Source) -> exp.Expr:
         for kind, text in kinds.items()
     ]
     tree = parse_select([*before, *tokens], source)
-    found = tree.args.get("where")
-    if found is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
+    where = tree.args.get("where")
+    if where is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
         raise source.error("the condition cannot be read", first, "check it against docs/language.md")
-    node: exp.Expr = found.this
+    node: exp.Expr = where.this
     return node
 
 
@@ -194,7 +201,7 @@ def too_deep(at: Span, source: Source) -> QueryError:
 
 
 def span_of(node: exp.Expr, fallback: Span) -> Span:
-    """The place of a node in the text: its own place, or the first place known below it, or around it."""
+    """Return the place of a node in the text: its own place, or the first place known below it, or around it."""
     around: exp.Expr | None = node
     while around is not None:
         places = [below.meta for below in around.walk() if "start" in below.meta]
@@ -207,14 +214,8 @@ def span_of(node: exp.Expr, fallback: Span) -> Span:
     return fallback
 
 
-def _as_plain_word(token: Token) -> Token:
-    if token.token_type not in _PLAIN_WORDS:
-        return token
-    return Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
-
-
 def _explain(error: _UnreadableError, tokens: Sequence[Token], source: Source) -> QueryError:
-    """The error for a text that sqlglot could not read, in the words of that text."""
+    """Return the error for a text that sqlglot could not read, in the words of that text."""
     if not error.token:
         last = tokens[-1]
         return source.error(

@@ -51,12 +51,12 @@ class Term:
 
     @classmethod
     def text(cls, sql: str, tree: Scalar | None = None) -> Term:
-        """A constant."""
+        """Return a constant."""
         return cls(sql, sql, tree=Opaque(sql) if tree is None else tree)
 
     @classmethod
     def of_placeholder(cls, sql: str, placeholder: str, name: str | None = None) -> Term:
-        """One aggregate or grouping, which is the given text over the stream's columns."""
+        """Return one aggregate or grouping, which is the given text over the stream's columns."""
         return cls(sql, placeholder, uses=frozenset((placeholder,)), name=name, tree=Read(placeholder))
 
     @property
@@ -65,21 +65,28 @@ class Term:
         return self.over if self.over in self.uses else None
 
     def fit(self, least: Level) -> Term:
-        """The same expression as an operand that must bind at least this tightly."""
+        """Return the expression as an operand that must bind at least this tightly."""
         if self.level >= least:
             return self
         over = self.over if self.placeholder else f"({self.over})"
         return replace(self, sql=f"({self.sql})", over=over, level=Level.PRIMARY)
 
     def row_expression(self) -> Expression:
-        """The term as an expression over the stream's columns."""
+        """Return the term as an expression over the stream's columns."""
         if self.column is not None:
             return Expression(self.sql, (self.column,), self.column)
         return Expression(self.sql, tuple(sorted(self.columns)))
 
     def group_expression(self) -> Expression:
-        """The term as an expression over the aggregates and groupings of a query."""
+        """Return the term as an expression over the aggregates and groupings of a query."""
         return Expression(self.over, tuple(sorted(self.uses)), tree=self.tree)
+
+
+def inside(node: exp.Expr) -> exp.Expr:
+    """Return the expression within any parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None, typed_as: Scalar | None = None) -> Term:
@@ -111,7 +118,7 @@ def comma_separated(terms: list[Term]) -> list[str | Term]:
 
 
 def all_of(terms: Sequence[Term]) -> Term | None:
-    """The conjunction of conditions, each once; None if there are none."""
+    """Return the conjunction of conditions, each once; None if there are none."""
     distinct = list({term.sql: term for term in terms}.values())
     if len(distinct) < 2:
         return distinct[0] if distinct else None
@@ -126,6 +133,6 @@ def is_not_null(term: Term) -> Term:
 
 
 def cast_term(term: Term, kind: DataType) -> Term:
-    """CAST(term AS kind), as a user would write it."""
+    """Return CAST(term AS kind), as a user would write it."""
     name = f"DECIMAL({kind.precision}, {kind.scale})" if kind.kind is TypeKind.DECIMAL else kind.name.upper()
     return compose(Level.PRIMARY, "CAST(", term, f" AS {name})", tree=cast(term.tree, kind))

@@ -56,22 +56,22 @@ class Source:
         return replace(self, subject=subject)
 
     def raw(self, token: Token) -> str:
-        """The token as the user spelled it; sqlglot's own text is already unescaped and upper-cased."""
+        """Return the token as the user spelled it; sqlglot's own text is already unescaped and upper-cased."""
         return self.text[token.start : token.end + 1]
 
     def error(self, message: str, at: Span | Token, hint: str = "", fact: str = "") -> QueryError:
         span = at if isinstance(at, Span) else Span(at.start, at.end + 1)
         line, column = self.line_and_column(span.start)
-        place = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
-        detail = "\n".join(filter(None, [place, *self._caret_lines(span), fact]))
+        where = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
+        detail = "\n".join(filter(None, [where, *self._caret_lines(span), fact]))
         return QueryError(f"{self.subject}: {message}", detail, hint)
 
     def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
-        """An error of the model, which does not know the text, with its place in the text."""
+        """Return an error of the model, which does not know the text, with its place in the text."""
         return self.error(error.message, at, error.hint, fact=error.detail)
 
     def end(self) -> Span:
-        """The place of something that is missing at the end of the text."""
+        """Return the place of something that is missing at the end of the text."""
         stop = len(self.text.rstrip())
         return Span(stop, stop + 1)
 
@@ -98,7 +98,7 @@ class Source:
 
 
 def tokenize(source: Source) -> list[Token]:
-    """The tokens of the text without its comments, all brackets balanced."""
+    """Return the tokens of the text without its comments, all brackets balanced."""
     try:
         tokens = SPARK.tokenize(source.text)
     except SqlglotError as error:
@@ -108,7 +108,18 @@ def tokenize(source: Source) -> list[Token]:
         if token.comments:
             token.comments = []
     tokens = [token for token in tokens if token.token_type is not TokenType.HINT]
-    _check_comment_is_closed(source, tokens)
+    # sqlglot reads an unclosed comment to the end of the text, so a whole catalog could vanish in it.
+    depth, opened = 0, 0
+    tail = tokens[-1].end + 1 if tokens else 0
+    for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
+        mark = match.group()
+        if mark in ("/*", "{#"):
+            opened = tail + match.start() if depth == 0 else opened
+            depth += 1
+        elif mark in ("*/", "#}"):
+            depth -= 1
+    if depth > 0:
+        raise _unclosed_comment(source, opened)
     _check_balanced(source, tokens)
     return tokens
 
@@ -127,27 +138,12 @@ def _untokenizable(source: Source, reason: str) -> QueryError:
     return source.error(f"the quote {quote} is never closed", Span(opening, opening + 1), f"close it with {quote}")
 
 
-def _check_comment_is_closed(source: Source, tokens: Sequence[Token]) -> None:
-    """Refuses an unclosed comment: sqlglot reads it to the end of the text, so a whole catalog could vanish in it."""
-    depth, opened = 0, 0
-    tail = tokens[-1].end + 1 if tokens else 0
-    for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
-        mark = match.group()
-        if mark in ("/*", "{#"):
-            opened = tail + match.start() if depth == 0 else opened
-            depth += 1
-        elif mark in ("*/", "#}"):
-            depth -= 1
-    if depth > 0:
-        raise _unclosed_comment(source, opened)
-
-
 def _unclosed_comment(source: Source, opened: int) -> QueryError:
     return source.error("the comment is never closed", Span(opened, opened + 2), "close it with */")
 
 
 def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
-    """Reports unbalanced brackets where they open; a parser would report them anywhere."""
+    """Report unbalanced brackets where they open; a parser would report them anywhere."""
     pending: list[Token] = []
     for token in tokens:
         if token.token_type in _OPENING:
@@ -165,24 +161,24 @@ def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def is_name(token: Token) -> bool:
-    """Whether the token can name a stream, a query or a column: words can, and anything in backticks."""
+    """Return whether the token can name a stream, a query or a column: words can, and anything in backticks."""
     if token.token_type is TokenType.IDENTIFIER:
         return bool(token.text)
     return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """Whether the token is one of these (upper-case) words, unquoted."""
+    """Return whether the token is one of these (upper-case) words, unquoted."""
     return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words
 
 
 def source_end(tokens: Sequence[Token]) -> Span:
-    """The place just after the last token."""
+    """Return the place just after the last token."""
     return Span(tokens[-1].end + 1, tokens[-1].end + 2)
 
 
 def closing(tokens: Sequence[Token], index: int) -> int:
-    """The place where the bracket that opens here is closed."""
+    """Return the place where the bracket that opens here is closed."""
     depth = 0
     for stop in range(index, len(tokens)):
         depth += (tokens[stop].token_type in _OPENING) - (tokens[stop].token_type in _CLOSING)

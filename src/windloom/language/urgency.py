@@ -26,46 +26,42 @@ class Header:
 
 
 def cut_header(tokens: Sequence[Token], source: Source) -> Header:
-    """A query's options and its SELECT; without options, there is no AS."""
+    """Return a query's options and its SELECT; without options, there is no AS."""
     if not tokens or not is_word(tokens[0], *HEADER_WORDS):
         return Header(tokens)
-    found: dict[str, Sequence[Token]] = {}
+    options: dict[str, Sequence[Token]] = {}
     start = 0
     while start < len(tokens) and tokens[start].token_type is not TokenType.ALIAS:
         word = tokens[start]
         if not is_word(word, *HEADER_WORDS):
             raise source.error(f"cannot read '{source.raw(word)}' here", word, f"before AS, {_FORM}")
         stop = start + 1
-        while stop < len(tokens) and not _ends_value(tokens[stop]):
+        while stop < len(tokens) and not is_word(tokens[stop], "AS", *HEADER_WORDS, "SELECT", "FROM"):
             stop += 1
         name = word.text.upper()
-        if name in found:
+        if name in options:
             raise source.error(f"{name} is given twice", word, "give it once")
         if stop == start + 1:
             raise source.error(f"a value is missing after {name}", word, _FORM)
-        found[name] = tokens[start + 1 : stop]
+        options[name] = tokens[start + 1 : stop]
         start = stop
     if start == len(tokens) or start + 1 == len(tokens):
         missing = "AS is missing after its options" if start == len(tokens) else "the query is missing after AS"
         raise source.error(missing, source_end(tokens), _FORM)
-    return Header(tokens[start + 1 :], _urgency(found, source))
+    return Header(tokens[start + 1 :], _urgency(options, source))
 
 
-def _ends_value(token: Token) -> bool:
-    return token.token_type is TokenType.ALIAS or is_word(token, *HEADER_WORDS, "SELECT", "FROM")
-
-
-def _urgency(found: dict[str, Sequence[Token]], source: Source) -> Urgency:
+def _urgency(options: dict[str, Sequence[Token]], source: Source) -> Urgency:
     urgency = Urgency()
-    if "WITHIN" in found:
-        within = read_duration(found["WITHIN"], source)
+    if "WITHIN" in options:
+        within = read_duration(options["WITHIN"], source)
         ticks = within.ticks(source)
         try:
             urgency = Urgency(ticks)
         except WindloomError as error:
             raise source.wrap(error, within.at) from None
-    if "PRIORITY" in found:
-        words = found["PRIORITY"]
+    if "PRIORITY" in options:
+        words = options["PRIORITY"]
         if len(words) != 1 or words[0].token_type is not TokenType.NUMBER or not words[0].text.isdecimal():
             hint = "1 is answered first, 9 last: PRIORITY 2"
             raise source.error("a PRIORITY is a whole number", Span.of(words), hint)

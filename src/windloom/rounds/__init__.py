@@ -1,4 +1,4 @@
-"""Rounds: a pure step from what a round brings to answers; a batch run is one round with every frontier at +∞."""
+"""Rounds: a pure step from the input of a round to answers; a batch run is one round with every frontier at +∞."""
 
 from windloom.rounds.answers import Answers
 from windloom.rounds.ask import ask

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 def run_ahead(
     makers: Sequence[Callable[[], Iterator[Item]]], threads: int, weigh: Callable[[Item], int], most: int
 ) -> Iterator[Item]:
-    """All items, in the order of their generators; at most `threads` generators run at the same time.
+    """Yield all items, in the order of their generators; at most `threads` generators run at the same time.
 
     Generators pause while the items that wait weigh more than `most`. When nobody reads any more, the threads end.
     """
@@ -35,7 +35,7 @@ def run_ahead(
 
 
 class _Ahead(Generic[Item]):
-    """What the threads share: items that wait, by generator; which generator is read; whether anybody reads."""
+    """The state that the threads share: items that wait, by generator; which generator is read; whether anybody reads."""
 
     def __init__(self, makers: int, weigh: Callable[[Item], int], most: int) -> None:
         self._weigh, self._most = weigh, most
@@ -63,7 +63,7 @@ class _Ahead(Generic[Item]):
             self._changed.notify_all()
 
     def _may_go_on(self, number: int) -> bool:
-        # The generator being read must always go on, otherwise nothing would ever be taken.
+        # The generator being read must never wait, otherwise nothing would ever be taken.
         is_awaited = number == self._read and not self._waiting[number]
         return self._is_left or is_awaited or self._weight <= self._most
 

@@ -53,7 +53,7 @@ NOTHING = (0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: for each query, by name, the windows that end in `(after, until]`.
+    """The answers of one step: for each query, by name, the windows that end in `(after, until]`.
 
     `earlier` has the answers of windows that closed before late tuples came; they are computed from other cells.
     """
@@ -76,7 +76,8 @@ class Answers:
         without: Collection[int] = (),
         timed: Timed = untimed,
     ) -> Iterator[Block]:
-        """Every answer once, except of joins in `without` (by place); each call gives the same blocks in this order.
+        """Return every answer once, except of joins in `without` (by place); each call gives the same blocks in this
+        order.
 
         `timed` gets each maker of blocks, with the name of its first query, and may measure it.
         """
@@ -88,7 +89,7 @@ class Answers:
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def without(self, names: Collection[str]) -> Answers:
-        """The same answers, except of these queries."""
+        """Return these answers without those of some queries."""
         if not names:
             return self
         return replace(
@@ -99,28 +100,28 @@ class Answers:
         )
 
     def of_summaries(self, timed: Timed = untimed) -> Iterator[Block]:
-        """Only the answers of aggregates over rows, which shards do not make; `blocks` has them too."""
+        """Yield only the answers of aggregates over rows, which shards do not make; `blocks` has them too."""
         for name, make in self._summary_makers():
             yield from timed(name, make)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
-        """The folded cells, by place, of joins of which other shards fold parts too: see `rounds.joins.divided`."""
-        found: dict[int, list[Cells]] = {}
+        """Return the folded cells, by place, of joins that other shards fold in part: see `rounds.joins.divided`."""
+        parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             for number, cells in join_folds(
                 each.plan, each.cells, each.interval, each.landmarks, each._asked(divided)
             ).items():
-                found.setdefault(number, []).append(cells)
-        return {number: merge_all(parts) for number, parts in found.items()}
+                parts_by_join.setdefault(number, []).append(cells)
+        return {number: merge_all(parts) for number, parts in parts_by_join.items()}
 
     def interval(self, planned: Asking) -> tuple[int, int]:
-        """`(after, until]` for the ends of the windows that a query reports."""
+        """Return `(after, until]` for the ends of the windows that a query reports."""
         return self.intervals.get(planned.name, NOTHING)
 
     def _makers(
         self, rows: int, threads: int, without: Collection[int]
     ) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
-        """A maker of blocks for each lot of queries that are answered together, with the name of its first query."""
+        """Yield a maker of blocks for each lot of queries answered together, with the name of its first query."""
         for each in self.plan.sets:
             cells = self.cells.get(each.number)
             if cells is None or not len(cells):
@@ -141,7 +142,7 @@ class Answers:
                 )
 
     def _asked(self, joins: Iterable[int]) -> list[int]:
-        """The joins, by place, that report something."""
+        """Return the joins, by place, that report something."""
         return [number for number in joins if self._reports(self.plan.joins[number])]
 
     def _reports(self, planned: PlannedQuery | PlannedJoin) -> bool:
@@ -174,7 +175,9 @@ class _TreeAnswers:
                 yield from self._answer(groups, queries)
 
     def _estimated_rows(self, chosen: slice, axis: int) -> NDArray[np.float64]:
-        """Upper bounds of rows: for every group over all queries (axis 0), or for every query over `chosen` groups."""
+        """Return upper bounds of rows: for every group over all queries (axis 0), or for every query over `chosen`
+        groups.
+        """
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else chosen
         windows = [planned.query.window for planned in self.queries]
@@ -199,7 +202,7 @@ class _TreeAnswers:
         return np.concatenate(totals)
 
     def _cohort(self, queries: slice) -> Cohort:
-        """The cohort that all blocks of these queries share; made once."""
+        """Return the cohort that all blocks of these queries share; made once."""
         key = (queries.start, queries.stop)
         if key not in self.cohorts:
             planned = self.queries[queries]
@@ -274,7 +277,7 @@ class _TreeAnswers:
         list_rows: ListRows,
         refuse: Refuse,
     ) -> pa.Array:
-        """One answer column; functions that compute with different types fill it together."""
+        """Return one answer column; functions that compute with different types fill it together."""
         arrays = []
         for piece in pieces:
             rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
@@ -295,13 +298,13 @@ class _TreeAnswers:
 
 
 def rows_of(combined: Combined, rows: slice) -> Combined:
-    """Some rows of a component."""
+    """Return some rows of a component."""
     limbs = tuple(type(limb)(*(column[rows] for column in limb)) for limb in combined.limbs)
     return Combined(limbs, None if combined.valid is None else combined.valid[rows], combined.dictionary)
 
 
 def _cut_by_size(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
-    """Consecutive stretches whose sizes add up to at most `limit`; a larger one stands alone."""
+    """Yield consecutive stretches whose sizes add up to at most `limit`; a larger one stands alone."""
     first, total = 0, 0.0
     for i, size in enumerate(sizes):
         if i > first and total + size > limit:

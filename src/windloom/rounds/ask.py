@@ -30,7 +30,7 @@ def ask(
     versions: Mapping[int, Cells] | None = None,
     closed_before: int | None = None,
 ) -> tuple[Answers, int | None]:
-    """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
+    """Return the answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
     If these are not enough, `past` makes cells from the tuples of past rounds. With `closed_before`, windows that were
     closed at that tick are left out. The returned tick is the start of the first exact window, or None if every window
@@ -40,7 +40,7 @@ def ask(
     (asked,) = query_plan.queries
     inputs = asked.query.inputs
     closed = state.closed_over(inputs)
-    held = dict(versions or {})
+    cells_by_set = dict(versions or {})
     exact: dict[str, int | None] = {
         planned.name: None
         for partial_set in query_plan.sets
@@ -51,7 +51,7 @@ def ask(
         for planned in partial_set.queries:  # one, or the sides of a join of a stream with itself
             cells, exact[planned.name] = _kept(state, plan, partial_set, planned, closed, past, asked.name)
             if cells is not None:
-                held[partial_set.number] = cells
+                cells_by_set[partial_set.number] = cells
     if isinstance(asked, PlannedJoin):
         own_since = joined_since(query_plan, asked, exact)
     else:
@@ -62,45 +62,45 @@ def ask(
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {inputs: closed})
     after = after if closed_before is None else max(after, closed_before)
     interval = life_of(window).interval(after, closed)
-    return Answers(query_plan, held, {asked.name: interval}, landmarks, since=own_since), since
+    return Answers(query_plan, cells_by_set, {asked.name: interval}, landmarks, since=own_since), since
 
 
 def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:
-    """The cells of every relation that a question reads, by number of the set, all of one version.
+    """Return the cells of every relation that a question reads, by number of the set, all of one version.
 
     They are the cells that the last round saw or, if something is missing there, those that `current` gives.
     """
-    found: dict[int, Cells] = {}
+    cells_by_set: dict[int, Cells] = {}
     for planned in query_plan.relations:
-        own: dict[int, Cells] = {}
+        version_cells: dict[int, Cells] = {}
         for number in planned.sets:
             partial_set = query_plan.sets[number]
             cells, _ = carry_set(state, plan.by_identity.get(partial_set.identity), partial_set)
             if cells is not None:
-                own[number] = cells
-        if len(own) < len(planned.sets):
-            own = current(planned)
-        found |= own
-    return found
+                version_cells[number] = cells
+        if len(version_cells) < len(planned.sets):
+            version_cells = current(planned)
+        cells_by_set |= version_cells
+    return cells_by_set
 
 
 def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
-    """One state of all parts, with the cells of the sets that a question needs."""
+    """Return one state of all parts, with the cells of the sets that a question needs."""
     known = plan.by_identity
     needed = {known[partial_set.identity].number for partial_set in query_plan.sets if partial_set.identity in known}
-    found: dict[int, list[Cells]] = {}
+    parts_by_set: dict[int, list[Cells]] = {}
     state = State()
     for state in parts:  # all parts have the same history
         for number in needed & set(state.cells):
-            if number not in found or not plan.sets[number].is_relation:  # every part has all of a relation
-                found.setdefault(number, []).append(state.cells[number])
-    return replace(state, cells={number: merge_all(cells) for number, cells in found.items()})
+            if number not in parts_by_set or not plan.sets[number].is_relation:  # every part has all of a relation
+                parts_by_set.setdefault(number, []).append(state.cells[number])
+    return replace(state, cells={number: merge_all(cells) for number, cells in parts_by_set.items()})
 
 
 def _kept(
     state: State, plan: Plan, partial_set: PartialSet, planned: Member, closed: int, past: Past | None, name: str
 ) -> tuple[Cells | None, int | None]:
-    """The cells that a query, or a side of one, is answered from, and the start of its first exact window."""
+    """Return the cells that a query, or a side of one, is answered from, and the start of its first exact window."""
     window = planned.query.window
     life = life_of(window)
     if (obstacle := life.question_obstacle(window)) is not None:
@@ -110,8 +110,8 @@ def _kept(
     since = life.first_exact(partial_set, planned, history, state, state.positions)
     last_start = life.last_start(window, closed)
     is_missing = since is not None and since > last_start
-    if is_missing and past is not None and life.weaves_again and (found := past(partial_set)) is not None:
-        cells, history = found
+    if is_missing and past is not None and life.weaves_again and (woven := past(partial_set)) is not None:
+        cells, history = woven
         since = life.first_exact(partial_set, planned, history, state, state.positions)
     if since is not None and since > last_start:
         raise _refusal(partial_set, planned, before, history, closed, last_start, name)
@@ -148,10 +148,10 @@ def _refusal(
     held_from = kept_from(partial_set, planned, history)
     if held_from > last_start:
         latest = "" if planned.query.window.is_sliced else "the latest at "
-        held = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"
+        kept_since = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"
         return WindloomError(
             message,
-            f"its last complete window begins at {latest}{format_instant(last_start)}, and kept is {held}",
+            f"its last complete window begins at {latest}{format_instant(last_start)}, and kept is {kept_since}",
             f"keep at least {format_duration(closed - last_start)} of history when the stream is started",
         )
     return WindloomError(

@@ -1,6 +1,6 @@
 """The cells of a set that was not kept, made from the tuples in the logs of past rounds.
 
-Tuples are logged as they were projected for the queries of their round. They can be woven once more, in any grouping
+Tuples are logged as they were projected for the queries of their round. They can be woven again, in any grouping
 and at any edges, for a set whose columns are among those that were projected and whose predicate had a bit.
 """
 
@@ -35,14 +35,14 @@ Past = Callable[[PartialSet], tuple[Cells | None, History] | None]
 
 
 def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
-    """The set's cells from the last rounds, as far back as they hold, without a gap, everything that it needs."""
+    """Return the set's cells from the last rounds, as far back as these hold everything that it needs without a gap."""
     parts: list[Cells] = []
     history: History | None = None
     for round in newest_first:
-        found = _scan_of(round, partial_set)
-        if found is None:
+        source = _scan_of(round, partial_set)
+        if source is None:
             break
-        scan, table, fed = found
+        scan, table, fed = source
         if table.num_rows:
             tuples = Tuples.of(table, scan.signature.words, partial_set.edges)
             parts.append(weave_set(tuples, fed, partial_set))
@@ -50,12 +50,12 @@ def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) ->
         history = History() if seen is None else History(seen + 1)
     if history is None:
         return None
-    held = [part for part in parts if len(part)]
-    return merge_all(held) if held else None, history
+    non_empty = [part for part in parts if len(part)]
+    return merge_all(non_empty) if non_empty else None, history
 
 
 def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
-    """The scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
+    """Return the scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
     for scan in round.plan.scans:
         if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
             table = round.tuples[scan.number]
@@ -65,9 +65,12 @@ def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa
 
 
 def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenSet | None:
-    """`logged` is the number of columns in the log: the last columns, which are only kept, may be missing there."""
+    """Return how a scan would feed the set from its log, or None if something is missing there.
+
+    `logged` is the number of columns in the log: the last columns, which are only kept, may be missing.
+    """
     # A guard may have replaced values of tuples that the set wants by NULL.
-    columns = {column.sql: place for place, column in enumerate(scan.columns[:logged]) if column.guards is None}
+    columns = {column.sql: index for index, column in enumerate(scan.columns[:logged]) if column.guards is None}
     signature = scan.signature
     bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}
     bit: int | None = None
@@ -85,7 +88,7 @@ def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenSet | No
     return WovenSet(
         partial_set.number,
         bit,
-        tuple(place for place in groups if place is not None),
+        tuple(index for index in groups if index is not None),
         tuple(read for read in reads if read is not None),
     )
 

@@ -1,4 +1,4 @@
-"""Tuples behind a frontier, and what decides which ones are late."""
+"""Tuples behind a frontier, and the bounds that decide which of them are late."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Behind:
         return len(self.starts)
 
     def holds(self, bit: int | None) -> Mask:
-        """The entries whose tuples satisfy the predicate of a bit; all entries if `bit` is None."""
+        """Return the entries whose tuples satisfy the predicate of a bit; all entries if `bit` is None."""
         if bit is None:
             return np.ones(len(self), np.bool_)
         return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
@@ -47,7 +47,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What decides which tuples of a stream are late: up to where some query was closed before the round.
+    """The bounds that decide which tuples of a stream are late: up to where some query was closed before the round.
 
     `frontier` is that of the stream itself. `since` are further ticks at which slices are divided, because some windows
     distinguish late tuples there.
@@ -63,7 +63,7 @@ ON_TIME = Before()
 
 
 def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
-    """Merges entries with equal slice and signature."""
+    """Merge entries with equal slice and signature."""
     columns = [np.asarray(column, np.int64) for column in (starts, *words)]
     order = np.lexsort(columns)
     is_new = np.ones(len(order), np.bool_)
@@ -75,10 +75,10 @@ def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
 
 
 def join_behind(parts: Iterable[Behind]) -> Behind:
-    """The tuples that several parts have counted."""
-    found = list(parts)
-    words = [np.concatenate(each) for each in zip(*(behind.words for behind in found), strict=True)]
+    """Return the tuples that several parts have counted."""
+    every = list(parts)
+    words = [np.concatenate(each) for each in zip(*(behind.words for behind in every), strict=True)]
     starts, tuples = (
-        np.concatenate(each) for each in zip(*((behind.starts, behind.tuples) for behind in found), strict=True)
+        np.concatenate(each) for each in zip(*((behind.starts, behind.tuples) for behind in every), strict=True)
     )
     return count_behind(starts, words, tuples)

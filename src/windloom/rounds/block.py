@@ -26,18 +26,18 @@ class Block:
     table: pa.Table
 
     def without(self, names: Collection[str]) -> Block:
-        """The same rows, except of these queries."""
+        """Return these rows without those of some queries."""
         if not any(name in names for name in self.queries):
             return self
-        kept = [i for i, name in enumerate(self.queries) if name not in names]
-        pieces = [self.table.slice(self.bounds[i], self.bounds[i + 1] - self.bounds[i]) for i in kept]
+        indexes = [i for i, name in enumerate(self.queries) if name not in names]
+        pieces = [self.table.slice(self.bounds[i], self.bounds[i + 1] - self.bounds[i]) for i in indexes]
         table = pa.concat_tables([self.table.slice(0, 0), *pieces]).unify_dictionaries().combine_chunks()
         bounds = np.cumsum([0, *(piece.num_rows for piece in pieces)], dtype=np.int64)
-        return Block(self.shape, tuple(self.queries[i] for i in kept), bounds, table)
+        return Block(self.shape, tuple(self.queries[i] for i in indexes), bounds, table)
 
 
 def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
-    """The grouping column as codes into its distinct values, so that no value is copied for every row."""
+    """Return the grouping column as codes into its distinct values, so that no value is copied for every row."""
     encoded = keys.dictionary_encode()
     indices = encoded.indices
     codes = new_array(int(lane_bounds[-1]), np.int32)

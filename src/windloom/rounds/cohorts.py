@@ -1,4 +1,4 @@
-"""Cohorts: queries of a tree that are answered together, and what all their blocks share."""
+"""Cohorts: queries of a tree that are answered together, and the arrays that all their blocks share."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def make_windows(
     landmarks: Mapping[str, Landmark],
     since: Mapping[str, int],
 ) -> Cohort:
-    """The cohort of some queries, still without shapes; `intervals` are `(after, until]` for the ends of each."""
+    """Return the cohort of some queries, yet without shapes; `intervals` are `(after, until]` for the ends of each."""
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
@@ -80,29 +80,27 @@ def make_windows(
     needs = [set(planned.query.components) for planned in queries]
     wanted = {}
     for index, component in enumerate(partial_set.components):
-        found = [i for i, need in enumerate(needs) if component.component in need]
-        if found:
-            wanted[index] = np.array(found, np.int64)
-    own_since = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
-    return Cohort(arrays, np.array(after, np.int64), np.array(until, np.int64), own_since, wanted)
+        indexes = [i for i, need in enumerate(needs) if component.component in need]
+        if indexes:
+            wanted[index] = np.array(indexes, np.int64)
+    first_starts = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
+    return Cohort(arrays, np.array(after, np.int64), np.array(until, np.int64), first_starts, wanted)
 
 
 def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapeRun, ...]:
-    return tuple(_shape_run(plan, partial_set, queries, first, last) for first, last in _same_shape(queries))
-
-
-def _shape_run(
-    plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int
-) -> ShapeRun:
-    mine = queries[first:last]
-    shape = plan.shapes[mine[0].shape]
-    names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
-    columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
-    return ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, columns)
+    """Return the stretches of queries that have one shape and the same grouping columns."""
+    runs = []
+    for first, last in _same_shape(queries):
+        mine = queries[first:last]
+        shape = plan.shapes[mine[0].shape]
+        names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
+        columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
+        runs.append(ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, columns))
+    return tuple(runs)
 
 
 def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
-    """Queries of a shape may fill a column from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
+    """Yield the pieces of a column: queries may fill it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
     position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
     aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
     first = 0

@@ -1,4 +1,4 @@
-"""EMIT EARLY: which queries report provisional rows of their open windows in a round.
+"""EMIT EARLY: the queries that report provisional rows of their open windows in a round.
 
 The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
 windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples that
@@ -28,24 +28,23 @@ class EarlyTurn:
 
 
 def early_queries(plan: Plan) -> Iterator[Planned]:
-    """The queries that report provisional rows; without such shapes, no query is looked at."""
+    """Return the queries that report provisional rows; without such shapes, no query is looked at."""
     numbers = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
     return (planned for planned in plan.queries if planned.shape in numbers) if numbers else iter(())
 
 
 def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]:
-    """What a round means for each query that reports early, by name, given the states before and after it."""
-    return {planned.name: _turn(planned, before, after) for planned in early_queries(plan)}
-
-
-def _turn(planned: Planned, before: State, after: State) -> EarlyTurn:
-    query = planned.query
-    closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
-    earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
-    return EarlyTurn(closed, earlier < passed and closed < TICK_MAX, passed)
+    """Return what a round means for each query that reports early, by name, given the states before and after it."""
+    turns = {}
+    for planned in early_queries(plan):
+        query = planned.query
+        closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
+        earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
+        turns[planned.name] = EarlyTurn(closed, earlier < passed and closed < TICK_MAX, passed)
+    return turns
 
 
 def _passed(query: Query, seen: Mapping[str, int]) -> int:
-    """The last multiple of EVERY that the largest event time of all inputs has reached."""
+    """Return the last multiple of EVERY that the largest event time of all inputs has reached."""
     latest = max((seen[stream] for stream in query.inputs if stream in seen), default=TICK_MIN)
     return latest if latest == TICK_MIN else latest - latest % query.emission.every_ticks

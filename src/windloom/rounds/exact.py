@@ -1,4 +1,4 @@
-"""Finds the window from which a query that was added later is exact.
+"""The first window from which a query that was added later is exact.
 
 Tuples of the rounds so far have ticks up to some M. A window that starts after M is always exact. One that starts
 earlier is exact if everything it covers is kept, with all components the query needs, and if it fits every slicing that
@@ -10,12 +10,11 @@ from __future__ import annotations
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import Member, PartialSet
 from windloom.rounds.state import Cut, History
-from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.slicing.edges import EdgeClass
 
 #: After this many window edges have been examined, the next earlier one counts as missing. Windows are then reported
 #: later than they could be, but only where their edges are divided among classes with an astronomically long composite
@@ -24,7 +23,7 @@ MOST_EDGES = 1 << 20
 
 
 def first_exact(partial_set: PartialSet, planned: Member, history: History, seen: int | None) -> int | None:
-    """The start of the first window from which on every window is exact; None if all are.
+    """Return the start of the first window from which all are exact, or None if every window is.
 
     `seen` is the largest tick of the stream's tuples so far.
     """
@@ -46,14 +45,16 @@ def first_exact(partial_set: PartialSet, planned: Member, history: History, seen
 
 
 def kept_from(partial_set: PartialSet, planned: Member, history: History) -> int:
-    """The tick from which on cells hold every tuple and every component of the query."""
+    """Return the tick since which cells hold every tuple and every component of the query."""
     wanted = set(planned.query.components)
     known = [tick for index, tick in history.known_from.items() if partial_set.components[index].component in wanted]
     return max([history.kept_from, *known])
 
 
 def last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
-    """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the cut."""
+    """Return the latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the
+    cut.
+    """
     if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period
@@ -65,15 +66,11 @@ def last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
         # In this order, so that the first one found is the latest; never far below TICK_MIN.
         count = min(size, pattern - looked_at, (tick - lowest) // wanted.period + 1)
         ticks = tick - np.arange(count, dtype=np.int64) * wanted.period
-        missing = np.flatnonzero(~_are_edges(cut.edges, ticks))
+        are_edges = np.zeros(len(ticks), np.bool_)
+        for edge_class in cut.edges.classes:
+            are_edges |= (ticks - edge_class.residue) % edge_class.period == 0
+        missing = np.flatnonzero(~are_edges)
         if len(missing):
             return int(ticks[missing[0]])
         tick, looked_at, size = int(ticks[-1]) - wanted.period, looked_at + count, min(8 * size, 1 << 16)
     return None
-
-
-def _are_edges(edges: EdgeSet, ticks: NDArray[np.int64]) -> NDArray[np.bool_]:
-    found = np.zeros(len(ticks), np.bool_)
-    for edge_class in edges.classes:
-        found |= (ticks - edge_class.residue) % edge_class.period == 0
-    return found

@@ -18,18 +18,18 @@ Inputs = tuple[str, ...]
 
 
 def inputs_of(partial_set: PartialSet) -> tuple[Inputs, ...]:
-    """The inputs of all its queries, each once: a side of a join also closes with the other streams of the join."""
+    """Return inputs of all its queries, each once: a side of a join also closes with the other streams of the join."""
     return tuple(dict.fromkeys(planned.query.inputs for planned in partial_set.queries))
 
 
 def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
-    """The inputs of all queries of a plan, each once."""
+    """Return the inputs of all queries of a plan, each once."""
     of_sets = [inputs for partial_set in plan.sets for inputs in inputs_of(partial_set)]
     return tuple(dict.fromkeys([*of_sets, *(planned_rows.query.inputs for planned_rows in plan.rows)]))
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
-    """The watermark of a query that reads `inputs`; a stream without a frontier has brought nothing yet.
+    """Return the watermark of a query that reads `inputs`; a stream without a frontier has had no tuples yet.
 
     Idle streams do not count if others are not idle. If all are idle, the furthest one counts.
 
@@ -44,7 +44,7 @@ def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = 
 
 
 def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """The frontiers after a round has brought `after`; a frontier that would move backwards stays where it was.
+    """Return the frontiers after a round with the frontiers `after`; one that would move backwards stays where it was.
 
     >>> advanced({"a": 5, "b": 9}, {"b": 7, "c": 1})
     {'a': 5, 'b': 9, 'c': 1}
@@ -65,10 +65,10 @@ def ahead_of_idle(
     >>> ahead_of_idle({"a": 60, "b": 40}, [("a", "b")], {}, {("a", "b"): 50})
     {('a', 'b'): 50}
     """
-    found = {inputs: max(before.get(inputs, TICK_MIN), least(frontiers, inputs, idle)) for inputs in every}
-    return {inputs: tick for inputs, tick in found.items() if tick > least(frontiers, inputs)}
+    watermarks = {inputs: max(before.get(inputs, TICK_MIN), least(frontiers, inputs, idle)) for inputs in every}
+    return {inputs: tick for inputs, tick in watermarks.items() if tick > least(frontiers, inputs)}
 
 
 def all_closed(streams: Iterable[Stream]) -> dict[str, int]:
-    """The frontiers of streams that have ended: every window is closed."""
+    """Return the frontiers of streams that have ended: every window is closed."""
     return {stream.name: TICK_MAX for stream in streams}

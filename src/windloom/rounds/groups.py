@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], list[pa.Array]]:
-    """(group number of each row, the distinct keys by number). Without grouping columns there is one group."""
+    """Return (group number of each row, the distinct keys by number). Without grouping columns there is one group."""
     if not keys:
         return np.zeros(rows, np.int64), []
     numbers, distinct = _codes(keys[0])
@@ -24,19 +24,19 @@ def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], l
 
 
 def _codes(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """A number for each distinct value; as in Spark's grouping, NULL is a value, and NaN equals NaN."""
+    """Return a number for each distinct value; as in Spark's grouping, NULL is a value, and NaN equals NaN."""
     encoded = column.dictionary_encode(null_encoding="encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, max(1, len(encoded.dictionary))
 
 
 def concat_keys(*parts: list[pa.Array]) -> list[pa.Array]:
-    """The keys of all parts, one part after the other, in the types of the first."""
+    """Return the keys of all parts, one part after the other, in the types of the first."""
     return [pa.concat_arrays([key.cast(columns[0].type) for key in columns]) for columns in zip(*parts, strict=True)]
 
 
 def describe_group(keys: list[pa.Array], number: int) -> str:
-    """A group as text, for error messages."""
+    """Return a group as text, for error messages."""
     if not keys:
         return "(all)"
     values = [key[number].as_py() for key in keys]

@@ -28,13 +28,13 @@ class ListRows:
     def on_marks(
         self, runs: NDArray[np.int64], mark_bounds: NDArray[np.int64], mark_starts: NDArray[np.int64]
     ) -> ListRows:
-        """The same windows over the finer cells between marks, because lists have no running values at marks."""
+        """Return these windows over the finer cells between marks, because lists have no running values at marks."""
         lo, hi = runs[self.lanes.lo].astype(np.int32), self.lanes.tail + np.int32(1)
         lanes = replace(self.lanes, lo=lo, hi=hi, runs=np.empty(0, np.int64))  # runs are of the coarse cells
         return ListRows(mark_bounds, mark_starts, self.windows, lanes)
 
     def column(self, aggregate: Aggregate, listed: Listed, technique: str, queries: NDArray[np.int64]) -> pa.Array:
-        """The answers of an aggregate for consecutive queries."""
+        """Return the answers of an aggregate for consecutive queries."""
         card = card_for(aggregate, None)
         assert isinstance(card, ListCard)
         groups = len(self.bounds) - 1

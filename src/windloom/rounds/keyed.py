@@ -36,7 +36,7 @@ _STEPS_PER_TUPLE = 4
 
 
 class NotKeyedError(Exception):
-    """Some portion of a scan cannot be put in order: all portions are taken in again, as cells."""
+    """Some portion of a scan cannot be put in order: all portions are read again, as cells."""
 
 
 class KeyedChoice:
@@ -47,12 +47,12 @@ class KeyedChoice:
         self._wanted: dict[int, KeyedFeed] | None = None
 
     def of(self, tuples: Tuples) -> dict[int, KeyedFeed]:
-        """The feeds by their place in the scan. Raises NotKeyedError if these tuples cannot follow the others."""
+        """Return feeds by their place in the scan. Raises NotKeyedError if these tuples cannot follow the others."""
         with self._lock:
             if self._wanted is None:
                 feeds = enumerate(self._scan.keyed)
                 self._wanted = {
-                    place: feed for place, feed in feeds if _can_be_keyed(feed, tuples) and _pays(feed, tuples)
+                    index: feed for index, feed in feeds if _can_be_keyed(feed, tuples) and _pays(feed, tuples)
                 }
         if not all(_can_be_keyed(feed, tuples) for feed in self._wanted.values()):
             raise NotKeyedError
@@ -80,18 +80,20 @@ def plan_weaving(
         return WeavingPlan(plan, scan)
     share_columns(plan, scan, tuples, threads)
     wanted = choice.of(tuples)
-    made: dict[FeedPlace, Keyed] = {}
+    keyed_by_place: dict[FeedPlace, Keyed] = {}
 
-    def make(place: int, feed: KeyedFeed) -> None:
-        found = key_tuples(tuples, feed.key, _bits(feed), feed.outs, feed.values, feed.edges)
-        if found is None:
+    def make(index: int, feed: KeyedFeed) -> None:
+        keyed = key_tuples(tuples, feed.key, _bits(feed), feed.outs, feed.values, feed.edges)
+        if keyed is None:
             raise NotKeyedError
-        if len(found):
-            made[scan.number, place] = found
+        if len(keyed):
+            keyed_by_place[scan.number, index] = keyed
             for keyed_set in feed.sets:  # made by this thread: the step asks for them if there is one portion
-                found.grouped(keyed_set.outs)
+                keyed.grouped(keyed_set.outs)
 
-    return WeavingPlan(*_left(plan, scan, wanted), [partial(make, place, feed) for place, feed in wanted.items()], made)
+    return WeavingPlan(
+        *_left(plan, scan, wanted), [partial(make, index, feed) for index, feed in wanted.items()], keyed_by_place
+    )
 
 
 def _bits(feed: KeyedFeed) -> Bits:
@@ -99,12 +101,12 @@ def _bits(feed: KeyedFeed) -> Bits:
 
 
 def _can_be_keyed(feed: KeyedFeed, tuples: Tuples) -> bool:
-    """Whether every tuple has a value in every column."""
+    """Return whether every tuple has a value in every column."""
     return all(tuples.column(position).valid is None for position in (*feed.values, *feed.counted))
 
 
 def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
-    """Whether folding tuples is less work than making cells of them and folding these.
+    """Return whether folding tuples is less work than making cells of them and folding these.
 
     A tuple is walked along a row of the band by itself; a cell is walked along it once for all its tuples.
     """
@@ -119,14 +121,16 @@ def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
 
 
 def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple[Plan, WovenScan]:
-    """A plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need it."""
+    """Return a plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need
+    it.
+    """
     feeds: dict[int, list[bool]] = {}
     needed: dict[int, KeyedSet] = {}
-    for place, feed in enumerate(scan.keyed):
+    for index, feed in enumerate(scan.keyed):
         for keyed_set in feed.sets:
-            feeds.setdefault(keyed_set.number, []).append(place in wanted)
+            feeds.setdefault(keyed_set.number, []).append(index in wanted)
             needed[keyed_set.number] = keyed_set
-    keyed = {number: needed[number].cells for number, found in feeds.items() if all(found)}
+    keyed = {number: needed[number].cells for number, are_keyed in feeds.items() if all(are_keyed)}
     sets = tuple(
         replace(each, edges=edges) if (edges := keyed.get(each.number)) is not None else each for each in plan.sets
     )
@@ -141,13 +145,13 @@ def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple
 
 
 def merge_keyed(parts: Sequence[Mapping[FeedPlace, Keyed]]) -> dict[FeedPlace, Keyed]:
-    """The tuples of all portions together."""
+    """Return the tuples of all portions together."""
     every = dict.fromkeys(place for part in parts for place in part)
     return {place: _merged([part[place] for part in parts if place in part]) for place in every}
 
 
 def _merged(parts: Sequence[Keyed]) -> Keyed:
-    """Raises NotKeyedError if there are more slices or groups than records have room for."""
+    """Merge the tuples of portions; raise NotKeyedError if there are more slices or groups than records hold."""
     if len(parts) == 1:
         return parts[0]
     starts = np.unique(np.concatenate([part.starts for part in parts]))
@@ -167,7 +171,7 @@ def _merged(parts: Sequence[Keyed]) -> Keyed:
 
 
 def merge_examples() -> None:
-    """Merges two portions, the second before the first, so that the kernels for this are compiled."""
+    """Merge two portions, the second before the first, so that the kernels for this are compiled."""
     _merged(
         [
             Keyed(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.array([start]), (), (0,))
@@ -202,37 +206,37 @@ class KeyedSides:
         return scan
 
     def count(self, place: FeedPlace) -> int:
-        """How many tuples there are."""
+        """Return how many tuples there are."""
         return len(self._keyed[place])
 
     def of(self, join: PlannedJoin) -> tuple[Keyed, Keyed] | None:
-        """The tuples of both sides of a join, if they are there."""
-        found = [self._keyed.get(place) for place in join.tuples]
-        return (found[0], found[1]) if len(found) == 2 and found[0] is not None and found[1] is not None else None
+        """Return the tuples of both sides of a join, if they are there."""
+        sides = [self._keyed.get(place) for place in join.tuples]
+        return (sides[0], sides[1]) if len(sides) == 2 and sides[0] is not None and sides[1] is not None else None
 
     def place(self, join: PlannedJoin, side: int) -> FeedPlace | None:
-        """Where the tuples of one side of a join are; None if it has cells."""
+        """Return where the tuples of one side of a join are; None if it has cells."""
         return join.tuples[side] if join.tuples and join.tuples[side] in self._keyed else None
 
     def grouped(self, place: FeedPlace, number: int) -> Grouped:
-        """The tuples by the grouping columns of a set."""
+        """Return the tuples by the grouping columns of a set."""
         return self._keyed[place].grouped(next(each.outs for each in self.feed(place).sets if each.number == number))
 
     def keys(self, place: FeedPlace, number: int) -> pa.Array:
-        """The keys in the type that a set groups by."""
+        """Return the keys in the type that a set groups by."""
         fed, partial_set = self._fed(place, number), self._plan.sets[number]
         return self._keyed[place].keys.cast(arrow_type(partial_set.group_types[fed.groups.index(self.feed(place).key)]))
 
     def group_column(self, place: FeedPlace, number: int, expression: Expression) -> pa.Array:
-        """The values, by number, that tuples of a set are grouped by besides the key."""
+        """Return the values, by number, that tuples of a set are grouped by besides the key."""
         column, feed = self._plan.sets[number].group_by.index(expression), self.feed(place)
-        own = next(each.outs for each in feed.sets if each.number == number)
-        position = own.index(feed.outs.index(self._fed(place, number).groups[column]))
+        outs = next(each.outs for each in feed.sets if each.number == number)
+        position = outs.index(feed.outs.index(self._fed(place, number).groups[column]))
         kind = arrow_type(self._plan.sets[number].group_types[column])
         return self.grouped(place, number).columns[position].cast(kind)
 
     def column(self, place: FeedPlace, number: int, component: Component) -> int:
-        """The column of records that has a component of a set; 0 if it counts tuples."""
+        """Return the column of records that has a component of a set; 0 if it counts tuples."""
         reads = zip(self._plan.sets[number].components, self._fed(place, number).components, strict=True)
         read = next(read for planned, read in reads if planned.component == component)
         if component.kind != "sum":
@@ -244,16 +248,16 @@ class KeyedSides:
         return next(fed for fed in self._scan(place).feeds if fed.number == number)
 
     def cells(self, join: PlannedJoin, cells: Mapping[int, Cells]) -> dict[int, Cells]:
-        """The cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
-        found = dict(cells)
+        """Return the cells of all sets; where a side of the join has tuples instead, its cells are made from these."""
+        cells_by_set = dict(cells)
         for place, side in zip(join.tuples, join.sides, strict=False):
             keyed = self._keyed.get(place)
             if keyed is not None:
                 with self._lock:
                     if (place, side.set) not in self._cells:
                         self._cells[place, side.set] = self._made(place, keyed, side.set)
-                found[side.set] = self._cells[place, side.set]
-        return found
+                cells_by_set[side.set] = self._cells[place, side.set]
+        return cells_by_set
 
     def _made(self, place: FeedPlace, keyed: Keyed, number: int) -> Cells:
         feed, partial_set, fed = self.feed(place), self._plan.sets[number], self._fed(place, number)
@@ -274,7 +278,7 @@ class KeyedSides:
             if read.by is None and read.filter is None and (read.argument is None or read.argument in places)
             if planned.component.kind in (COUNT_STAR.kind, "count", "sum")
         }
-        own = replace(
+        reduced_feed = replace(
             fed,
             bit=None,
             groups=tuple(places[position] for position in fed.groups),
@@ -282,10 +286,10 @@ class KeyedSides:
             via=(),
         )
         tuples = Tuples.of(table, 0, feed.edges)
-        made = weave_set(tuples, own, replace(partial_set, components=tuple(known), edges=edges))
+        woven = weave_set(tuples, reduced_feed, replace(partial_set, components=tuple(known), edges=edges))
         # What no fold reads is left out.
-        lifted = iter(made.lifted)
+        lifted = iter(woven.lifted)
         every = tuple(
-            next(lifted) if planned in known else neutral(planned, len(made)) for planned in partial_set.components
+            next(lifted) if planned in known else neutral(planned, len(woven)) for planned in partial_set.components
         )
-        return replace(made, lifted=every)
+        return replace(woven, lifted=every)

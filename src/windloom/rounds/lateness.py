@@ -47,100 +47,97 @@ class Lateness:
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
-    """What decides which tuples of a round are late, by stream."""
-    found: dict[str, Before] = {}
+    """Return what decides which tuples of a round are late, by stream."""
+    before_by_stream: dict[str, Before] = {}
     for partial_set in plan.sets:
         if partial_set.is_relation:
             continue
-        known = found.get(partial_set.stream, Before())
+        known = before_by_stream.get(partial_set.stream, Before())
         since = tuple(sorted({*known.since, *life_of(partial_set.window).told_apart(partial_set, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(partial_set)))
-        found[partial_set.stream] = Before(closed, state.closed_over((partial_set.base,)), since)
+        before_by_stream[partial_set.stream] = Before(closed, state.closed_over((partial_set.base,)), since)
     for planned in plan.rows:
         for stream in planned.rows.streams:
-            known = found.get(stream, Before(frontier=state.closed_over((stream,))))
-            found[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
+            known = before_by_stream.get(stream, Before(frontier=state.closed_over((stream,))))
+            before_by_stream[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
     for store in plan.stores:  # even if no query asks for its tuples yet
-        found.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
-    return found
+        before_by_stream.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
+    return before_by_stream
 
 
 def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks: Mapping[str, Landmark]) -> Lateness:
-    """`behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
+    """Return the late tuples of a round, by stream and by query; a tuple that no query wants is never late.
 
-    A tuple that no query wants is never late.
+    `behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
     """
     streams: dict[str, Late] = {}
     queries: dict[str, Late] = {}
-    joins = joins_by_side(plan)
+    # The joins that each side answers, by name of the side; a join with itself may be there twice.
+    joins: dict[str, list[PlannedJoin]] = {}
+    for join in plan.joins:
+        for place in join.sides:
+            joins.setdefault(place.name, []).append(join)
     for scan in plan.scans:
-        held = behind.get(scan.number)
-        if held is None:
+        entries = behind.get(scan.number)
+        if entries is None:
             continue
-        missed, is_open = np.zeros(len(held), np.bool_), np.zeros(len(held), np.bool_)
-        for number, bit in _bits(scan):
-            wanted = held.holds(bit)
+        missed, is_open = np.zeros(len(entries), np.bool_), np.zeros(len(entries), np.bool_)
+        # Every set whose late tuples a scan reports, and the bit of its predicate.
+        fed = [(feed.number, feed.bit) for feed in scan.feeds]
+        for number, bit in fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]:
+            wanted = entries.holds(bit)
             for name, window, reported in _asking(plan, plan.sets[number], state, landmarks, joins):
-                own_missed, own_open = life_of(window).lost(plan.sets[number], window, reported, held, state)
+                own_missed, own_open = life_of(window).lost(plan.sets[number], window, reported, entries, state)
                 own_missed, own_open = own_missed & wanted, own_open & wanted
                 missed |= own_missed
                 is_open |= own_open
-                found = _summed(held, own_missed, own_open)
-                if found != Late():
-                    queries[name] = queries.get(name, Late()) + found
-        for name, own_missed, own_open in _of_rows(plan, scan, held, state):
+                late_count = _summed(entries, own_missed, own_open)
+                if late_count != Late():
+                    queries[name] = queries.get(name, Late()) + late_count
+        for name, own_missed, own_open in _of_rows(plan, scan, entries, state):
             missed |= own_missed
             is_open |= own_open
-            found = _summed(held, own_missed, own_open)
-            if found != Late():
-                queries[name] = found
-        found = _summed(held, missed, is_open)
-        if found != Late():
+            late_count = _summed(entries, own_missed, own_open)
+            if late_count != Late():
+                queries[name] = late_count
+        late_count = _summed(entries, missed, is_open)
+        if late_count != Late():
             # An enriched stream has scans of its own, which see the same tuples: the largest count is the stream's.
             base = plan.base_of(scan.stream)
-            streams[base] = max(streams.get(base, Late()), found, key=lambda late: late.partly + late.dropped)
+            streams[base] = max(streams.get(base, Late()), late_count, key=lambda late: late.partly + late.dropped)
     return Lateness(streams, queries)
 
 
-def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
-    """The start of the first slice that holds a late tuple of a round, by stream."""
-    found: dict[str, int] = {}
+def late_from(plan: Plan, round_input: RoundInput) -> dict[str, int]:
+    """Return the start of the first slice that holds a late tuple of a round, by stream."""
+    first_by_stream: dict[str, int] = {}
     for scan in plan.scans:
-        held = given.taken.behind.get(scan.number)
-        if held is not None and len(held):
-            first = int(np.min(held.starts))
-            found[scan.stream] = min(first, found.get(scan.stream, first))
-    return found
+        entries = round_input.taken.behind.get(scan.number)
+        if entries is not None and len(entries):
+            first = int(np.min(entries.starts))
+            first_by_stream[scan.stream] = min(first, first_by_stream.get(scan.stream, first))
+    return first_by_stream
 
 
-def _of_rows(plan: Plan, scan: Scan, held: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
-    """Which late entries lie in a closed window, and which in an open one, for each row query that reads the store."""
-    kept = None if isinstance(scan, NativeScan) else scan.kept
+def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
+    """Yield late entries in a closed window, and those in an open one, for each row query that reads the store."""
+    stored = None if isinstance(scan, NativeScan) else scan.kept
     strands: dict[str, list[tuple[Window, int | None]]] = {}
-    for name, window, bit in () if kept is None else kept.strands:
+    for name, window, bit in () if stored is None else stored.strands:
         strands.setdefault(name, []).append((window, bit))
-    for name, own in strands.items():
+    for name, windows in strands.items():
         query = plan.query(name).query
-        missed, is_open = np.zeros(len(held), np.bool_), np.zeros(len(held), np.bool_)
-        for window, bit in own:
+        missed, is_open = np.zeros(len(entries), np.bool_), np.zeros(len(entries), np.bool_)
+        for window, bit in windows:
             since = state.since.get(name)
             if since is not None:
                 since += query.window.range_ticks - window.range_ticks  # windows pair by their ends
             reported = Reported(state.closed_over(query.inputs), since, name in state.fresh)
-            own_missed, own_open = time_lost(window, reported, held.starts)
-            wanted = held.holds(bit)
+            own_missed, own_open = time_lost(window, reported, entries.starts)
+            wanted = entries.holds(bit)
             missed |= own_missed & wanted
             is_open |= own_open & wanted
         yield name, missed, is_open
-
-
-def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:
-    """The joins that each side answers, by name of the side; a join with itself may be there twice."""
-    found: dict[str, list[PlannedJoin]] = {}
-    for join in plan.joins:
-        for place in join.sides:
-            found.setdefault(place.name, []).append(join)
-    return found
 
 
 def _asking(
@@ -150,7 +147,7 @@ def _asking(
     landmarks: Mapping[str, Landmark],
     joins: Mapping[str, list[PlannedJoin]],
 ) -> Iterator[tuple[str, Window, Reported]]:
-    """Everything that asks a set: names of queries, the windows through which they read it, how far they report."""
+    """Yield everything that asks a set: names of queries, their windows, and how far they report."""
     for planned in partial_set.queries:
         window, landmark = planned.query.window, landmarks.get(planned.name)
         closed = state.closed_over(planned.query.inputs)
@@ -167,11 +164,5 @@ def _asking(
             yield join.name, window, Reported(closed, since, join.name in state.fresh, landmark)
 
 
-def _bits(scan: Scan) -> list[tuple[int, int | None]]:
-    """Every set whose late tuples a scan reports, and the bit of its predicate."""
-    fed = [(feed.number, feed.bit) for feed in scan.feeds]
-    return fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]
-
-
-def _summed(held: Behind, missed: Mask, is_open: Mask) -> Late:
-    return Late(int(held.tuples[missed & is_open].sum()), int(held.tuples[missed & ~is_open].sum()))
+def _summed(entries: Behind, missed: Mask, is_open: Mask) -> Late:
+    return Late(int(entries.tuples[missed & is_open].sum()), int(entries.tuples[missed & ~is_open].sum()))

@@ -1,4 +1,4 @@
-"""What a round observed of its streams and sets, from what the step took and counted: statistics for later plans."""
+"""The observations of a round about its streams and sets, from the counts of its step: statistics for later plans."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts
 
 
-def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) -> RoundObserved:
-    """`before` is the state that the round began with, `given` what its step was called with."""
+def observe(plan: Plan, before: State, round_input: RoundInput, counts: StepCounts) -> RoundObserved:
+    """Return what a round has observed.
+
+    `before` is the state that the round began with, `round_input` what its step was called with.
+    """
     read = (*plan.streams, *plan.enriched)
-    streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in read}
+    streams = {stream.name: _stream(plan, stream.name, before, round_input, counts) for stream in read}
     sets = {}
     for partial_set in plan.sets:
         if partial_set.is_relation:
@@ -31,46 +34,48 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
             partial_set.edges.edges_per_second * streams[partial_set.stream].seconds * pace,
         )
     joins = {
-        join.name: tuple(counts.links[place, number] for number in range(len(join.join.links)))
-        for place, join in enumerate(plan.joins)
-        if (place, 0) in counts.links
+        join.name: tuple(counts.links[index, number] for number in range(len(join.join.links)))
+        for index, join in enumerate(plan.joins)
+        if (index, 0) in counts.links
     }
     return RoundObserved(streams, sets, joins)
 
 
-def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:
-    own = [partial_set for partial_set in plan.sets if partial_set.stream == name]
+def _stream(plan: Plan, name: str, before: State, round_input: RoundInput, counts: StepCounts) -> StreamRound:
+    sets = [partial_set for partial_set in plan.sets if partial_set.stream == name]
     # If no scan sees all tuples, and nobody has counted them, the count of the largest set is the best that is known.
     taken = [
         counts.tuples.get(partial_set.number, 0)
-        for partial_set in own
+        for partial_set in sets
         if partial_set.counted_by is None or partial_set.number in counts.tuples
     ]
-    tuples = given.events.get(name, max(taken, default=0))
-    scanned = next((given.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, given)), Scanned())
+    tuples = round_input.events.get(name, max(taken, default=0))
+    scanned = next(
+        (round_input.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, round_input)), Scanned()
+    )
     conditions = dict(scanned.conditions)
-    for partial_set in own:
+    for partial_set in sets:
         if partial_set.predicate is not None and partial_set.counted_by is None:
             conditions[partial_set.predicate.sql] = counts.tuples.get(partial_set.number, 0)
-    seconds, span = _passed(own, plan.base_of(name), before, given)
+    seconds, span = _passed(sets, plan.base_of(name), before, round_input)
     return StreamRound(tuples, seconds, span, conditions, scanned.signatures)
 
 
-def _tells(scan: Scan, name: str, given: RoundInput) -> bool:
-    """Whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
+def _tells(scan: Scan, name: str, round_input: RoundInput) -> bool:
+    """Return whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
     timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
-    return scan.stream == name and timed and scan.number in given.taken.scanned
+    return scan.stream == name and timed and scan.number in round_input.taken.scanned
 
 
-def _passed(own: list[PartialSet], name: str, before: State, given: RoundInput) -> tuple[float, float]:
-    """The event time by which the stream has advanced, and within which its tuples lie."""
-    last, first = given.seen.get(name), given.first.get(name)
+def _passed(sets: list[PartialSet], name: str, before: State, round_input: RoundInput) -> tuple[float, float]:
+    """Return the event time by which the stream has advanced, and within which its tuples lie."""
+    last, first = round_input.seen.get(name), round_input.first.get(name)
     if last is not None and first is not None:
         passed = last - before.seen.get(name, first)
         return max(0, passed) / TICKS_PER_SECOND, (last - first) / TICKS_PER_SECOND
     spans = [0.0]
-    for partial_set in own:
-        cells = given.taken.cells.get(partial_set.number)
+    for partial_set in sets:
+        cells = round_input.taken.cells.get(partial_set.number)
         if cells is not None and len(cells) and partial_set.counted_by is None:
             # From the first slice to the end of the last one, if that is of mean length.
             starts = int(np.max(cells.starts)) - int(np.min(cells.starts))
@@ -79,7 +84,7 @@ def _passed(own: list[PartialSet], name: str, before: State, given: RoundInput) 
 
 
 def _positions_per_second(partial_set: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
-    """For slices of positions: millions of them that pass per second, of one key if keys are counted separately."""
+    """Return how many million positions pass per second, of one key if keys are counted separately."""
     if partial_set.counted_by is None:
         return 1.0
     if stream.seconds <= 0:

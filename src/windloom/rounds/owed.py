@@ -1,4 +1,4 @@
-"""Windows that are closed and not answered yet, and the cells from which they will be answered.
+"""Pending windows: closed, but not answered yet; and the cells needed to answer them.
 
 A round may leave the answers of some queries to later rounds. The cells of a state do not depend on that: they are
 those that open windows need, and every tuple is merged into them when it comes. What postponed windows need besides
@@ -16,7 +16,7 @@ ended by the tick at which the query was closed, whether that window is answered
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from windloom.model.emission import Emits
@@ -31,7 +31,7 @@ Intervals = dict[str, tuple[int, int]]
 
 
 def can_wait(planned: Planned) -> bool:
-    """Whether the answers of a query may be left to later rounds.
+    """Return whether the answers of a query may be left to later rounds.
 
     Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
     their windows: from the tuples, or with the version, that are there then. Queries with EMIT EARLY are too, since
@@ -44,7 +44,7 @@ def can_wait(planned: Planned) -> bool:
 
 
 def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
-    """The queries that are answered from a set: its own, and joins with a side in it."""
+    """Yield the queries that are answered from a set: its own, and joins with a side in it."""
     for tree in plan.sets[number].trees:
         yield from tree.answered
     for join in plan.joins:
@@ -53,23 +53,29 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 
 
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
-    """The sets that each query is answered from, by its name."""
-    found: dict[str, tuple[int, ...]] = {}
+    """Return the sets that each query is answered from, by its name."""
+    numbers_by_query: dict[str, tuple[int, ...]] = {}
     for partial_set in plan.sets:
-        found |= {planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered}
+        numbers_by_query |= {
+            planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered
+        }
     for join in plan.joins:
-        found[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
-    return found
+        numbers_by_query[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
+    return numbers_by_query
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """How far members of sets that are behind are answered; a side is as far as the join that is furthest behind."""
-    found = dict(answered)
+    """Return how far members of sets that are behind are answered; a side is as far as the join that is furthest
+    behind.
+    """
+    ticks_by_member = dict(answered)
     for join in plan.joins:
         if join.name in answered:
             for place in join.sides:
-                found[place.name] = min(answered[join.name], found.get(place.name, answered[join.name]))
-    return found
+                ticks_by_member[place.name] = min(
+                    answered[join.name], ticks_by_member.get(place.name, answered[join.name])
+                )
+    return ticks_by_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +95,17 @@ class Lineage:
         return (*held(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
-        """The cells together with those of the first `rounds` later rounds; None if there are none."""
+        """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
         return _merged([*self.cells, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:
-        """The ticks at which late tuples change the cells that windows of a query see."""
+        """Return the ticks at which late tuples change the cells that windows of a query see."""
         return {
             later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
         }
 
     def rounds_before(self, name: str, end: int) -> int:
-        """How many later rounds count in windows of a query that end at this tick, or after the bound before it."""
+        """Return how many later rounds count in windows of a query that end at this tick, or after the last bound."""
         count = 0
         for later_round in self.later:
             if later_round.is_late and later_round.closed.get(name, end - 1) >= end:
@@ -117,9 +123,9 @@ def lineage_of(
     state: State,
     plan: Plan,
 ) -> Lineage:
-    """What a round's answers are computed from, in a set that owes windows from earlier rounds.
+    """Return what a round's answers are computed from, in a set that owes windows from earlier rounds.
 
-    `kept` are the cells of the state before the round, `fresh` what it has brought, `current` both together.
+    `kept` are the cells of the state before the round, `fresh` those of its own tuples, `current` both together.
     """
     behind = {
         planned.name: state.closed_over(planned.query.inputs)
@@ -136,7 +142,7 @@ def lineage_of(
 
 
 def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
-    """What is kept for the windows that a set owes after a round.
+    """Return what is kept for the windows that a set owes after a round.
 
     `names` are the queries that owe windows, and how far each is answered. `now` is the turn for the cells of the
     state, `owing` the turn for queries that are behind.
@@ -147,30 +153,28 @@ def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, in
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
         dropped += [
-            keep_cells(own, life.needed(partial_set, own, waiting) & ~life.needed(partial_set, own, now))
-            for own in held(lineage.own)
+            keep_cells(
+                own_cells, life.needed(partial_set, own_cells, waiting) & ~life.needed(partial_set, own_cells, now)
+            )
+            for own_cells in held(lineage.own)
         ]
         return Owed(_merged([each for each in dropped if len(each)]))
-    later = _still_late(lineage.later, names)
-    # Tuples that came in time are in no window that had ended: they may as well have been there before.
-    cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
-    kept = [each for each in later if each.is_late]
-    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(kept))
-
-
-def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
-    """The rounds, each with the queries that still have to report windows in which the round does not count."""
-    return [
+    # Each later round counts only for queries that still have to report windows in which it does not count.
+    later = [
         replace(
             later_round,
             closed={name: tick for name, tick in later_round.closed.items() if name in names and tick > names[name]},
         )
-        for later_round in later
+        for later_round in lineage.later
     ]
+    # Tuples that came in time are in no window that had ended: they may as well have been there before.
+    cells = _merged([*lineage.cells, *(each.cells for each in later if not each.is_late)])
+    late_rounds = [each for each in later if each.is_late]
+    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(late_rounds))
 
 
 def held(*parts: Cells | None) -> tuple[Cells, ...]:
-    """The cells that are not None."""
+    """Return the cells that are not None."""
     return tuple(part for part in parts if part is not None)
 
 
@@ -187,30 +191,30 @@ class Pass:
 
 
 def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals) -> list[Pass]:
-    """All that a round answers, in the order of windows; the last pass sees everything that has come.
+    """Return all that a round answers, in the order of windows; the last pass sees everything that has come.
 
     Without late tuples there is one pass, however many rounds the windows come from.
     """
     every = tuple((number, len(lineage.later)) for number, lineage in sorted(lineages.items()))
-    found: dict[tuple[tuple[int, int], ...], Intervals] = {}
+    passes: dict[tuple[tuple[int, int], ...], Intervals] = {}
     last: Intervals = {}
     places = sets_by_query(plan) if lineages else {}
     for name, (after, until) in intervals.items():
-        own = [number for number in places.get(name, ()) if number in lineages] if after < until else []
-        bounds = {tick for number in own for tick in lineages[number].bounds(name)}
+        numbers = [number for number in places.get(name, ()) if number in lineages] if after < until else []
+        bounds = {tick for number in numbers for tick in lineages[number].bounds(name)}
         for tick in sorted(bounds):
             if after < tick < until:
-                key = tuple((number, lineages[number].rounds_before(name, tick)) for number in own)
-                found.setdefault(key, {})[name] = (after, tick)
+                key = tuple((number, lineages[number].rounds_before(name, tick)) for number in numbers)
+                passes.setdefault(key, {})[name] = (after, tick)
                 after = tick
-        key = tuple((number, lineages[number].rounds_before(name, until)) for number in own)
+        key = tuple((number, lineages[number].rounds_before(name, until)) for number in numbers)
         is_last = all(count == len(lineages[number].later) for number, count in key)
-        (last if is_last else found.setdefault(key, {}))[name] = (after, until)
-    earlier = [Pass(key, each) for key, each in sorted(found.items(), key=lambda item: item[0])]
+        (last if is_last else passes.setdefault(key, {}))[name] = (after, until)
+    earlier = [Pass(key, each) for key, each in sorted(passes.items(), key=lambda item: item[0])]
     return [*earlier, Pass(every, last)]
 
 
 def sets_asked(plan: Plan, intervals: Mapping[str, tuple[int, int]]) -> set[int]:
-    """The sets that queries with something to report are answered from."""
+    """Return the sets that queries with something to report are answered from."""
     places = sets_by_query(plan)
     return {number for name, (after, until) in intervals.items() if after < until for number in places.get(name, ())}

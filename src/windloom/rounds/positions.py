@@ -23,7 +23,7 @@ from windloom.rounds.groups import concat_keys, number_groups
 
 
 class Counting(NamedTuple):
-    """What is counted together: the tuples of a stream, separately for each value of the keys (SQL)."""
+    """Tuples that are counted together: those of a stream, separately for each value of the keys (SQL)."""
 
     stream: str
     keys: tuple[str, ...]
@@ -55,7 +55,7 @@ class Counts:
         return [as_array(column) for column in self.table.columns[:-1]]
 
     def plus(self, more: pa.Table) -> Counts:
-        """The counts with further tuples, given in the same columns."""
+        """Return the counts with further tuples, given in the same columns."""
         if self.table is None:
             return Counts(more, self.after)
         added = Counts(more)
@@ -67,7 +67,7 @@ class Counts:
         return Counts(pa.Table.from_arrays([*keys, pa.array(total)], names=names), self.after)
 
     def of(self, keys: list[pa.Array], groups: int) -> NDArray[np.int64]:
-        """The next position of each group, by its values of the keys."""
+        """Return the next position of each group, by its values of the keys."""
         if self.table is None or not self.table.num_rows:
             return np.zeros(groups, np.int64)
         if not keys:
@@ -95,7 +95,7 @@ class Positions:
         return self.counts.get(counting_of(counted), Counts())
 
     def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
-        """The positions for the queries of another plan. A new counting begins with the tuples after `seen`."""
+        """Return the positions for the queries of another plan. A new counting begins with the tuples after `seen`."""
         counted = [partial_set for partial_set in plan.sets if partial_set.counted_by is not None]
         streams = {partial_set.stream for partial_set in counted}
         counts = {

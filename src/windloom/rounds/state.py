@@ -1,4 +1,4 @@
-"""What a loom keeps between rounds: cells, how far its streams have come, and what it knows about the past."""
+"""The state between rounds: cells, how far streams have come, and what is known about the past."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the cells of a set hold of the past, which determines from which window on a later query is exact.
+    """The past that the cells of a set cover, which decides from which window a later query is exact.
 
     `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set has existed since the first round and
     nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`: the
@@ -40,7 +40,7 @@ class History:
     cuts: tuple[Cut, ...] = ()
 
     def forget(self, before: int) -> History:
-        """The history when tuples before that tick are no longer kept, and facts about them no longer needed."""
+        """Return the history when tuples before that tick are no longer kept, and facts about them no longer needed."""
         if before <= self.kept_from:
             return self
         known = {index: tick for index, tick in self.known_from.items() if tick > before}
@@ -49,7 +49,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class LaterRound:
-    """Cells that a round has brought while windows of their set were owed.
+    """Cells that a round has added while windows of their set were pending.
 
     `closed` has the queries that owed some, and up to where they were closed when the round began: windows that end
     there, or earlier, do not count these cells.
@@ -66,7 +66,7 @@ class LaterRound:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What is kept of a set for windows that are closed and not answered: see `rounds.owed`.
+    """Cells of a set that only pending windows need: see `rounds.owed`.
 
     Without `rounds`, `cells` are those that the state has dropped since. With them, `cells` are what windows saw when
     they closed, and `rounds` what has come since.
@@ -77,15 +77,15 @@ class Owed:
 
     @property
     def every(self) -> tuple[Cells, ...]:
-        own = () if self.cells is None else (self.cells,)
-        return (*own, *(later_round.cells for later_round in self.rounds or ()))
+        dropped = () if self.cells is None else (self.cells,)
+        return (*dropped, *(later_round.cells for later_round in self.rounds or ()))
 
     @property
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in self.every)
+        return sum(cells.nbytes for cells in self.every)
 
     def mapped(self, change: Callable[[Cells], Cells]) -> Owed:
-        """The same with all cells changed."""
+        """Return this with all cells changed."""
         cells = None if self.cells is None else change(self.cells)
         if self.rounds is None:
             return Owed(cells)
@@ -94,7 +94,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`frontiers`: how far each stream has come; an absent one has brought nothing.
+    """`frontiers`: how far each stream has come; an absent one has had no tuples.
 
     `ahead`: queries of several streams that are closed further than these frontiers, because a stream was idle. `seen`:
     the largest event tick of each stream so far. `since`: queries that report only windows which start at or after a
@@ -125,38 +125,38 @@ class State:
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, partial_set: PartialSet) -> int:
-        """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""
+        """Return the tick up to which every window of its queries is closed, except for `fresh` queries."""
         return min(map(self.closed_over, inputs_of(partial_set)))
 
     def closed_over(self, inputs: Inputs) -> int:
-        """The same for queries that close with these streams."""
+        """Return the tick up to which queries over these streams are closed."""
         return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
     def answered_by(self, query: Query) -> int:
-        """Up to where a query has reported its windows; a fresh one has reported none."""
+        """Return up to where a query has reported its windows; a fresh one has reported none."""
         return self.answered.get(query.name, self.closed_over(query.inputs))
 
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
         cells = (*self.cells.values(), *self.summaries.values())
-        held = sum(held.nbytes for held in cells) + sum(owed.nbytes for owed in self.owed.values())
-        return held + self.positions.nbytes
+        in_cells = sum(in_cells.nbytes for in_cells in cells) + sum(owed.nbytes for owed in self.owed.values())
+        return in_cells + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)
 
     def holding(self, other: State) -> State:
-        """The same facts about the cells of another state."""
+        """Return these facts about the cells of another state."""
         return replace(self, cells=other.cells, owed=other.owed)
 
     def of_all_shards(self, sets: Sequence[PartialSet]) -> State:
-        """The same without the cells of streams, of which every shard has its own."""
+        """Return this state without the cells of streams, of which every shard has its own."""
         cells = {number: cells for number, cells in self.cells.items() if sets[number].is_relation}
         return replace(self, cells=cells)
 
     def forgetting(self, kept_from: Mapping[int, int]) -> State:
-        """The same state after cells before a tick are dropped; for a state whose cells are in shards."""
+        """Return this state after cells before a tick are dropped; for a state whose cells are in shards."""
         history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
         return replace(self, history={**self.history, **history})
 

@@ -11,7 +11,7 @@ from windloom.rounds.block import Block
 class Timer:
     """Seconds that makers of blocks have worked; time in which they wait for a reader does not count.
 
-    Before each block, `give_way` may wait for what comes first.
+    Before each block, `give_way` may wait for work that has priority.
     """
 
     def __init__(self, give_way: Callable[[], None] = lambda: None) -> None:

@@ -44,12 +44,13 @@ class TreeCells:
         self.cells = cells
 
     def located(self, cohort: Cohort, groups: slice, span: Span | None) -> Located:
-        """The cells that each window of the part covers, for some groups."""
-        own = None if span is None else (span[0][groups], span[1][groups])
-        return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own)
+        """Return the cells that each window of the part covers, for some groups."""
+        own_span = None if span is None else (span[0][groups], span[1][groups])
+        return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own_span)
 
     def combine(self, cohort: Cohort, groups: slice, lanes: Lanes) -> dict[int, Combined]:
-        """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined.
+        """Return every component that the queries need, over all rows; rows of queries that do not need it stay
+        undefined.
 
         Components whose cells hold lists are not among them: they are read by `lists` and `list_rows`.
         """
@@ -78,7 +79,7 @@ class TreeCells:
         return combined
 
     def list_rows(self, cohort: Cohort, groups: slice, lanes: Lanes) -> ListRows:
-        """The rows in the form in which lists are read."""
+        """Return the rows in the form in which lists are read."""
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
         rows = ListRows(bounds, self.cells.starts, cohort.windows, lanes)
         if self._fine is None:
@@ -87,7 +88,7 @@ class TreeCells:
         return rows.on_marks(self._fine[1], mark_bounds, starts)
 
     def lists(self, component: int) -> Listed | None:
-        """The cells whose lists a component reads; None if its cells hold no lists."""
+        """Return the cells whose lists a component reads; None if its cells hold no lists."""
         cells = self.cells if self._fine is None else self._fine[0]
         lifted: AnyLifted = cells.lifted[component]
         return lifted if isinstance(lifted, Listed) else None

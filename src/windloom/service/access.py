@@ -35,16 +35,18 @@ class Tokens:
     digests: tuple[tuple[bytes, Level], ...]
 
     def level_of(self, token: str) -> Level:
-        """The level of a token. Every digest is compared, so the time shows neither which nor how much was right."""
-        given, found = _digest(token), Level.NONE
+        """Return the level of a token. Every digest is compared, so the time shows neither which nor how much was
+        right.
+        """
+        digest_of_token, best = _digest(token), Level.NONE
         for digest, level in self.digests:
-            if hmac.compare_digest(digest, given):
-                found = max(found, level)
-        return found
+            if hmac.compare_digest(digest, digest_of_token):
+                best = max(best, level)
+        return best
 
 
 def read_tokens(path: str) -> Tokens:
-    """Reads lines `admin: TOKEN` and `read: TOKEN`; a line with only a token is an admin token."""
+    """Read lines `admin: TOKEN` and `read: TOKEN`; a line with only a token is an admin token."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -53,7 +55,7 @@ def read_tokens(path: str) -> Tokens:
             str(error),
             "give a file that the user of this process may read; " + _FORM,
         ) from None
-    found = []
+    digests = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -67,10 +69,10 @@ def read_tokens(path: str) -> Tokens:
                 "it is too short, has spaces, or begins with a word other than 'admin' and 'read'",
                 _FORM,
             )
-        found.append((_digest(token), level))
-    if not found:
+        digests.append((_digest(token), level))
+    if not digests:
         raise WindloomError(f"the token file '{path}' holds no token", "nobody could use the service", _FORM)
-    return Tokens(tuple(found))
+    return Tokens(tuple(digests))
 
 
 class Logins:

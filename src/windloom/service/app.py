@@ -28,7 +28,7 @@ def make_app(service: Service) -> ASGIApp:
 
 
 def described() -> dict[str, Any]:
-    """The description of the API in OpenAPI."""
+    """Return the description of the API in OpenAPI."""
     return _app().openapi()
 
 

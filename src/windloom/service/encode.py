@@ -30,27 +30,23 @@ def as_rows(table: pa.Table) -> Rows:
 
 def csv_bytes(table: pa.Table) -> bytes:
     file = io.BytesIO()
-    pcsv.write_csv(_flat(table), file)
-    return file.getvalue()
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """The table with dictionaries decoded, and lists and structures as JSON text."""
-    made = []
+    # The table with dictionaries decoded, and lists and structures as JSON text.
+    columns = []
     for column in table.columns:
         kind = column.type
         if pa.types.is_dictionary(kind):
-            made.append(column.cast(kind.value_type))
+            columns.append(column.cast(kind.value_type))
         elif pa.types.is_nested(kind):
             texts = [None if value is None else json.dumps(plain(value)) for value in column.to_pylist()]
-            made.append(pa.chunked_array([pa.array(texts, pa.string())]))
+            columns.append(pa.chunked_array([pa.array(texts, pa.string())]))
         else:
-            made.append(column)
-    return pa.table(made, names=table.column_names)
+            columns.append(column)
+    pcsv.write_csv(pa.table(columns, names=table.column_names), file)
+    return file.getvalue()
 
 
 def arrow_pieces(table: pa.Table) -> Iterator[bytes]:
-    """The stream, batch by batch."""
+    """Yield the stream, batch by batch."""
     file = io.BytesIO()
 
     def taken() -> bytes:

@@ -35,7 +35,7 @@ class RefusedError(WindloomError):
 
 
 def without_paths(text: str) -> str:
-    """The last name of every path instead of the path.
+    """Return the last name of every path instead of the path.
 
     >>> without_paths("cannot write '/data/live/answers/manifest.json': disk full")
     "cannot write '…/manifest.json': disk full"
@@ -48,17 +48,14 @@ def without_paths(text: str) -> str:
 def problem_of(error: WindloomError) -> Problem:
     if isinstance(error, QueryError):  # it quotes the text that was sent, with the caret
         return Problem(message=error.message, detail=error.detail, hint=error.hint)
+    hint = without_paths(error.hint)
+    for call, sent in _REQUESTS.items():
+        hint = hint.replace(call, sent)
     return Problem(
         message=without_paths(error.message),
         detail=without_paths(error.detail),
-        hint=_over_http(without_paths(error.hint)),
+        hint=hint,
     )
-
-
-def _over_http(hint: str) -> str:
-    for call, sent in _REQUESTS.items():
-        hint = hint.replace(call, sent)
-    return hint
 
 
 def failed(status: int, problem: Problem) -> JSONResponse:
@@ -85,8 +82,8 @@ def on_unexpected(request: Request, error: Exception) -> JSONResponse:
 
 def on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    told = _CODES.get(error.status_code, str(error.detail))
-    return failed(error.status_code, Problem(message=told))
+    message = _CODES.get(error.status_code, str(error.detail))
+    return failed(error.status_code, Problem(message=message))
 
 
 def on_invalid(request: Request, error: Exception) -> JSONResponse:

@@ -41,20 +41,20 @@ class RoundFeed:
         self._hand(watchers, event)
 
     def announce(self, what: str) -> None:
-        """Sends an event that something other than a round has changed: `queries`."""
+        """Send an event that something other than a round has changed: `queries`."""
         with self._lock:
             watchers = list(self._watchers.items())
         self._hand(watchers, _event(what, {}, None))
 
     def close(self) -> None:
-        """Tells all watchers that the feed is over, so that the server can stop without waiting for them."""
+        """Tell all watchers that the feed is over, so that the server can stop without waiting for them."""
         with self._lock:
             self._is_closed = True
             watchers = list(self._watchers.items())
         self._hand(watchers, _END)
 
     async def watch(self, after: int | None = None) -> AsyncIterator[bytes]:
-        """Server-sent events: the rounds after `after` that are remembered, then those to come."""
+        """Yield server-sent events: the rounds after `after` that are remembered, then those to come."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_BEHIND + len(self._recent) + 1)
         with self._lock:
             # A watcher that saw more rounds than there are has watched another loom at this address.
@@ -85,7 +85,7 @@ class RoundFeed:
     ) -> None:
         # One call per loop, however many watch, so that the thread of a round continues at once.
         for loop in {loop for _, loop in watchers}:
-            queues = [queue for queue, own in watchers if own is loop]
+            queues = [queue for queue, loop_of_queue in watchers if loop_of_queue is loop]
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_put_all, queues, event)
 

@@ -17,7 +17,7 @@ from windloom.service.running import Rejected
 
 
 def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
-    """Registers the queries of a catalog whose streams are registered, with their data; returns the wrong ones.
+    """Register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
 
     With `strict`, raises the error of the first wrong query.
     """

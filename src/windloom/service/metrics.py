@@ -102,17 +102,17 @@ class Metrics:
                 self.late.labels(stream, fate).inc(number)
         for stream, came in done.tuples.items():
             self.tuples.labels(stream).inc(came)
-        for stream, kept in done.cells.items():
-            self.cells.labels(stream).set(kept)
+        for stream, cells in done.cells.items():
+            self.cells.labels(stream).set(cells)
         for stream, lag in done.lags.items():
             if lag is not None:
                 self.lag.labels(stream).set(lag)
         for sink, figures in done.sinks.items():
-            own = dict(figures)
+            figures_left = dict(figures)
             self.sink_waiting.labels(sink).set(0)
-            self.sink_seconds.labels(sink).inc(own.pop("seconds", 0.0))
-            self.sink_waits.labels(sink).inc(own.pop("waited", 0.0))
-            for figure, value in own.items():
+            self.sink_seconds.labels(sink).inc(figures_left.pop("seconds", 0.0))
+            self.sink_waits.labels(sink).inc(figures_left.pop("waited", 0.0))
+            for figure, value in figures_left.items():
                 self.sink_figures.labels(sink, figure).inc(value)
         self.answered.inc(done.answered_windows)
         self.lateness.clear()
@@ -126,8 +126,8 @@ class Metrics:
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
-        for relation, told in done.relations.items():
-            self.relation_version.labels(relation).set(told["version"])
+        for relation, version in done.relations.items():
+            self.relation_version.labels(relation).set(version["version"])
         self.moves.set(done.moves)
         self.switches.set(done.switches)
         self.previews.set(done.previews)

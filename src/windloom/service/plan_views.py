@@ -24,7 +24,7 @@ def plan_picture(plan: Plan) -> str:
 
 
 def plan_costs(plan: Plan) -> Mapping[str, Any]:
-    """The sharing report, which compares every query with every other."""
+    """Return the sharing report, which compares every query with every other."""
     return _plain(sharing_json(plan, report_sharing(plan, _constants())))
 
 
@@ -33,10 +33,10 @@ def query_text(plan: Plan, query: str) -> str:
 
 
 def _constants() -> Constants:
-    found = load_constants()
-    return replace(found, source=without_paths(found.source))
+    constants = load_constants()
+    return replace(constants, source=without_paths(constants.source))
 
 
-def _plain(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same values after a conversion to JSON and back, so that everything can be sent."""
-    return dict(json.loads(json.dumps(found)))
+def _plain(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values after a conversion to JSON and back, so that everything can be sent."""
+    return dict(json.loads(json.dumps(values)))

@@ -17,38 +17,34 @@ def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str,
         fed = behind[node["id"]] = {}
         for each in node["inputs"]:
             fed |= behind[each] | {each: None}
-    windows, rates = _windows(plan), _rates(plan, costs)
+    # Rows per second of queries with a slide and a known number of groups: a row per group and slide.
+    groups = {cost["number"]: cost["statistics"]["groups"] for cost in costs["sets"]}
+    rates = {}
+    for partial_set in plan["sets"]:
+        for query in (query for tree in partial_set["trees"] for query in tree["queries"]):
+            if query["window"]["kind"] in ("range", "landmark") and partial_set["number"] in groups:
+                rates[query["name"]] = groups[partial_set["number"]] * 1e6 / query["window"]["slide_ticks"]
+    windows = _windows(plan)
     trees = {
         (partial_set["number"], tree["number"]): tree["name"]
         for partial_set in plan["sets"]
         for tree in partial_set["trees"]
     }
-    found = {}
+    places = {}
     for node in (node for node in plan["nodes"] if node["kind"] == "answer"):
         name, fed_by = node["query"], [nodes[each] for each in behind[node["id"]]]
-        found[name] = {
+        places[name] = {
             "streams": [fed_node["stream"] for fed_node in fed_by if fed_node["kind"] == "stream"],
             "window": windows.get(name, ""),
             "trees": [trees[fed_node["set"], fed_node["tree"]] for fed_node in fed_by if fed_node["kind"] == "tree"],
             "rows_per_second": rates.get(name),
         }
-    return found
+    return places
 
 
 def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
     alone = {query["name"]: query["window"]["text"] for query in _members(plan)}
     return alone | {planned["name"]: planned["window"] for planned in (*plan["joins"], *plan["rows"])}
-
-
-def _rates(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, float]:
-    """Rows per second of queries with a slide and a known number of groups: a row per group and slide."""
-    groups = {cost["number"]: cost["statistics"]["groups"] for cost in costs["sets"]}
-    found = {}
-    for partial_set in plan["sets"]:
-        for query in (query for tree in partial_set["trees"] for query in tree["queries"]):
-            if query["window"]["kind"] in ("range", "landmark") and partial_set["number"] in groups:
-                found[query["name"]] = groups[partial_set["number"]] * 1e6 / query["window"]["slide_ticks"]
-    return found
 
 
 def _members(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -156,5 +156,5 @@ class ServedHandle:
         query = self._handle.plan.query(name).query
         columns = self._handle.columns(name)
         replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
-        found = self._stored.read(name, columns, since, until, limit, most_files, replacing)
-        return self._handle.arrow(name).slice(0, 0) if found is None else found
+        rows = self._stored.read(name, columns, since, until, limit, most_files, replacing)
+        return self._handle.arrow(name).slice(0, 0) if rows is None else rows

@@ -46,7 +46,7 @@ class Place:
         return f"{'http' if self.tls_certificate is None else 'https'}://{host}:{self.port}"
 
     def tokens(self) -> Tokens | None:
-        """The tokens of the file; refuses an address that others could reach without a token."""
+        """Return the tokens of the file; refuse an address that others could reach without a token."""
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise WindloomError(
                 "TLS needs a certificate and a key", "one of them is given", "give --tls-cert and --tls-key"
@@ -72,21 +72,21 @@ class Place:
         return tokens
 
     def open(self) -> socket.socket:
-        """A listening socket. It is opened before anything else, because ports are often in use."""
+        """Return a listening socket. It is opened before anything else, because ports are often in use."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((self.host, self.port))
-            found.listen(512)
+            listening.bind((self.host, self.port))
+            listening.listen(512)
         except OSError as error:
-            found.close()
+            listening.close()
             raise _cannot_listen(self.host, self.port, error) from None
-        return found
+        return listening
 
 
 def _check_tls(certificate: str, key: str) -> None:
-    """Refuses files that the server cannot use: it would notice only later, in a thread of its own."""
+    """Refuse files that the server cannot use: it would notice only later, in a thread of its own."""
     for file in (certificate, key):
         if not os.access(file, os.R_OK):
             raise WindloomError(f"cannot read the TLS file '{file}'", "it is missing, or not readable", "check it")

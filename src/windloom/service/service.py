@@ -63,14 +63,14 @@ class Service:
         self._working = threading.BoundedSemaphore(_AT_ONCE)
 
     def round_done(self, done: RoundProgress) -> None:
-        """Called by the thread of a round."""
+        """Note a round; called by the thread of the round."""
         self.totals.add(done)
         self.metrics.add(done)
         self.kept = Kept()
         self.feed.publish(done)
 
     def round_waits(self, wait: SinkWait | None) -> None:
-        """Called by the thread of a round when a sink is down, at each attempt, and when it is back."""
+        """Note a wait; called by the thread of a round when a sink is down, at each attempt, and when it is back."""
         self.metrics.wait(wait)
         self.feed.announce("waiting")
 
@@ -80,7 +80,7 @@ class Service:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """For requests that take more than a moment."""
+        """Hold a place among the requests that take more than a moment."""
         if not self._working.acquire(timeout=self.limits.patience):
             raise RefusedError(
                 429, "too much is asked at once", f"{_AT_ONCE} plans and questions are being worked on", "try again"

@@ -30,7 +30,7 @@ def serving(
     limits: Limits,
     rejected: Sequence[Rejected] = (),
 ) -> Iterator[Service]:
-    """Serves a handle whose answers go to Parquet under `out`, and whose rounds come through `rounds`."""
+    """Serve a handle whose answers go to Parquet under `out`, and whose rounds come through `rounds`."""
     loom = ServedHandle(handle, streams, StoredAnswers(out), rejected)
     service = Service(loom, Gate(tokens), limits, is_local=place.is_local, is_secure=place.is_secure)
     rounds.connect(service.round_done, service.round_waits)

@@ -96,14 +96,13 @@ class Shield:
         if not length.isascii() or not length.isdigit():
             return 400, Problem(message="the length of the body cannot be read")
         if len(length) > 18 or int(length) > self._service.limits.body_bytes:
-            return 413, self._too_large()
+            return 413, Problem(
+                message="the body is too large", detail=f"at most {self._service.limits.body_bytes:,} bytes"
+            )
         return None
 
-    def _too_large(self) -> Problem:
-        return Problem(message="the body is too large", detail=f"at most {self._service.limits.body_bytes:,} bytes")
-
     def _limited(self, receive: Receive) -> Receive:
-        """Counts the bytes that come: a request need not give the length of its body, and may give a wrong one."""
+        """Count the bytes that come: a request need not give the length of its body, and may give a wrong one."""
         seen = 0
 
         async def limited() -> Message:

@@ -43,7 +43,7 @@ class StoredAnswers:
         most_files: int | None = None,
         replacing: Sequence[str] | None = None,
     ) -> pa.Table | None:
-        """The latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
+        """Return the latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
 
         With `most_files`, no more files than that are read, once a row is found.
 
@@ -51,7 +51,7 @@ class StoredAnswers:
         `since` and `until` bound the end of a window: from the first on, before the second. `replacing` are the
         grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts.
         """
-        found: list[pa.Table] = []
+        parts: list[pa.Table] = []
         held = read = 0
         newest = ""
         for file in self._files(name, columns):
@@ -64,18 +64,18 @@ class StoredAnswers:
             read += 1
             rows = _between(self._table(file), name, since, until)
             if rows.num_rows:
-                found.append(rows)
+                parts.append(rows)
                 held += rows.num_rows
-        if not found:
+        if not parts:
             return None
-        rows = pa.concat_tables(found[::-1], promote_options="default").combine_chunks()
+        rows = pa.concat_tables(parts[::-1], promote_options="default").combine_chunks()
         if replacing is not None:
             rows = replaced(rows, replacing).combine_chunks()
         order = pc.sort_indices(rows, sort_keys=[("window_end", "ascending")])
         return rows.take(order[-limit:])
 
     def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
-        """The files, newest first, of the tables that hold the query with the columns it has now."""
+        """Yield the files, newest first, of the tables that hold the query with the columns it has now."""
         tables = [
             table
             for table, about in self._manifest().items()
@@ -106,7 +106,7 @@ class StoredAnswers:
         return table
 
     def _may_hold(self, file: Path, name: str, since: str | None, until: str | None) -> bool:
-        """Whether the file may hold rows of a query whose windows end in the range, judging by its footer."""
+        """Return whether the file may hold rows of a query whose windows end in the range, judging by its footer."""
         about = pq.read_metadata(file)
         first, last = _least_and_most(about, "query")
         if first is not None and not first <= name <= last:
@@ -121,16 +121,18 @@ class StoredAnswers:
 
 
 def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
-    """The least and the greatest value of a column; None for both if the file does not have them."""
-    place = about.schema.names.index(column)
-    told = [about.row_group(i).column(place).statistics for i in range(about.num_row_groups)]
-    if not told or not all(statistics is not None and statistics.has_min_max for statistics in told):
+    """Return the least and the greatest value of a column; None for both if the file does not have them."""
+    index = about.schema.names.index(column)
+    row_groups = [about.row_group(i).column(index).statistics for i in range(about.num_row_groups)]
+    if not row_groups or not all(statistics is not None and statistics.has_min_max for statistics in row_groups):
         return None, None
-    return min(statistics.min for statistics in told), max(statistics.max for statistics in told)
+    return min(statistics.min for statistics in row_groups), max(statistics.max for statistics in row_groups)
 
 
 def _round(file: Path) -> str:
-    """The part of a file's name that names the round; on executors, each shard may have written a file of a round."""
+    """Return the part of a file's name that names the round; on executors, each shard may have written a file of a
+    round.
+    """
     return file.stem.split("-")[1]
 
 
@@ -145,13 +147,13 @@ def _between(rows: pa.Table, name: str, since: str | None, until: str | None) ->
 
 
 def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
-    """An instant, or a position for windows of rows."""
+    """Return an instant, or a position for windows of rows."""
     try:
         if not pa.types.is_timestamp(kind):
             return pa.scalar(int(text), kind)
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return pa.scalar(found if kind.tz else found.astimezone(UTC).replace(tzinfo=None), kind)
+        instant = datetime.fromisoformat(text)
+        instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return pa.scalar(instant if kind.tz else instant.astimezone(UTC).replace(tzinfo=None), kind)
     except (ValueError, OverflowError, pa.ArrowInvalid):
         if not pa.types.is_timestamp(kind):
             raise WindloomError(

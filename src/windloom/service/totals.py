@@ -35,7 +35,7 @@ class Totals:
             self._forget()
 
     def rates(self) -> tuple[float | None, float | None, float | None]:
-        """Events and rows per second of the clock, and seconds per round; None before the first round."""
+        """Return events and rows per second of the clock, and seconds per round; None before the first round."""
         with self._lock:
             self._forget()
             if self.last is None:
@@ -47,7 +47,7 @@ class Totals:
             return events / span, rows / span, sum(taken) / len(taken)
 
     def stream_rates(self) -> dict[str, float]:
-        """Tuples per second of the clock, by stream; empty before the first round."""
+        """Return tuples per second of the clock, by stream; empty before the first round."""
         with self._lock:
             self._forget()
             came: Counter[str] = Counter() if self.last is None else Counter(dict.fromkeys(self.last.tuples, 0))

@@ -46,7 +46,7 @@ _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
 @contextmanager
 def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[None]:
-    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
+    """Turn errors in the user's data or expressions into WindloomErrors that carry Spark's own words.
 
     If Spark shows the expression that failed, the error names which of the `queries` ask for it.
     """
@@ -55,17 +55,17 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
             yield
     except (PySparkException, Py4JJavaError) as error:
         messages = _messages(error)
-        ours = next((found for message in messages if (found := _OURS.search(message))), None)
+        ours = next((match for message in messages if (match := _OURS.search(message))), None)
         if ours is not None:
             raise _read_back(ours[1]) from None
         known = _of_workers(messages, what)
         if known is not None:
             raise known from error
-        states = [found[1] for message in messages if (found := _STATE.search(message))]
+        states = [match[1] for message in messages if (match := _STATE.search(message))]
         states += ["42"] if isinstance(error, AnalysisException) else []
         state = next((state for state in states if state in _HINTS), None)
         if state is None:
-            files = next((found for message in messages if (found := _FILES.search(message))), None)
+            files = next((match for message in messages if (match := _FILES.search(message))), None)
             if files is None:
                 raise
             is_full = "No space left on device" in files[1]
@@ -76,25 +76,25 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
                 files[1],
                 "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
-        told = "\n".join(messages)
-        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in told else "evaluate"
-        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in told), _HINTS[state])
+        text = "\n".join(messages)
+        verb = "read" if state == "KD" or "[PARQUET_TYPE_ILLEGAL]" in text else "evaluate"
+        hint = next((hint for words, hint in _TYPE_HINTS.items() if words in text), _HINTS[state])
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages, queries), hint) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
-    """The error, if the failure lies between driver and executors."""
+    """Return the error, if the failure lies between driver and executors."""
     for message in messages:
-        if found := _IMPORT.search(message):
+        if match := _IMPORT.search(message):
             return WindloomError(
                 "Python on an executor cannot import what Windloom needs",
-                found[1],
+                match[1],
                 "install windloom and its dependencies on every machine, and name that Python in spark.pyspark.python",
             )
-        if found := _LIMIT.search(message):
+        if match := _LIMIT.search(message):
             return WindloomError(
                 f"what Spark would bring to the driver for {what} is too large",
-                f"it has more than {found[1]}, and spark.driver.maxResultSize allows {found[2]}",
+                f"it has more than {match[1]}, and spark.driver.maxResultSize allows {match[2]}",
                 "raise spark.driver.maxResultSize, or use placement='executors' and write answers to files (out=…)",
             )
     return None
@@ -102,7 +102,7 @@ def _of_workers(messages: list[str], what: str) -> WindloomError | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps Spark from logging a failed expression with the JVM's whole stack trace; the error reports it once."""
+    """Keep Spark from logging a failed expression with the JVM's whole stack trace; the error reports it once."""
     with ExitStack() as undo:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logger = PySparkLogger.getLogger(name)
@@ -112,7 +112,7 @@ def quiet() -> Iterator[None]:
 
 
 def first_line(error: PySparkException) -> str:
-    """Spark's message without the error code and the plan."""
+    """Return Spark's message without the error code and the plan."""
     return _STATE.split(str(error).strip().split("\n", 1)[0])[0].rstrip()
 
 
@@ -121,7 +121,7 @@ def _nothing(record: object) -> bool:
 
 
 def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
-    """Spark's messages, from the outermost failure to its cause."""
+    """Return Spark's messages, from the outermost failure to its cause."""
     if not isinstance(error, Py4JJavaError):
         cause = getattr(error, "_cause", None)
         return [str(error), *([] if cause is None else _messages(cause))]
@@ -133,7 +133,7 @@ def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
 
 
 def _facts(messages: list[str], queries: Iterable[Query]) -> str:
-    """The first line of each message, and the expression that failed if Spark shows it."""
+    """Return the first line of each message, and the expression that failed if Spark shows it."""
     lines = []
     for message in messages:
         line = _STATE.split(message.strip().split("\n", 1)[0])[0].rstrip()
@@ -147,7 +147,7 @@ def _facts(messages: list[str], queries: Iterable[Query]) -> str:
 
 
 def _asked_by(failed: str, queries: Iterable[Query]) -> str:
-    """The queries with an expression of which the failed one is a part; several queries may share it."""
+    """Return the queries with an expression of which the failed one is a part; several queries may share it."""
     whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
     names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
     if not names:
@@ -157,7 +157,7 @@ def _asked_by(failed: str, queries: Iterable[Query]) -> str:
 
 
 def _read_back(text: str) -> WindloomError:
-    """A WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
+    """Return a WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
     body, _, hint = text.partition("\nhint: ")
     message, _, detail = body.partition("\n")
     return WindloomError(message, detail, hint)

@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
 def is_function(spark: SparkSession, name: str) -> bool:
-    """Whether Spark knows a function with this name."""
+    """Return whether Spark knows a function with this name."""
     return bool(spark.catalog.functionExists(name))
 
 
@@ -45,22 +45,22 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
 
 
 def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
-    """Groups of columns that an expression cannot tell apart: case does not matter, unless the session minds it."""
+    """Return groups of columns that an expression cannot tell apart: case does not matter, unless the session minds."""
     is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    found: dict[str, list[str]] = {}
+    names_by_key: dict[str, list[str]] = {}
     for name in frame.columns:
-        found.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
-    return [names for names in found.values() if len(names) > 1]
+        names_by_key.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
+    return [names for names in names_by_key.values() if len(names) > 1]
 
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
-    """A frame with the columns of a declared stream and no rows, to ask Spark about types."""
+    """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
     fields = ", ".join(f"{quoted(name)} {kind.name}" for name, kind in stream.columns.items())
     return spark.createDataFrame([], fields)
 
 
 def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
-    """All columns of several frames, qualified by their aliases, to ask Spark about types."""
+    """Return all columns of several frames, qualified by their aliases, to ask Spark about types."""
     (alias, first), *others = frames
     joined = first.alias(alias)
     for alias, frame in others:
@@ -71,7 +71,7 @@ def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
 def expression_types(
     frame: DataFrame, expressions: Iterable[Expression], *, one_by_one: bool = True
 ) -> dict[str, DataType]:
-    """The types of expressions by their SQL, from Spark's analyzer.
+    """Return the types of expressions by their SQL, from Spark's analyzer.
 
     Raises for expressions that Spark rejects, or whose values it cannot repeat. One analysis asks for all; if it fails,
     expressions are asked for one by one, to name the one that Spark rejects.
@@ -93,7 +93,7 @@ def expression_types(
 
 
 def _hint(spark: SparkSession, error: AnalysisException) -> str:
-    """What to do about an expression that Spark rejects."""
+    """Return what to do about an expression that Spark rejects."""
     if error.getCondition() != "UNRESOLVED_ROUTINE":
         return "correct the expression, or cast the columns in it"
     parameters = error.getMessageParameters() or {}
@@ -123,7 +123,7 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
 
 
 def has_usual_types(spark: SparkSession) -> bool:
-    """Whether the session gives expressions the same types as our own rules."""
+    """Return whether the session gives expressions the same types as our own rules."""
     try:
         registered = spark._jsparkSession.sessionState().catalog().listTemporaryFunctions().size()
     except Exception:  # a remote session does not show it
@@ -155,12 +155,12 @@ class OutputsOfTypes:
     @property
     def expressions(self) -> list[Expression]:
         """All expressions; the condition of HAVING, if there is one, is the last."""
-        found = [output.expression for output in self.query.outputs if output.expression is not None]
-        return found if self.query.having is None else [*found, self.query.having]
+        expressions = [output.expression for output in self.query.outputs if output.expression is not None]
+        return expressions if self.query.having is None else [*expressions, self.query.having]
 
 
 def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
-    """Raises if Spark rejects expressions over aggregates, given the types of the groupings and aggregates."""
+    """Raise if Spark rejects expressions over aggregates, given the types of the groupings and aggregates."""
     query = outputs.query
     frame = spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in outputs.columns.items()}))
     try:
@@ -177,7 +177,7 @@ def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
 
 
 def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
-    """Whether `check_outputs` would accept all of these; one analysis asks for all."""
+    """Return whether `check_outputs` would accept all of these; one analysis asks for all."""
     columns: dict[str, str] = {}
     renamed: list[Expression] = []
     conditions: list[str] = []
@@ -195,7 +195,7 @@ def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
 
 
 def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
-    """The columns that the step makes for a shape, as a Spark schema."""
+    """Return the columns that the step makes for a shape, as a Spark schema."""
     fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     names = ["query string"] if with_query else []
     names += [f"{quoted(name)} {kind.name}" for name, kind in fields]
@@ -203,18 +203,18 @@ def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
 
 
 def ddl_of_columns(columns: Mapping[str, str]) -> str:
-    """Names and Spark types as a Spark schema."""
+    """Return names and Spark types as a Spark schema."""
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
-    """An Arrow table as a frame; the schema is given, so that no setting of the session changes it."""
+    """Return an Arrow table as a frame; the schema is given, so that no setting of the session changes it."""
     data: Any = table
     return spark.createDataFrame(data, schema=ddl)
 
 
 def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFrame:
-    """Applies HAVING and expressions over aggregates with Spark itself; `keep` names further columns to keep."""
+    """Apply HAVING and expressions over aggregates with Spark itself; `keep` names further columns to keep."""
     if shape.having is not None:
         frame = frame.where(shape.having.sql)
     if shape.select is None:
@@ -225,10 +225,10 @@ def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFr
 
 
 def quoted(name: str) -> str:
-    """A column as Spark SQL names it."""
+    """Return a column as Spark SQL names it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
-    """Names and Spark types of a shape's answer columns, from Spark's analyzer."""
+    """Return names and Spark types of a shape's answer columns, from Spark's analyzer."""
     return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)

@@ -31,7 +31,7 @@ def check_placement(placement: str, shards: object = None) -> None:
 
 
 def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
-    """Whether inputs are small, by Spark's own estimate before anything runs; False if Spark has no estimate."""
+    """Return whether inputs are small, by Spark's own estimate before anything runs; False if Spark has no estimate."""
     try:
         sizes = [
             int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()
@@ -42,7 +42,7 @@ def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
 
 
 def driver_bytes() -> int:
-    """How many bytes of cells the driver takes in at once."""
+    """Return how many bytes of cells the driver holds at once."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):  # the system does not report its memory

@@ -11,7 +11,9 @@ from windloom.spark.intake.slots import slot_names
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; by halves, because Spark analyses all inputs again for each union."""
+    """Return all rows of frames with the same columns; by halves, because Spark analyses all inputs again for each
+    union.
+    """
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
@@ -19,20 +21,23 @@ def union_all(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
-    """All rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's number.
+    """Return all rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's
+    number.
 
     The union is as wide as its widest part, because columns share slots by type.
     """
     slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
     kinds: dict[str, str] = {}
-    for frame, own in zip(frames, slots, strict=True):
-        kinds.update(zip(own, (kind for _, kind in frame.dtypes), strict=True))
+    for frame, frame_slots in zip(frames, slots, strict=True):
+        kinds.update(zip(frame_slots, (kind for _, kind in frame.dtypes), strict=True))
 
-    def column(slot: str, own: tuple[str, ...]) -> Column:
-        return F.col(slot) if slot in own else F.lit(None).cast(kinds[slot]).alias(slot)
+    def column(slot: str, frame_slots: tuple[str, ...]) -> Column:
+        return F.col(slot) if slot in frame_slots else F.lit(None).cast(kinds[slot]).alias(slot)
 
     aligned = [
-        frame.toDF(*own).select(F.lit(number).alias(tag), *(column(slot, own) for slot in sorted(kinds)))
-        for number, (frame, own) in enumerate(zip(frames, slots, strict=True))
+        frame.toDF(*frame_slots).select(
+            F.lit(number).alias(tag), *(column(slot, frame_slots) for slot in sorted(kinds))
+        )
+        for number, (frame, frame_slots) in enumerate(zip(frames, slots, strict=True))
     ]
     return union_all(aligned), slots

@@ -1,7 +1,7 @@
 """The tuple store: files of tuples under the checkpoint, written before the round that brings them is logged.
 
 `tuples/<stream>/000000042-5f1c….parquet` holds tuples that came in round 42, all in one stretch of time, so that they
-expire together: a file is deleted whole. Every attempt draws the name anew, and only names in the log of a round count:
+expire together: a file is deleted whole. Every attempt draws a new name, and only names in the log of a round count:
 what an interrupted attempt has left is deleted. Several small files of one stretch are merged into one.
 
 Columns are named by their place in the stream (`c0`, `c3`), which is fixed for a checkpoint. `__tick` is the event time

@@ -26,11 +26,6 @@ class LostTuplesError(WindloomError):
     name: str
 
 
-def missing_file(file: TupleFile) -> LostTuplesError:
-    held = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
-    return _lost(file, f"the tuple file '{file.name}' is missing", held)
-
-
 def damaged_file(file: TupleFile, why: str) -> LostTuplesError:
     return _lost(file, f"the tuple file '{file.name}' is damaged", why)
 
@@ -42,10 +37,11 @@ def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
 
 
 def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """The tuples of a file; columns that the file does not have are left out."""
+    """Return the tuples of a file; columns that the file does not have are left out."""
     data = storage.read(file.name)
     if data is None:
-        raise missing_file(file)
+        fact = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
+        raise _lost(file, f"the tuple file '{file.name}' is missing", fact)
     try:
         opened = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]
@@ -97,7 +93,9 @@ class WrittenFile:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """The encodings of columns: times grow, texts repeat, and whole numbers that are close together need few bits."""
+    """Return the encodings of columns: times grow, texts repeat, and whole numbers that are close together need few
+    bits.
+    """
     texts = [column.name for column in schema if _is_text(column.type)]
     whole = (pa.int32(), pa.int64())
     packed = [

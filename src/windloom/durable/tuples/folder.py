@@ -47,11 +47,11 @@ class TupleFolder:
     def brought(
         self, written: Mapping[str, tuple[TupleFile, ...]], before: Kept, plan: Plan, round: int
     ) -> dict[str, BroughtTuples]:
-        """The files that a round adds, and the small files that it replaces by one.
+        """Return the files that a round adds, and the small files that it replaces by one.
 
         Raises if there is no room for what the streams keep.
         """
-        found = {}
+        files_by_stream = {}
         for store in plan.stores:
             kept = before.get(store.stream, KeptTuples())
             lost = self.lost.get(store.stream, frozenset())
@@ -62,14 +62,14 @@ class TupleFolder:
                 merged, replaced, lost = (), frozenset(), lost | {error.name}
             added = (*merged, *written.get(store.stream, ()))
             if added or replaced or lost:
-                found[store.stream] = BroughtTuples(added, replaced, lost)
-        check_room(kept_with(before, found, plan), plan, self._storage)
-        return found
+                files_by_stream[store.stream] = BroughtTuples(added, replaced, lost)
+        check_room(kept_with(before, files_by_stream, plan), plan, self._storage)
+        return files_by_stream
 
     def _merged(
         self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
     ) -> tuple[tuple[TupleFile, ...], frozenset[str]]:
-        """Merges files, at most once per round, because the round waits while tuples are read and written."""
+        """Merge files, at most once per round, because the round waits while tuples are read and written."""
         there = [file for file in kept.files if file.name not in lost]
         for files in _alike(there, ticks):
             return (self._merge(stream, files, round),), frozenset(file.name for file in files)
@@ -88,7 +88,7 @@ class TupleFolder:
     # ---- which files there are ----------------------------------------------------------------------------------
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Deletes every other file, except for pinned files."""
+        """Delete every other file, except for pinned files."""
         self._unreadable &= set(names)
         self._pins.keep_only(names, self._there)
 
@@ -97,22 +97,22 @@ class TupleFolder:
             yield from [f"{folder}/{file}" for file in self._storage.list(folder)]
 
     def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
-        """Keeps these files, whatever rounds are committed, until the end of the `with`."""
+        """Keep these files, whatever rounds are committed, until the end of the `with`."""
         return self._pins.pinned(names)
 
     def look_for_lost(self, kept: Kept) -> None:
-        """Finds files that are missing, have another size than when they were written, or could not be read before."""
+        """Find files that are missing, have another size than when they were written, or could not be read before."""
         self.lost = {}
-        for stream, own in kept.items():
+        for stream, stored in kept.items():
             folder = folder_of(stream)
             there = {f"{folder}/{name}": size for name, size in self._storage.sizes(folder).items()}
-            missing = {file.name for file in own.files if there.get(file.name) != file.bytes}
-            lost = missing | {file.name for file in own.files if file.name in self._unreadable}
+            missing = {file.name for file in stored.files if there.get(file.name) != file.bytes}
+            lost = missing | {file.name for file in stored.files if file.name in self._unreadable}
             if lost:
                 self.lost[stream] = frozenset(lost)
 
     def lose(self, name: str) -> bool:
-        """Counts a file that could not be read as lost; False if it was lost before."""
+        """Count a file that could not be read as lost; False if it was lost before."""
         stream = next(stream for stream in self._streams if name.startswith(f"{folder_of(stream)}/"))
         before = self.lost.get(stream, frozenset())
         self.lost[stream] = before | {name}
@@ -120,28 +120,28 @@ class TupleFolder:
         return name not in before
 
     def readable(self, kept: Kept) -> Kept:
-        """The kept tuples without the lost files."""
+        """Return the kept tuples without the lost files."""
         return {stream: kept_tuples.without(self.lost.get(stream, frozenset())) for stream, kept_tuples in kept.items()}
 
     # ---- what is in them ----------------------------------------------------------------------------------------
 
     def read(self, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The tuples of a file; columns that the file does not have are left out."""
+        """Return the tuples of a file; columns that the file does not have are left out."""
         return read_tuples(self._storage, file, columns)
 
     @contextmanager
     def naming_damage(self, kept: Kept) -> Iterator[None]:
-        """If reading tuples fails because of a file, raises an error that names the file."""
+        """Raise an error that names the file, if reading tuples fails because of a file."""
         try:
             yield
         except Exception as error:
-            found = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
-            if found is None:
+            fault = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
+            if fault is None:
                 raise
-            raise found from error
+            raise fault from error
 
     def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
-        """The error of the first of these files that cannot be read; None if all can be read."""
+        """Return the error of the first of these files that cannot be read; None if all can be read."""
         for file in files:
             try:
                 table = self.read(file)
@@ -153,24 +153,24 @@ class TupleFolder:
 
 
 def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:
-    """Files to merge: in one stretch, so that they expire together, and of about the same size.
+    """Yield files to merge: in one stretch, so that they expire together, and of about the same size.
 
     Files of one size class become a file of the next class, so every tuple is rewritten only a few times, however many
     come.
     """
-    found: dict[tuple[int, int], list[TupleFile]] = {}
+    classes: dict[tuple[int, int], list[TupleFile]] = {}
     for file in files:
         if file.first // ticks == file.last // ticks and file.rows <= MERGED_ROWS:
             size = int(np.log(max(1, file.rows)) / np.log(MERGED_FILES))
-            own = found.setdefault((file.first // ticks, size), [])
-            own.append(file)
-            if len(own) == MERGED_FILES:
-                yield tuple(own)
-                own.clear()
+            same_class = classes.setdefault((file.first // ticks, size), [])
+            same_class.append(file)
+            if len(same_class) == MERGED_FILES:
+                yield tuple(same_class)
+                same_class.clear()
 
 
 def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
-    """The files that are kept, and the files of a round that was interrupted; all others are leftovers."""
+    """Return the files that are kept, and the files of a round that was interrupted; all others are leftovers."""
     log = checkpoint.read_log(recovered.next_round)
     brought = () if log is None else log.input.kept.values()
     return files_of(recovered.state.kept) | {file.name for brought_tuples in brought for file in brought_tuples.added}

@@ -18,7 +18,7 @@ _TELLING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What one stream keeps: the bytes so far, and the bytes that are expected when its store is full."""
+    """The room that one stream needs: the bytes so far, and the bytes that are expected when its store is full."""
 
     stream: str
     ticks: int
@@ -27,19 +27,19 @@ class Room:
 
 
 def planned_room(plan: Plan, kept: Kept) -> list[Room]:
-    """What is expected before a stream starts, for streams whose rates are known."""
-    found = []
+    """Return what is expected before a stream starts, for streams whose rates are known."""
+    rooms = []
     for store in plan.stores:
         rate, origin = plan.rate_of(plan.stream(store.stream))
         if origin.source != "assumed":
             size = store_size(store, plan.rows, rate, origin)
-            held = kept[store.stream].bytes if store.stream in kept else 0
-            found.append(Room(store.stream, size.ticks, held, size.bytes))
-    return found
+            bytes_so_far = kept[store.stream].bytes if store.stream in kept else 0
+            rooms.append(Room(store.stream, size.ticks, bytes_so_far, size.bytes))
+    return rooms
 
 
 def check_room(kept: Kept, plan: Plan, storage: Storage) -> None:
-    """Raises if streams are expected to keep more tuples than there is room for."""
+    """Raise if streams are expected to keep more tuples than there is room for."""
     refuse_without_room([_room(store, kept, plan) for store in plan.stores if store.stream in kept], storage)
 
 
@@ -62,12 +62,12 @@ def refuse_without_room(rooms: Iterable[Room], storage: Storage) -> None:
 
 
 def _room(store: Store, kept: Kept, plan: Plan) -> Room:
-    own, ticks = kept[store.stream], kept_ticks(store, plan.rows)
-    return Room(store.stream, ticks, own.bytes, _expected(own, ticks))
+    stored, ticks = kept[store.stream], kept_ticks(store, plan.rows)
+    return Room(store.stream, ticks, stored.bytes, _expected(stored, ticks))
 
 
 def _expected(kept: KeptTuples, ticks: int) -> float:
-    """The bytes of a full store, if tuples continue to come as they did."""
+    """Return the bytes of a full store, if tuples continue to come as they did."""
     if not kept.files:
         return 0.0
     span = max(file.last for file in kept.files) - min(file.first for file in kept.files)

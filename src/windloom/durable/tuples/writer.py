@@ -33,7 +33,7 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def stretch_ticks(plan: Plan, store: Store) -> int:
-    """The length of the stretches into which tuples are divided: an eighth of the time for which they are kept."""
+    """Return the length of the stretches into which tuples are divided: an eighth of the time they are kept."""
     return max(1, kept_ticks(store, plan.rows) // STRETCHES)
 
 
@@ -52,7 +52,7 @@ class TupleWriter:
         self._writing: Future[None] | None = None
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
-        """Takes the tuples of a scan, all with a tick, as Spark has projected them."""
+        """Take the tuples of a scan, all with a tick, as Spark has projected them."""
         kept, store = scan.kept, self._plan.store(scan.stream)
         if kept is None or store is None or not table.num_rows:
             return
@@ -69,28 +69,25 @@ class TupleWriter:
         stream, first = self._streams[scan.stream], 1 + scan.signature.words
         ticks = table.column(0)
         columns = [ticks, pa.array(np.full(table.num_rows, self._round, np.int64))]
-        columns += [ticks.cast(_INSTANT) if place is None else table.column(first + place) for place in kept.places]
+        columns += [ticks.cast(_INSTANT) if index is None else table.column(first + index) for index in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
-        self._write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
-
-    def _write(self, store: Store, tuples: pa.Table) -> None:
-        """Writes tuples that have the columns of files."""
-        if not tuples.num_rows:
-            return
-        stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-        # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
-        stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        divided = list(_divided(tuples, stretches))
-        self._make_room({(store.stream, stretch) for stretch, _ in divided})
-        parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
-        parts.sort(key=lambda each: each[1].num_rows)
-        # The largest part is written by this thread, and the others meanwhile by other threads.
-        others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
-        for file, part in parts[-1:]:
-            file.add(part)
-        for other in others:
-            other.result()
+        # Writes tuples that have the columns of files.
+        tuples = tuples if wanted is None else tuples.filter(pa.array(wanted))
+        if tuples.num_rows:
+            stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+            # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
+            stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
+            divided = list(_divided(tuples, stretches))
+            self._make_room({(store.stream, stretch) for stretch, _ in divided})
+            parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
+            parts.sort(key=lambda each: each[1].num_rows)
+            # The largest part is written by this thread, and the others meanwhile by other threads.
+            others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
+            for file, part in parts[-1:]:
+                file.add(part)
+            for other in others:
+                other.result()
 
     def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
         key = (stream, stretch)
@@ -99,7 +96,7 @@ class TupleWriter:
         return self._open[key]
 
     def _make_room(self, wanted: set[tuple[str, int]]) -> None:
-        """Finishes the oldest files that are not wanted, so that not too many are open."""
+        """Finish the oldest files that are not wanted, so that not too many are open."""
         for key in [key for key in self._open if key not in wanted]:
             if len(self._open.keys() | wanted) <= _MOST_OPEN:
                 return
@@ -111,7 +108,7 @@ class TupleWriter:
         del self._open[key]
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
-        """Finishes all files; returns them, complete and durable, by stream."""
+        """Finish all files; return them, complete and durable, by stream."""
         self._wait()
         self._threads.shutdown()
         fault("before tuples")
@@ -121,7 +118,7 @@ class TupleWriter:
         return {stream: tuple(files) for stream, files in self._done.items()}
 
     def discard(self) -> None:
-        """Drops files that are not finished; finished files are leftovers."""
+        """Drop files that are not finished; finished files are leftovers."""
         with suppress(Exception):  # another error is already being raised
             self._wait()
         self._threads.shutdown()
@@ -131,7 +128,7 @@ class TupleWriter:
 
 
 def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """Tuples by stretch; tuples that come in order, as most do, are not copied."""
+    """Yield tuples by stretch; tuples that come in order, as most do, are not copied."""
     steps = np.diff(stretches)
     if len(steps) and steps.min() < 0:
         order = np.argsort(stretches, kind="stable")
@@ -143,12 +140,12 @@ def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[i
 
 
 def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:
-    """A mask of the tuples that are kept; None if all are kept."""
+    """Return a mask of the tuples that are kept; None if all are kept."""
     if kept.bits is None:
         return None
-    found = np.zeros(table.num_rows, np.bool_)
+    mask_of_kept = np.zeros(table.num_rows, np.bool_)
     for word in range(scan.signature.words):
         mask = sum(1 << bit % SIGNATURE_BITS for bit in kept.bits if bit // SIGNATURE_BITS == word)
         if mask:
-            found |= (table.column(1 + word).to_numpy() & mask) != 0
-    return found
+            mask_of_kept |= (table.column(1 + word).to_numpy() & mask) != 0
+    return mask_of_kept

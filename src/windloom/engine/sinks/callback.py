@@ -21,9 +21,9 @@ class CallbackSink(Sink):
         self._spark, self._function = spark, function
 
     def write(self, round: int, answers: RoundAnswers) -> None:
-        found: dict[str, list[pa.Table]] = {}
+        parts_by_table: dict[str, list[pa.Table]] = {}
         for name, rows in answers.rows():
-            found.setdefault(name, []).append(rows)
-        for name, parts in found.items():
+            parts_by_table.setdefault(name, []).append(rows)
+        for name, parts in parts_by_table.items():
             ddl = ddl_of_columns(answers.tables[name].columns)
             self._function(arrow_frame(self._spark, pa.concat_tables(parts), ddl), round)

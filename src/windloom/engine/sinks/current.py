@@ -41,14 +41,14 @@ class CurrentSink(Sink):
         try:
             (root / FOLDER).mkdir(parents=True, exist_ok=True)
             owner = root / FOLDER / _OWNER
-            held = owner.read_text() if owner.exists() else None
-            if held is None:
+            owned_by = owner.read_text() if owner.exists() else None
+            if owned_by is None:
                 owner.write_text(checkpoint)
         except OSError as error:
             raise WindloomError(
                 f"cannot write to '{root}'", str(error), "choose another directory, or make room"
             ) from None
-        if held is not None and held != checkpoint:
+        if owned_by is not None and owned_by != checkpoint:
             raise WindloomError(
                 f"the directory '{root}' holds the results of another stream",
                 "its rounds belong to another checkpoint",
@@ -76,7 +76,24 @@ class CurrentSink(Sink):
         return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
 
     def check(self, query: Query) -> None:
-        _refuse(query)
+        rows = query.rows
+        if (
+            rows is not None
+            and rows.columns
+            and rows.reports is not Reports.STANDING
+            and not (rows.tells_end or rows.within)
+        ):
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                "it reports rows that enter or leave, each once",
+                "write the query without ISTREAM and DSTREAM, with EMIT CHANGES",
+            )
+        if query.window.is_of_positions or not query.window.is_sliced:
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                f"{query.window}: its windows do not end together, so none of them is the last one",
+                "use windows of time, or another sink",
+            )
 
     def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
         try:
@@ -94,11 +111,11 @@ class CurrentSink(Sink):
         written = 0
         asked: dict[str, Versions] = {}
         for name, info in answers.tables.items():
-            held = pa.concat_tables(rows[name]) if name in rows else None
+            table_rows = pa.concat_tables(rows[name]) if name in rows else None
             for query in info.asked.values():
-                own = None if held is None else _of_query(held, query.name, len(info.asked))
+                query_rows = None if table_rows is None else _of_query(table_rows, query.name, len(info.asked))
                 asked[query.name] = Versions(self._root, query.name, _identity(query))
-                written += self._write(asked[query.name], round, query, info, own, answers)
+                written += self._write(asked[query.name], round, query, info, query_rows, answers)
         for gone in set(shown_queries(self._root)) - {versions.link.name for versions in asked.values()}:
             Versions(self._root, gone, "").remove()
         self._tables = asked
@@ -106,11 +123,11 @@ class CurrentSink(Sink):
         return {"bytes": float(written)}
 
     def rows(self, table: str) -> pa.Table | None:
-        found = []
+        pieces = []
         for query in self._queries.get(table, []):
             parts = read_files(self._tables[query])
-            found += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
-        return pa.concat_tables(found) if found else None
+            pieces += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
+        return pa.concat_tables(pieces) if pieces else None
 
     def _write(
         self, table: Versions, round: int, query: Query, info: TableInfo, rows: pa.Table | None, answers: RoundAnswers
@@ -155,19 +172,19 @@ class CurrentSink(Sink):
 
 
 def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
-    """The rows of one query of a table that holds `queries` of them, without the column that names it."""
-    own = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
-    return own.drop_columns("query")
+    """Return the rows of one query of a table that holds `queries` of them, without the column that names it."""
+    rows_of_query = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
+    return rows_of_query.drop_columns("query")
 
 
 def last_end(query: Query, until: int) -> int:
-    """The end of the last window that is reported."""
+    """Return the end of the last window that is reported."""
     window = query.window
     return until - (until - window.end_ticks) % window.slide_ticks
 
 
 def _identity(query: Query) -> str:
-    """The identity of a query: a query of aggregates continues with its table if only its spelling changes."""
+    """Return the identity of a query: a query of aggregates continues with its table if only its spelling changes."""
     if query.rows is not None:
         return query.text
     parts: list[object] = [
@@ -178,28 +195,6 @@ def _identity(query: Query) -> str:
     ]
     parts += [*(output.expression for output in query.outputs), query.having, query.emission]
     return "\n".join(map(str, parts))
-
-
-def _refuse(query: Query) -> None:
-    """Raises if the query has no present result."""
-    rows = query.rows
-    if (
-        rows is not None
-        and rows.columns
-        and rows.reports is not Reports.STANDING
-        and not (rows.tells_end or rows.within)
-    ):
-        raise WindloomError(
-            f"query '{query.name}' has no present result for the sink 'current'",
-            "it reports rows that enter or leave, each once",
-            "write the query without ISTREAM and DSTREAM, with EMIT CHANGES",
-        )
-    if query.window.is_of_positions or not query.window.is_sliced:
-        raise WindloomError(
-            f"query '{query.name}' has no present result for the sink 'current'",
-            f"{query.window}: its windows do not end together, so none of them is the last one",
-            "use windows of time, or another sink",
-        )
 
 
 def _size(name: str, value: int | str) -> int:

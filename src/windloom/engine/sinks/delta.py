@@ -51,9 +51,20 @@ class DeltaSink(Sink):
             parts.setdefault(name, []).append(rows)
         with self._errors(QUERIES):
             self._list_queries(answers.tables)
-        for name, own in parts.items():
+        for name, tables in parts.items():
             with self._errors(name):
-                self._append(name, round, pa.concat_tables(own))
+                rows = pa.concat_tables(tables)
+                table = self._table(name, rows.schema)
+                last_round = table.transaction_version(self._checkpoint)
+                if last_round is not None and last_round > round:
+                    raise WindloomError(
+                        f"the Delta table '{self._place(name)}' has come further than the checkpoint",
+                        f"it holds round {last_round}, and the checkpoint goes on with round {round}:"
+                        " it may be an older copy",
+                        "use the newest checkpoint, or give a new directory",
+                    )
+                if last_round != round:
+                    self._commit(table, rows, CommitProperties(app_transactions=[Transaction(self._checkpoint, round)]))
 
     def rows(self, table: str) -> pa.Table | None:
         with self._errors(table):
@@ -62,20 +73,8 @@ class DeltaSink(Sink):
             except TableNotFoundError:
                 return None
 
-    def _append(self, name: str, round: int, rows: pa.Table) -> None:
-        table = self._table(name, rows.schema)
-        held = table.transaction_version(self._checkpoint)
-        if held is not None and held > round:
-            raise WindloomError(
-                f"the Delta table '{self._place(name)}' has come further than the checkpoint",
-                f"it holds round {held}, and the checkpoint goes on with round {round}: it may be an older copy",
-                "use the newest checkpoint, or give a new directory",
-            )
-        if held != round:
-            self._commit(table, rows, CommitProperties(app_transactions=[Transaction(self._checkpoint, round)]))
-
     def _list_queries(self, infos: Mapping[str, TableInfo]) -> None:
-        """Lists queries that are new. Removed queries stay listed, because their answers stay too."""
+        """List queries that are new. Removed queries stay listed, because their answers stay too."""
         new = [
             {"query": query, "table": name, "groups": list(groups)}
             for name, info in infos.items()
@@ -93,7 +92,7 @@ class DeltaSink(Sink):
         fault("after sink")
 
     def _table(self, name: str, schema: pa.Schema) -> DeltaTable:
-        """A table that belongs to this checkpoint; it is created if it does not exist."""
+        """Return a table that belongs to this checkpoint; it is created if it does not exist."""
         if name not in self._tables:
             fault("before sink")
             table = DeltaTable.create(
@@ -121,7 +120,7 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Raises errors in the form that the stream understands; the next attempt opens the table anew.
+        """Raise errors in the form that the stream understands; the next attempt opens the table again.
 
         So it finds out whether the commit succeeded.
         """
@@ -135,14 +134,14 @@ class DeltaSink(Sink):
             raise self._failed(name, error, is_start) from error
 
     def _failed(self, name: str, error: Exception, is_start: bool) -> WindloomError:
-        place = self._place(name)
+        target = self._place(name)
         facts = " ".join(_COLOURS.sub("", str(error)).partition("stack backtrace")[0].split())[:500]
         if "No space left on device" in facts:
-            return full_disk(Path(place))
+            return full_disk(Path(target))
         # Errors of an object store may be temporary, unless delta-rs itself refuses; errors of a directory are not.
-        is_away = isinstance(error, OSError) and "://" in place
+        is_away = isinstance(error, OSError) and "://" in target
         if not is_start and (is_away or isinstance(error, CommitFailedError)):
-            return SinkDownError(f"the Delta table '{place}' does not take the round", facts, "restore access to it")
+            return SinkDownError(f"the Delta table '{target}' does not take the round", facts, "restore access to it")
         return WindloomError(
-            f"cannot write the Delta table '{place}'", facts, "restore access to it, or correct what it names"
+            f"cannot write the Delta table '{target}'", facts, "restore access to it, or correct what it names"
         )

@@ -40,7 +40,7 @@ class Finishing:
         return has_usual_meaning(self._spark)
 
     def types(self, shape: Shape) -> Mapping[str, str]:
-        """Names and Spark types of the answer columns."""
+        """Return names and Spark types of the answer columns."""
         if shape not in self._types:
             kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
             known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
@@ -49,15 +49,15 @@ class Finishing:
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
-        """Whether the settings of the session allow evaluating the shape without Spark."""
+        """Return whether the settings of the session allow evaluating the shape without Spark."""
         return shape.select is None or self._is_usual
 
     def may_be_apart(self, shape: Shape) -> bool:
-        """Whether a part of the rows can be finished without knowing the others, and without Spark."""
+        """Return whether a part of the rows can be finished without knowing the others, and without Spark."""
         return shape.emits is Emits.FINAL and self.may_be_here(shape)
 
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
-        """The answer, evaluated without Spark; None if Spark must evaluate it."""
+        """Return the answer, evaluated without Spark; None if Spark must evaluate it."""
         if not self.may_be_here(shape):
             return None
         try:
@@ -66,13 +66,13 @@ class Finishing:
             return None
 
     def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
-        """The answers of some queries, evaluated by Spark in one job."""
+        """Return the answers of some queries, evaluated by Spark in one job."""
         with as_windloom_errors(queries_text(asked)):
-            found = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
+            finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
         shapes = [shape for shape, _ in asked.values()]
         return {
             name: self.described(*shape_and_rows)
-            for name, shape_and_rows in zip(asked, zip(shapes, found, strict=True), strict=True)
+            for name, shape_and_rows in zip(asked, zip(shapes, finished, strict=True), strict=True)
         }
 
     def portion(self, *, with_query: bool) -> Portion:
@@ -84,16 +84,16 @@ class Finishing:
         if with_query:
             fields.insert(0, pa.field("query", pa.string()))
         table = pa.schema(fields).empty_table()
-        found = self.here(shape, table, ("query",) if with_query else ())
-        if found is None:
-            (found,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
-        found = self.described(shape, found)
+        empty_table = self.here(shape, table, ("query",) if with_query else ())
+        if empty_table is None:
+            (empty_table,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
+        empty_table = self.described(shape, empty_table)
         for name, kind in added_types(shape.emits, shape.time.name).items():
-            found = found.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
-        return found
+            empty_table = empty_table.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
+        return empty_table
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
-        """The rows that Spark made, in the form in which the evaluator makes them.
+        """Return the rows that Spark made, in the form in which the evaluator makes them.
 
         Spark returns timestamps in the zone of the session, marks expressions that cannot be NULL and names the
         elements of arrays differently; answers must not depend on any of it.
@@ -122,23 +122,25 @@ class Portion:
         return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
-        """The answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
+        """Yield the answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
         parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
         queries = self._queries
         self._waiting, self._queries, self._rows = {}, {}, 0
         if parts:
-            for (shape, _), found in zip(parts, self._finished(parts, queries), strict=True):
-                yield shape, self._finishing.described(shape, found)
+            for (shape, _), rows in zip(parts, self._finished(parts, queries), strict=True):
+                yield shape, self._finishing.described(shape, rows)
 
     def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
         try:
-            with as_windloom_errors(queries_text(name for own in queries.values() for name in own)):
+            with as_windloom_errors(
+                queries_text(name for names_of_shape in queries.values() for name in names_of_shape)
+            ):
                 return finish_together(self._spark, parts, with_query=self._with_query)
         except WindloomError:
             if len(parts) == 1:
                 raise
         # Repeated shape by shape, to name the queries at fault.
-        return [found for part in parts for found in self._finished([part], {part[0]: queries[part[0]]})]
+        return [rows for part in parts for rows in self._finished([part], {part[0]: queries[part[0]]})]
 
 
 def queries_text(names: Iterable[str]) -> str:
@@ -148,7 +150,7 @@ def queries_text(names: Iterable[str]) -> str:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The same table without dictionary-encoded columns, which are only an internal form."""
+    """Return the table without dictionary-encoded columns, which are only an internal form."""
     fields = [
         pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
         for column in table.schema
@@ -156,8 +158,8 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _plain(found: pa.DataType, kind: str) -> pa.DataType:
+def _plain(arrow: pa.DataType, kind: str) -> pa.DataType:
     try:
         return arrow_type(DataType.parse(kind))
     except KeyError:  # a type that only Spark computes, such as a map
-        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(found) and found.tz else found
+        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(arrow) and arrow.tz else arrow

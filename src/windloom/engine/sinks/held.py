@@ -26,4 +26,4 @@ class HeldAnswers:
         return None
 
     def close(self) -> None:
-        """Does nothing: from now on, the results hold the answers."""
+        """Do nothing: from now on, the results hold the answers."""

@@ -41,8 +41,8 @@ class LiveSink:
     def write(self, round: int, answers: RoundAnswers) -> None:
         tables, fresh = answers.tables, dict[str, pa.Table]()
         for name, rows in answers.rows():
-            kept = fresh.get(name)
-            fresh[name] = _last_rows(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
+            earlier = fresh.get(name)
+            fresh[name] = _last_rows(rows if earlier is None else pa.concat_tables([earlier, rows]), tables[name])
         for name in {*fresh, *self._latest}:
             both = [by_table[name] for by_table in (self._latest, fresh) if name in by_table]
             if name not in tables:  # the last of its queries has been removed
@@ -52,65 +52,64 @@ class LiveSink:
             current = _standing(_last_rows(_followed(both, tables[name].rows), tables[name]), tables[name])
             if name in fresh or current.num_rows < both[0].num_rows:
                 self._latest[name] = current
-                self._save(name, current)
+                file = io.BytesIO()
+                pq.write_table(current, file)
+                fault("before sink")
+                self._storage.write(f"{name}.parquet", file.getvalue())
+                fault("after sink")
 
     def rows(self, table: str) -> pa.Table | None:
         return self._latest.get(table)
 
-    def _save(self, name: str, rows: pa.Table) -> None:
-        file = io.BytesIO()
-        pq.write_table(rows, file)
-        fault("before sink")
-        self._storage.write(f"{name}.parquet", file.getvalue())
-        fault("after sink")
-
     def close(self) -> None:
-        """Does nothing: the last answers stay readable."""
+        """Do nothing: the last answers stay readable."""
 
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
-    """The rows so far and the new rows of a round; of row queries that report rows in the round, only the new ones.
+    """Return the rows so far and the new rows of a round; of row queries that report rows in the round, only the new
+    ones.
 
     All rows of a window come in one round. If the round comes again, after a crash, they must not be there twice.
     """
     if len(tables) == 2 and of_rows:
-        kept, fresh = tables
+        earlier, fresh = tables
         again = pa.array(of_rows.intersection(pc.unique(fresh["query"]).to_pylist()), pa.string())
-        tables = [kept.filter(pc.invert(pc.is_in(kept["query"], value_set=again))), fresh]
+        tables = [earlier.filter(pc.invert(pc.is_in(earlier["query"], value_set=again))), fresh]
     return pa.concat_tables(tables)
 
 
 def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group, of the window that ends last; for a row query, all rows of that window.
+    """Return one row for each query and group, of the window that ends last; for a row query, all rows of that window.
 
     For a query with EMIT EARLY, the last report of every window and group. Deletions and withdrawals are still there.
     """
     early = set(info.emitting(Emits.EARLY))
-    found = [_last_window(rows, query) for query in sorted(info.rows)]
-    found += [
-        replaced(_of_queries(rows, [query]), info.queries[query], keeps_withdrawn=True) for query in sorted(early)
+    parts = [_last_window(rows, query) for query in sorted(info.rows)]
+    parts += [
+        replaced(rows.filter(_is_of(rows, [query])), info.queries[query], keeps_withdrawn=True)
+        for query in sorted(early)
     ]
     # A column may be a group of one query and an aggregate of another.
-    others = {query: own for query, own in info.queries.items() if query not in info.rows and query not in early}
+    others = {query: keys for query, keys in info.queries.items() if query not in info.rows and query not in early}
     for groups in dict.fromkeys(others.values()):
-        own = _of_queries(rows, [query for query, own in others.items() if own == groups])
-        own = own.take(pc.sort_indices(own, sort_keys=[("window_end", "ascending")]))
+        same_groups = rows.filter(_is_of(rows, [query for query, group in others.items() if group == groups]))
+        same_groups = same_groups.take(pc.sort_indices(same_groups, sort_keys=[("window_end", "ascending")]))
         keys = ["query", *groups]
-        numbered = own.select(keys).append_column("row", pa.array(np.arange(own.num_rows)))
+        numbered = same_groups.select(keys).append_column("row", pa.array(np.arange(same_groups.num_rows)))
         last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
-        found.append(own.take(last))
-    return pa.concat_tables(found)
+        parts.append(same_groups.take(last))
+    return pa.concat_tables(parts)
 
 
 def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """The rows without groups that have vanished; of queries with EMIT EARLY, only the present result."""
+    """Return the rows without groups that have vanished; of queries with EMIT EARLY, only the present result."""
     if queries := info.emitting(Emits.CHANGES):
         gone = pc.and_(_is_of(rows, queries), pc.equal(rows[CHANGE], "delete"))
         rows = rows.filter(pc.invert(pc.fill_null(gone, False)))
     for query in info.emitting(Emits.EARLY):
         is_own = _is_of(rows, [query])
-        own = present(replaced(rows.filter(is_own), info.queries[query]), info.queries[query])
-        rows = pa.concat_tables([rows.filter(pc.invert(is_own)), own])
+        chosen = present(replaced(rows.filter(is_own), info.queries[query]), info.queries[query])
+        rows = pa.concat_tables([rows.filter(pc.invert(is_own)), chosen])
     return rows
 
 
@@ -118,10 +117,6 @@ def _is_of(rows: pa.Table, queries: Sequence[str]) -> pa.ChunkedArray:
     return pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
 
 
-def _of_queries(rows: pa.Table, queries: Sequence[str]) -> pa.Table:
-    return rows.filter(_is_of(rows, queries))
-
-
 def _last_window(rows: pa.Table, query: str) -> pa.Table:
-    own = rows.filter(pc.equal(rows["query"], query))
-    return own.filter(pc.equal(own["window_end"], pc.max(own["window_end"]))) if own.num_rows else own
+    chosen = rows.filter(pc.equal(rows["query"], query))
+    return chosen.filter(pc.equal(chosen["window_end"], pc.max(chosen["window_end"]))) if chosen.num_rows else chosen

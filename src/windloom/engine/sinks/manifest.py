@@ -21,10 +21,10 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest | None:
-        """Reads a manifest; None if the data are not a manifest."""
+        """Read a manifest; None if the data are not a manifest."""
         try:
-            held = json.loads(data)
-            return cls(held["checkpoint"], held["tables"]) if held["format"] == _FORMAT else None
+            fields = json.loads(data)
+            return cls(fields["checkpoint"], fields["tables"]) if fields["format"] == _FORMAT else None
         except (ValueError, LookupError, TypeError):
             return None
 
@@ -37,7 +37,7 @@ class Manifest:
         return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
 
     def describe(self, tables: Mapping[str, TableInfo]) -> bool:
-        """Adds new tables and queries; returns whether there were any. Removed queries stay, as their answers do."""
+        """Add new tables and queries; return whether there were any. Removed queries stay, as their answers do."""
         changed = False
         for name, info in tables.items():
             entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})

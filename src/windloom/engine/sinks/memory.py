@@ -21,15 +21,15 @@ class MemorySink:
         return cls()
 
     def write(self, round: int, answers: RoundAnswers) -> None:
-        for kept in self._rounds.values():
-            kept.pop(round, None)
+        for rounds in self._rounds.values():
+            rounds.pop(round, None)
         for name, rows in answers.rows():
             self._rounds.setdefault(name, {}).setdefault(round, []).append(rows)
 
     def rows(self, table: str) -> pa.Table | None:
-        kept = dict(self._rounds.get(table, {}))  # a round may be written at the same time
-        pieces = [piece for _, round_pieces in sorted(kept.items()) for piece in round_pieces]
+        rounds = dict(self._rounds.get(table, {}))  # a round may be written at the same time
+        pieces = [piece for _, round_pieces in sorted(rounds.items()) for piece in round_pieces]
         return pa.concat_tables(pieces) if pieces else None
 
     def close(self) -> None:
-        """Does nothing: the rows stay readable when the stream has ended."""
+        """Do nothing: the rows stay readable when the stream has ended."""

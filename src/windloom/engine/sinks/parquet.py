@@ -7,7 +7,7 @@ a table writes them itself, one file per table, round and shard: `<table>/round-
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Self
@@ -35,10 +35,10 @@ class ParquetSink:
         self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
         self._manifest = Manifest(checkpoint)
-        held = storage.read(MANIFEST)
-        if held is None:
+        written_manifest = storage.read(MANIFEST)
+        if written_manifest is None:
             return
-        manifest = Manifest.from_bytes(held)
+        manifest = Manifest.from_bytes(written_manifest)
         if manifest is None or manifest.checkpoint != checkpoint:
             raise WindloomError(
                 f"the output directory '{path}' holds the answers of another run",
@@ -58,7 +58,14 @@ class ParquetSink:
             written.take(answers.rows(with_pieces=self.pieces is None))
             self.describe(answers.tables)
             if not self._has_written:
-                self._forget(round, {*written.names, *(piece.shown for piece in answers.pieces)})
+                # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
+                # have.
+                names = {*written.names, *(piece.shown for piece in answers.pieces)}
+                prefix = round_file(round).removesuffix(".parquet")
+                for table in self._manifest.tables:
+                    for name in self._storage.list(table):
+                        if name.startswith(prefix) and f"{table}/{name}" not in names:
+                            self._storage.delete(f"{table}/{name}")
             if self.pieces is not None:
                 self.pieces.show(answers.pieces)
             written.finish()
@@ -69,26 +76,15 @@ class ParquetSink:
 
     def rows(self, table: str) -> pa.Table | None:
         files = [name for name in self._storage.list(table) if name.endswith(".parquet")]
-        found = [self._storage.read(f"{table}/{name}") for name in files]
-        tables = [pq.read_table(pa.BufferReader(data)) for data in found if data is not None]
+        contents = [self._storage.read(f"{table}/{name}") for name in files]
+        tables = [pq.read_table(pa.BufferReader(data)) for data in contents if data is not None]
         return pa.concat_tables(tables) if tables else None
 
     def close(self) -> None:
-        """Does nothing: every round is complete by itself."""
-
-    def _forget(self, round: int, names: Collection[str]) -> None:
-        """Deletes files that an earlier process wrote for a round and that the round, answered again, does not have.
-
-        There are such files only if the log of the round was lost, and only for the first round of a process.
-        """
-        prefix = round_file(round).removesuffix(".parquet")
-        for table in self._manifest.tables:
-            for name in self._storage.list(table):
-                if name.startswith(prefix) and f"{table}/{name}" not in names:
-                    self._storage.delete(f"{table}/{name}")
+        """Do nothing: every round is complete by itself."""
 
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """Writes the manifest, before the files: no reader finds a table that the manifest does not name."""
+        """Write the manifest, before the files: no reader finds a table that the manifest does not name."""
         if self._manifest.describe(tables):
             self._storage.write(MANIFEST, self._manifest.to_bytes())
 

@@ -41,7 +41,18 @@ class PostgresSink(Sink):
 
     def __init__(self, url: str, schema: str, checkpoint: str) -> None:
         self._url, self._schema, self._checkpoint = url, schema, checkpoint
-        self._place = _described(url)
+        # The address without the password, for messages.
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise WindloomError(
+                "the address of PostgreSQL cannot be read",
+                str(error).partition(': "')[0].strip(),  # without the address, which may hold a password
+                "write it as postgresql://user@host:5432/database, and keep the password in ~/.pgpass",
+            ) from None
+        host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
+        port = f":{parts['port']}" if parts.get("port") else ""
+        self._place = f"'{host}{port}', '{database}'"
         self._connection: Connection | None = None
         self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that exist, by table of answers
 
@@ -85,7 +96,7 @@ class PostgresSink(Sink):
             self._connection = None
 
     def _prepare(self, connection: Connection) -> None:
-        """Creates the schema and the table of rounds, or checks that they belong to this checkpoint."""
+        """Create the schema and the table of rounds, or check that they belong to this checkpoint."""
         version = connection.info.server_version
         if version < _OLDEST:
             raise WindloomError(
@@ -95,10 +106,10 @@ class PostgresSink(Sink):
             )
         schema, rounds = sql.Identifier(self._schema), sql.Identifier(self._schema, ROUNDS)
         question = "SELECT nspname, to_regclass(%s) FROM pg_namespace WHERE nspname = %s"
-        found = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
-        if found is None:  # a user who may not create schemas can still use an existing one
+        existing = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
+        if existing is None:  # a user who may not create schemas can still use an existing one
             self._execute(connection, sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
-        if found is None or found[1] is None:
+        if existing is None or existing[1] is None:
             columns = "(checkpoint text PRIMARY KEY, round bigint NOT NULL, committed timestamptz NOT NULL)"
             self._execute(connection, sql.SQL("CREATE TABLE IF NOT EXISTS {} " + columns).format(rounds))
         owner = connection.execute(sql.SQL("SELECT checkpoint FROM {}").format(rounds)).fetchone()
@@ -112,20 +123,20 @@ class PostgresSink(Sink):
             )
 
     def _holds(self, connection: Connection, round: int) -> bool:
-        """Whether the round is there; waits while an earlier process may still be committing it."""
+        """Return whether the round is there; wait while an earlier process may still be committing it."""
         rounds = sql.Identifier(self._schema, ROUNDS)
-        found = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
-        held = -1 if found is None else int(found[0])
-        if held > round:
+        row = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
+        last_round = -1 if row is None else int(row[0])
+        if last_round > round:
             raise WindloomError(
                 f"the schema '{self._schema}' at {self._place} has come further than the checkpoint",
-                f"it holds round {held}, and the checkpoint goes on with round {round}: it may be an older copy",
+                f"it holds round {last_round}, and the checkpoint goes on with round {round}: it may be an older copy",
                 f"use the newest checkpoint; to write these rounds once more, set `round` of {ROUNDS} to {round - 1}",
             )
-        return held == round
+        return last_round == round
 
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
-        """Creates the tables and views that do not exist yet."""
+        """Create the tables and views that do not exist yet."""
         for name, info in infos.items():
             wanted = tables_of(self._schema, info)
             known = self._known.get(name, {})
@@ -135,7 +146,16 @@ class PostgresSink(Sink):
                 if table not in known.values():
                     for statement in table.creation():
                         self._execute(connection, statement)
-            views, others = self._relations(connection)
+            # The views with their comments, and the names of all other relations, which no view can have.
+            question = (
+                "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
+                " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+            )
+            found = connection.execute(question, [self._schema]).fetchall()
+            views, others = (
+                {name: about for name, is_view, about in found if is_view},
+                {row[0] for row in found if not row[1]},
+            )
             for query, table in wanted.items():
                 view = view_name(query, others)
                 if views.get(view) != table.about(query):
@@ -143,26 +163,17 @@ class PostgresSink(Sink):
                         self._execute(connection, statement)
             self._known[name] = wanted
 
-    def _relations(self, connection: Connection) -> tuple[dict[str, str | None], set[str]]:
-        """The views with their comments, and the names of all other relations, which no view can have."""
-        question = (
-            "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
-            " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
-        )
-        found = connection.execute(question, [self._schema]).fetchall()
-        return {name: about for name, is_view, about in found if is_view}, {row[0] for row in found if not row[1]}
-
     def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
-        """Copies the round's rows into staging tables; returns the tables that got rows."""
+        """Copy the round's rows into staging tables; return the tables that got rows."""
         filled: dict[PostgresTable, None] = {}
         for name, rows in answers.rows():
-            for table, own in split_rows(rows, self._known[name]):
+            for table, table_rows in split_rows(rows, self._known[name]):
                 if table not in filled:
                     self._execute(connection, table.staging_creation())
                     filled[table] = None
                 fault("before sink")
                 with connection.cursor().copy(table.copy()) as copy:
-                    for portion in csv_of(own, table.columns):
+                    for portion in csv_of(table_rows, table.columns):
                         copy.write(portion)
                 fault("after sink")
         return list(filled)
@@ -174,12 +185,24 @@ class PostgresSink(Sink):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """A transaction that is committed at the end of the `with`.
+        """Give a transaction that is committed at the end of the `with`.
 
         An error closes the connection; the error that is raised shows whether to try again.
         """
         try:
-            connection = self._connected()
+            if self._connection is not None:
+                try:  # a firewall may have dropped it between two rounds
+                    self._connection.execute("SELECT 1")
+                except psycopg.Error:
+                    self.close()
+            if self._connection is None:
+                # The address, completed by the settings of `_WATCHFUL` that it does not have.
+                given = conninfo_to_dict(self._url)
+                self._connection = psycopg.connect(
+                    make_conninfo(self._url, **{name: value for name, value in _WATCHFUL.items() if name not in given}),
+                    autocommit=True,
+                )
+            connection = self._connection
             with connection.transaction():
                 yield connection
         except psycopg.Error as error:
@@ -188,16 +211,6 @@ class PostgresSink(Sink):
         except BaseException:
             self.close()
             raise
-
-    def _connected(self) -> Connection:
-        if self._connection is not None:
-            try:  # a firewall may have dropped it between two rounds
-                self._connection.execute("SELECT 1")
-            except psycopg.Error:
-                self.close()
-        if self._connection is None:
-            self._connection = psycopg.connect(_watchful(self._url), autocommit=True)
-        return self._connection
 
     def _failed(self, error: psycopg.Error) -> WindloomError:
         state, facts = error.sqlstate, " ".join(str(error).split())
@@ -214,24 +227,3 @@ class PostgresSink(Sink):
         return WindloomError(
             f"PostgreSQL at {self._place} refuses the round", facts, hints.get(state, "correct what it names")
         )
-
-
-def _described(url: str) -> str:
-    """The address without the password, for messages."""
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise WindloomError(
-            "the address of PostgreSQL cannot be read",
-            str(error).partition(': "')[0].strip(),  # without the address, which may hold a password
-            "write it as postgresql://user@host:5432/database, and keep the password in ~/.pgpass",
-        ) from None
-    host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"'{host}{port}', '{database}'"
-
-
-def _watchful(url: str) -> str:
-    """The address, completed by the settings of `_WATCHFUL` that it does not have."""
-    given = conninfo_to_dict(url)
-    return make_conninfo(url, **{name: value for name, value in _WATCHFUL.items() if name not in given})

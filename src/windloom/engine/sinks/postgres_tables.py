@@ -99,7 +99,7 @@ class PostgresTable:
         yield sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (query, window_end)").format(index, self.identifier)
 
     def staging_creation(self) -> sql.Composed:
-        """Creates the staging table, which only this connection sees and which is empty after every transaction."""
+        """Create the staging table, which only this connection sees and which is empty after every transaction."""
         return sql.SQL("CREATE TEMPORARY TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DELETE ROWS").format(
             self._staging, self.identifier
         )
@@ -125,25 +125,25 @@ class PostgresTable:
         if self.withdraws:
             gone = sql.SQL("{} = {}").format(sql.Identifier(REPORT), sql.Literal(WITHDRAWN))
             stays = sql.SQL("NOT ({})").format(gone)
-            yield self._deletion(gone)
+            # Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be
+            # NULL.
+            same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
+            same += [
+                sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()
+            ]
+            yield sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
+                self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
+            )
         yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {5} ON CONFLICT ({3}) DO {4}").format(
             self.identifier, self._column_names, self._staging, _names(self.key), action, stays
         )
 
-    def _deletion(self, gone: sql.Composed) -> sql.Composed:
-        """Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be NULL."""
-        same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
-        same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()]
-        return sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
-            self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
-        )
-
     def about(self, query: str) -> str:
-        """The comment on the view of a query, which also shows whether the view is still right."""
+        """Return the comment on the view of a query, which also shows whether the view is still right."""
         return f"answers of the Windloom query '{query}', from {self.name}"
 
     def view(self, query: str, name: str, *, replaces: bool) -> Iterator[sql.Composed]:
-        """Creates the view of a query. It is dropped first if it exists: the columns of a view cannot be changed."""
+        """Create the view of a query. It is dropped first if it exists: the columns of a view cannot be changed."""
         view = sql.Identifier(self.schema, name)
         shown = _names([column for column, _ in self.columns if column != "query"])
         if replaces:
@@ -159,7 +159,9 @@ class PostgresTable:
 
 
 def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
-    """The table of each query; they may differ, as a column may be a group of one query and an aggregate of another."""
+    """Return the table of each query; they may differ, as a column may be a group of one query and an aggregate of
+    another.
+    """
     columns, early = tuple(info.columns.items()), set(info.emitting(Emits.EARLY))
     return {
         query: PostgresTable(
@@ -170,20 +172,20 @@ def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
 
 
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:
-    """The rows by the table that they go to; usually all go to one."""
+    """Yield the rows by the table that they go to; usually all go to one."""
     targets = dict.fromkeys(tables.values())
     if len(targets) == 1:
         yield next(iter(targets)), rows
         return
     for target in targets:
-        queries = [query for query, own in tables.items() if own == target]
-        found = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
-        if found.num_rows:
-            yield target, found
+        queries = [query for query, table in tables.items() if table == target]
+        target_rows = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
+        if target_rows.num_rows:
+            yield target, target_rows
 
 
 def view_name(query: str, taken: Iterable[str]) -> str:
-    """The query's own name, with a digest if it is too long or already the name of a table."""
+    """Return the query's own name, with a digest if it is too long or already the name of a table."""
     name = query
     if len(query.encode()) > _NAME_BYTES or query in set(taken):
         digest = hashlib.sha256(query.encode()).hexdigest()[:8]
@@ -192,7 +194,7 @@ def view_name(query: str, taken: Iterable[str]) -> str:
 
 
 def column_type(kind: str) -> str:
-    """The PostgreSQL type for a Spark type.
+    """Return the PostgreSQL type for a Spark type.
 
     >>> column_type("double"), column_type("decimal(10,2)"), column_type("array<bigint>")
     ('double precision', 'numeric(10,2)', 'jsonb')
@@ -205,7 +207,7 @@ def column_type(kind: str) -> str:
 
 
 def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes]:
-    """Rows for COPY: every value is quoted, so that a field without quotes is NULL."""
+    """Yield rows for COPY: every value is quoted, so that a field without quotes is NULL."""
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
     for begin in range(0, rows.num_rows, _PORTION_ROWS):
         portion = rows.slice(begin, _PORTION_ROWS)
@@ -216,7 +218,7 @@ def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes
 
 
 def _as_text(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
-    """The column with values that can be written as CSV."""
+    """Return the column with values that can be written as CSV."""
     target = column_type(kind)
     if target == "jsonb":
         return _texts(column, lambda value: json.dumps(plain(value), ensure_ascii=False))

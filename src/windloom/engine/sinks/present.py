@@ -1,4 +1,4 @@
-"""What a round does to the table of a query's present result: files that stay, and files that are new.
+"""The change of a round to the table of a query's present result: files that stay, and files that are new.
 
 Rows whose end is known are kept by that end and by the round in which they came. A round then writes the new rows,
 deletes whole files, and rewrites one bucket of ends. Rows whose end depends on tuples to come are kept by the hash of
@@ -40,7 +40,7 @@ class Update:
     _count: int = 0
 
     def add(self, bucket: int, rows: pa.Table, first: int = NO_END, last: int = NO_END) -> None:
-        """Adds a file of rows that end between the ticks `first` and `last`."""
+        """Add a file of rows that end between the ticks `first` and `last`."""
         self.fresh[TableFile(bucket, self.round, first + _ORIGIN, last + _ORIGIN, self._count)] = rows
         self._count += 1
 
@@ -48,7 +48,7 @@ class Update:
         return bool(self.fresh) or len(self.kept) < sum(not file.is_empty for file in table.files())
 
     def completed(self, empty: pa.Table) -> Update:
-        """The update with at least one file: a table without rows has columns too."""
+        """Return the update with at least one file: a table without rows has columns too."""
         if not self.kept and not self.fresh:
             self.fresh[TableFile.of_nothing(self.round)] = empty
         return self
@@ -77,8 +77,10 @@ class Expiring:
         return -(-ends // self.buckets) * self.slide
 
     def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
-        """The update for a round. `now` is the end of the last window: rows that end at `now` or before are dropped."""
-        found, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
+        """Return the update for a round. `now` is the end of the last window: rows that end at `now` or before are
+        dropped.
+        """
+        update, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
         divided, young = [], [rows]
         for file in table.files():
             if file.last - _ORIGIN <= now:
@@ -86,23 +88,23 @@ class Expiring:
             if file.bucket == near:
                 divided.append(table.read(file))
             elif file.bucket != _YOUNG or self._buckets(np.array([file.first - _ORIGIN]))[0] > near:
-                found.kept.append(file)
+                update.kept.append(file)
             else:
                 young.append(table.read(file))
         if len(young) > 1:  # young rows of an earlier round end soon: all young rows are divided
-            waiting = [file for file in found.kept if file.bucket == _YOUNG]
+            waiting = [file for file in update.kept if file.bucket == _YOUNG]
             young += [table.read(file) for file in waiting]
-            found.kept = [file for file in found.kept if file.bucket != _YOUNG]
+            update.kept = [file for file in update.kept if file.bucket != _YOUNG]
             divided += young
             young = []
-        self._divide(found, [*divided, *young], ends_of, now, int(near), keeps_young=bool(young))
-        self._compact(table, found)
-        return found
+        self._divide(update, [*divided, *young], ends_of, now, int(near), keeps_young=bool(young))
+        self._compact(table, update)
+        return update
 
     def _divide(
-        self, found: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
+        self, update: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
     ) -> None:
-        """Divides rows by bucket, and those of the next bucket by end; with `keeps_young`, all others stay together."""
+        """Divide rows by bucket, and those of the next bucket by end; with `keeps_young`, all others stay together."""
         rows = pa.concat_tables(tables).combine_chunks() if tables else None
         if rows is None or not rows.num_rows:
             return
@@ -117,27 +119,29 @@ class Expiring:
         rows, ends, buckets = rows.take(pa.array(order)), ends[order], buckets[order]
         edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
         for begin, stop in zip(edges, np.append(edges[1:], len(buckets)), strict=True):
-            own = ends[begin:stop]
-            found.add(int(buckets[begin]), rows.slice(begin, stop - begin), int(own.min()), int(own.max()))
+            bucket_ends = ends[begin:stop]
+            update.add(
+                int(buckets[begin]), rows.slice(begin, stop - begin), int(bucket_ends.min()), int(bucket_ends.max())
+            )
 
     def _buckets(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = (ends + _ORIGIN) // self.width
-        return found
+        buckets: NDArray[np.int64] = (ends + _ORIGIN) // self.width
+        return buckets
 
-    def _compact(self, table: Versions, found: Update) -> None:
-        """Merges the small files of a bucket that has too many."""
+    def _compact(self, table: Versions, update: Update) -> None:
+        """Merge the small files of a bucket that has too many."""
         by_bucket: dict[int, list[TableFile]] = {}
-        for file in (*found.kept, *found.fresh):
+        for file in (*update.kept, *update.fresh):
             by_bucket.setdefault(file.bucket, []).append(file)
         for bucket, files in by_bucket.items():
             if len(files) > self.files:
-                sizes = {file: 0 if file in found.fresh else table.size(file) for file in files}
+                sizes = {file: 0 if file in update.fresh else table.size(file) for file in files}
                 small = sorted(files, key=lambda file: sizes[file])[: len(files) - self.files // 2]
-                held = [found.fresh[file] if file in found.fresh else table.read(file) for file in small]
-                found.kept = [file for file in found.kept if file not in small]
-                found.fresh = {file: rows for file, rows in found.fresh.items() if file not in small}
+                parts = [update.fresh[file] if file in update.fresh else table.read(file) for file in small]
+                update.kept = [file for file in update.kept if file not in small]
+                update.fresh = {file: rows for file, rows in update.fresh.items() if file not in small}
                 first, last = min(file.first for file in small), max(file.last for file in small)
-                found.add(bucket, pa.concat_tables(held), first - _ORIGIN, last - _ORIGIN)
+                update.add(bucket, pa.concat_tables(parts), first - _ORIGIN, last - _ORIGIN)
 
 
 class EndsOf:
@@ -150,48 +154,49 @@ class EndsOf:
         if self._column is None:
             return np.full(rows.num_rows, NO_END, np.int64)
         ticks = as_array(rows[self._column]).cast(pa.int64()).to_numpy()
-        found: NDArray[np.int64] = ticks + self._added
-        return found
+        ends: NDArray[np.int64] = ticks + self._added
+        return ends
 
 
 def changed_update(
     table: Versions, round: int, rows: pa.Table, change: str, keys: Sequence[str], values: bool, buckets: int
 ) -> Update:
-    """Applies the changes of a round, which are in the order of windows, to the buckets of their groups."""
-    found = Update(round)
+    """Apply the changes of a round, which are in the order of windows, to the buckets of their groups."""
+    update = Update(round)
     of_bucket = _buckets(rows, keys, buckets)
     touched = set(np.unique(of_bucket).tolist())
-    held: dict[int, list[pa.Table]] = {}
+    parts_by_bucket: dict[int, list[pa.Table]] = {}
     for file in table.files():
         if file.bucket in touched:
-            held.setdefault(file.bucket, []).append(table.read(file))
+            parts_by_bucket.setdefault(file.bucket, []).append(table.read(file))
         elif not file.is_empty:
-            found.kept.append(file)
+            update.kept.append(file)
     for bucket in sorted(touched):
-        own = rows.filter(pa.array(of_bucket == bucket))
-        before = held.get(bucket, [])
-        left = _latest(before, own, change, keys) if values else _counted(before, own, change, keys)
+        bucket_rows = rows.filter(pa.array(of_bucket == bucket))
+        before = parts_by_bucket.get(bucket, [])
+        left = _latest(before, bucket_rows, change, keys) if values else _counted(before, bucket_rows, change, keys)
         if left.num_rows:
-            found.add(bucket, left)
-    return found
+            update.add(bucket, left)
+    return update
 
 
 def early_update(table: Versions, round: int, rows: pa.Table, keys: Sequence[str], now: int) -> Update:
-    """Provisional rows of open windows, and final rows of the last closed window, which ends at `now`.
+    """Return the update with provisional rows of open windows, and final rows of the last closed window.
 
-    Any round may replace any of them, so they are in one file, which stays as long as nothing changes.
+    That window ends at `now`. Any round may replace any of these rows, so they are in one file, which stays as long as
+    nothing changes.
     """
-    found, files = Update(round), [file for file in table.files() if not file.is_empty]
-    held = [table.read(file).cast(rows.schema) for file in files]
-    before = sum(part.num_rows for part in held)
-    left = replaced(pa.concat_tables([*held, rows]), keys)
+    update, files = Update(round), [file for file in table.files() if not file.is_empty]
+    parts = [table.read(file).cast(rows.schema) for file in files]
+    before = sum(part.num_rows for part in parts)
+    left = replaced(pa.concat_tables([*parts, rows]), keys)
     ends = as_array(left["window_end"]).cast(pa.int64()).to_numpy()
     left = left.filter(pa.array(ends >= now))
     if not rows.num_rows and left.num_rows == before:
-        found.kept += files
+        update.kept += files
     elif left.num_rows:
-        found.add(0, left)
-    return found
+        update.add(0, left)
+    return update
 
 
 def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.int64]:
@@ -201,9 +206,9 @@ def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.in
 
 
 def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
-    """One row for each group: the last one, unless it is a deletion."""
+    """Return one row for each group: the last one, unless it is a deletion."""
     plain = rows.drop_columns(change)
-    every = pa.concat_tables([*(kept.cast(plain.schema) for kept in before), plain]).combine_chunks()
+    every = pa.concat_tables([*(part.cast(plain.schema) for part in before), plain]).combine_chunks()
     known = every.num_rows - rows.num_rows
     numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
     last = np.zeros(numbers.max() + 1 if len(numbers) else 0, np.int64)
@@ -215,21 +220,21 @@ def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Seque
 
 
 def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
-    """The rows as a bag: every deletion removes one of several equal rows, the oldest."""
+    """Return the rows as a bag: every deletion removes one of several equal rows, the oldest."""
     deleted = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
     plain = rows.drop_columns(change)
     inserted, gone = plain.filter(pa.array(~deleted)), plain.filter(pa.array(deleted))
-    held = pa.concat_tables([*(kept.cast(plain.schema) for kept in before), inserted])
-    every = pa.concat_tables([held, gone]).combine_chunks()
+    candidates = pa.concat_tables([*(part.cast(plain.schema) for part in before), inserted])
+    every = pa.concat_tables([candidates, gone]).combine_chunks()
     numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
-    taken = np.bincount(numbers[held.num_rows :], minlength=numbers.max() + 1 if len(numbers) else 0)
-    own = numbers[: held.num_rows]
-    order = np.argsort(own, kind="stable")
-    ranked = own[order]
+    taken = np.bincount(numbers[candidates.num_rows :], minlength=numbers.max() + 1 if len(numbers) else 0)
+    numbers_of_candidates = numbers[: candidates.num_rows]
+    order = np.argsort(numbers_of_candidates, kind="stable")
+    ranked = numbers_of_candidates[order]
     firsts = np.searchsorted(ranked, ranked, side="left")
-    stays = np.zeros(held.num_rows, np.bool_)
-    stays[order] = np.arange(held.num_rows) - firsts >= taken[ranked]
-    return held.filter(pa.array(stays))
+    stays = np.zeros(candidates.num_rows, np.bool_)
+    stays[order] = np.arange(candidates.num_rows) - firsts >= taken[ranked]
+    return candidates.filter(pa.array(stays))
 
 
 def read_files(table: Versions) -> Iterator[pa.Table]:

@@ -48,7 +48,7 @@ SinkOpener = Callable[[SinkPlace], Sink]
 
 
 def sink(name: str, target: object = None, **options: object) -> ChosenSink:
-    """A sink with options, for `loom.start`: `sink("postgres", "postgresql:///metrics", schema="live")`.
+    """Return a sink with options, for `loom.start`: `sink("postgres", "postgresql:///metrics", schema="live")`.
 
     `target` is where the sink writes: a path, or an address.
     """
@@ -56,63 +56,61 @@ def sink(name: str, target: object = None, **options: object) -> ChosenSink:
 
 
 def sink_names() -> list[str]:
-    """The names of all sinks, Windloom's own first."""
+    """Return the names of all sinks, Windloom's own first."""
     return list(dict.fromkeys([*SINKS, *(entry_point.name for entry_point in entry_points(group=GROUP))]))
 
 
 def find_sink(name: str) -> type[NamedSink]:
-    """The class of a sink; its module is imported now."""
+    """Return the class of a sink; its module is imported now."""
     if name in SINKS:
-        found = EntryPoint(name, SINKS[name], GROUP)
+        entry_point = EntryPoint(name, SINKS[name], GROUP)
     else:
-        brought = entry_points(group=GROUP, name=name)
-        if not brought:
+        installed = entry_points(group=GROUP, name=name)
+        if not installed:
             hint = near_names(str(name), [*sink_names(), "a function"])
             raise WindloomError(f"unknown sink {name!r}", "it says where answers go", hint)
-        found = next(iter(brought))
+        entry_point = next(iter(installed))
     try:
-        kind: type[NamedSink] = found.load()
+        kind: type[NamedSink] = entry_point.load()
     except ImportError as error:
-        raise _not_importable(name, error) from None
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(package)
+        raise WindloomError(
+            f"the sink '{name}' needs a package that is not installed",
+            f"'{package}' is missing" if isinstance(error, ModuleNotFoundError) else str(error),
+            f"pip install 'windloom[{extra}]'" if extra else f"install '{package or name}'",
+        ) from None
     except AttributeError as error:
         raise WindloomError(
-            f"the sink '{name}' cannot be loaded", str(error), f"correct the entry point '{found.value}' of its package"
+            f"the sink '{name}' cannot be loaded",
+            str(error),
+            f"correct the entry point '{entry_point.value}' of its package",
         ) from None
     lacking = [member for member in ("target", "open", "write", "rows", "close") if not hasattr(kind, member)]
     if lacking:
         raise WindloomError(
-            f"'{found.value}' is not a sink",
+            f"'{entry_point.value}' is not a sink",
             f"it has no {' and no '.join(f'`{member}`' for member in lacking)}",
             "write it as docs/sinks.md shows under 'A sink of your own'",
         )
     return kind
 
 
-def _not_importable(name: str, error: ImportError) -> WindloomError:
-    package = (error.name or "").partition(".")[0]
-    extra = _EXTRAS.get(package)
-    return WindloomError(
-        f"the sink '{name}' needs a package that is not installed",
-        f"'{package}' is missing" if isinstance(error, ModuleNotFoundError) else str(error),
-        f"pip install 'windloom[{extra}]'" if extra else f"install '{package or name}'",
-    )
-
-
 def choose_sinks(
     choice: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
 ) -> dict[str, SinkOpener]:
-    """The sinks that the user has chosen, each under its own name, checked before anything runs.
+    """Return the sinks that the user has chosen, each under its own name, checked before anything runs.
 
     `path` is the target of sinks that take a path and are not given one.
     """
-    given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice or ())
-    if not given:
+    choices = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice or ())
+    if not choices:
         raise WindloomError(
             "a stream needs a sink", "none is given", f"use one of: {', '.join(sink_names())}, a function"
         )
     openers: dict[str, SinkOpener] = {}
     is_used = False
-    for given_sink in given:
+    for given_sink in choices:
         if callable(given_sink):
             openers[_unused("function", openers)] = partial(_open_function, given_sink)
             continue
@@ -124,9 +122,16 @@ def choose_sinks(
         _check_target(chosen.name, kind, options, checkpoint)
         openers[_unused(chosen.name, openers)] = partial(_open_named, kind, options)
     if path is not None and not is_used:
+        found = []
+        for name in sink_names():
+            try:
+                takes_path = find_sink(name).target == "path"
+            except WindloomError:  # the package of this sink is not installed
+                continue
+            found += [f"'{name}'"] if takes_path else []
         raise WindloomError(
             f"path '{path}' is not used",
-            f"sinks that write to a path are {', '.join(_path_sinks())}; the sink is {', '.join(openers)}",
+            f"sinks that write to a path are {', '.join(found)}; the sink is {', '.join(openers)}",
             "leave it out, or use sink='parquet'",
         )
     return openers
@@ -142,7 +147,7 @@ def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: Sin
 
 
 def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
-    """The keyword arguments for `open`; raises for options that it does not have."""
+    """Return the keyword arguments for `open`; raise for options that it does not have."""
     parameters = inspect.signature(kind.open).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
@@ -166,7 +171,7 @@ def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
 def _check_target(
     name: str, kind: type[NamedSink], options: Mapping[str, object], checkpoint: str | Path | None
 ) -> None:
-    """Checks that a sink that writes elsewhere has a checkpoint: without one, a restart would write its rows again."""
+    """Check that a sink that writes elsewhere has a checkpoint: without one, a restart would write its rows again."""
     if kind.target is None or (kind.target in options and checkpoint is not None):
         return
     if kind.target == "path":
@@ -187,19 +192,8 @@ def _shown(value: object) -> str:
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:
-    """A name that is not taken yet: two sinks of one kind need different names."""
+    """Return a name that is not taken yet: two sinks of one kind need different names."""
     names, number = set(taken), 1
     while (f"{name} {number}" if number > 1 else name) in names:
         number += 1
     return f"{name} {number}" if number > 1 else name
-
-
-def _path_sinks() -> list[str]:
-    found = []
-    for name in sink_names():
-        try:
-            takes_path = find_sink(name).target == "path"
-        except WindloomError:  # the package of this sink is not installed
-            continue
-        found += [f"'{name}'"] if takes_path else []
-    return found

@@ -20,7 +20,7 @@ _EDGES = ("window_start", "window_end")
 def replaced(
     rows: pa.Table, keys: Sequence[str], *, is_ordered: bool = True, keeps_withdrawn: bool = False
 ) -> pa.Table:
-    """The last report of every window and group, in the order of rows; withdrawn rows are left out.
+    """Return the last report of every window and group, in the order of rows; withdrawn rows are left out.
 
     `keys` are the grouping columns, and `query` if there are rows of several queries. Rows are in the order of rounds;
     if they are not (`is_ordered=False`), their `as_of` decides, and a row without one is the last report.
@@ -29,12 +29,12 @@ def replaced(
         return rows
     by = np.zeros(rows.num_rows, np.int64) if is_ordered else _as_of(rows)
     chosen = np.sort(_last(rows, [*_EDGES, *keys], by))
-    found = rows.take(pa.array(chosen))
-    return found if keeps_withdrawn else found.filter(pc.not_equal(found[REPORT], WITHDRAWN))
+    reports = rows.take(pa.array(chosen))
+    return reports if keeps_withdrawn else reports.filter(pc.not_equal(reports[REPORT], WITHDRAWN))
 
 
 def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The present result: all provisional rows, and the final row of each group in its last window."""
+    """Return the present result: all provisional rows, and the final row of each group in its last window."""
     is_final = pc.equal(rows[REPORT], "final")
     final = rows.filter(is_final)
     if not final.num_rows:
@@ -45,15 +45,15 @@ def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 def _as_of(rows: pa.Table) -> NDArray[np.int64]:
     ticks = as_array(rows[AS_OF]).cast(pa.int64())
-    found: NDArray[np.int64] = ticks.fill_null(np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
-    return found
+    instants: NDArray[np.int64] = ticks.fill_null(np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
+    return instants
 
 
 def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each group with the largest value of `by`; the last such row if there are several."""
+    """Return the row of each group with the largest value of `by`; the last such row if there are several."""
     arrays = [as_array(rows[key]) for key in keys]
     numbers, _ = number_groups(arrays, rows.num_rows)
-    found = np.zeros(int(numbers.max()) + 1, np.int64)
+    last_rows = np.zeros(int(numbers.max()) + 1, np.int64)
     order = np.argsort(by, kind="stable")
-    found[numbers[order]] = order  # of several, the last one stays
-    return found
+    last_rows[numbers[order]] = order  # of several, the last one stays
+    return last_rows

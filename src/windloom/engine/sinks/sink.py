@@ -33,7 +33,9 @@ class TableInfo:
     asked: Mapping[str, Query] = field(default_factory=dict)
 
     def emitting(self, kind: Emits) -> list[str]:
-        """The queries with this emission: a row of EMIT CHANGES may be a deletion, one of EMIT EARLY a withdrawal."""
+        """Return the queries with this emission: a row of EMIT CHANGES may be a deletion, one of EMIT EARLY a
+        withdrawal.
+        """
         return [name for name, query in self.asked.items() if query.emission.kind is kind]
 
 
@@ -47,7 +49,7 @@ class RoundAnswers(Protocol):
     def tables(self) -> Mapping[str, TableInfo]: ...
 
     def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
-        """Finished rows, by name of their table; rows of a table may come in several parts.
+        """Return finished rows, by name of their table; rows of a table may come in several parts.
 
         With `with_pieces=False`, rows that are in pieces are left out, for a sink that takes the pieces as they are.
         """
@@ -59,15 +61,15 @@ class RoundAnswers(Protocol):
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """The rows as the step made them, before HAVING and expressions over aggregates; read instead of `rows`."""
+        """Return rows as the step made them, before HAVING and expressions over aggregates; read instead of `rows`."""
         ...
 
     def until(self, query: str) -> int:
-        """The tick up to which all windows of a query have been reported; no window begins after the last tuple."""
+        """Return the tick up to which all windows of a query have been reported; none begins after the last tuple."""
         ...
 
     def schema(self, query: str) -> pa.Schema:
-        """The columns of a query's rows, without `query`."""
+        """Return the columns of a query's rows, without `query`."""
         ...
 
     @property
@@ -94,11 +96,11 @@ class Sink(Protocol):
         return None
 
     def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float] | None:
-        """Takes a round; may return figures of the round, by name, which `handle.progress` shows."""
+        """Take a round; may return figures of the round, by name, which `handle.progress` shows."""
         ...
 
     def rows(self, table: str) -> pa.Table | None:
-        """The rows of a table that the sink holds, None if there are none yet.
+        """Return the rows of a table that the sink holds, None if there are none yet.
 
         Raises NotReadBackError if rows cannot be read back from the sink.
         """
@@ -109,7 +111,7 @@ class Sink(Protocol):
         )
 
     def close(self) -> None:
-        """Called when the stream has ended."""
+        """Close the sink; called when the stream has ended."""
         return
 
 
@@ -118,19 +120,19 @@ class Selective(Protocol):
     """A sink that cannot take the rows of every query."""
 
     def check(self, query: Query) -> None:
-        """Raises if the sink cannot take the query; called before any round has it."""
+        """Raise if the sink cannot take the query; called before any round has it."""
         ...
 
 
 def check_query(sinks: Iterable[Sink], query: Query) -> None:
-    """Refuses a query that one of the sinks cannot take."""
+    """Refuse a query that one of the sinks cannot take."""
     for sink in sinks:
         if isinstance(sink, Selective):
             sink.check(query)
 
 
 def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:
-    """The rows of a table, from the first sink that keeps rows."""
+    """Return the rows of a table, from the first sink that keeps rows."""
     refusals: list[NotReadBackError] = []
     for sink in sinks:
         try:

@@ -37,7 +37,7 @@ _UNITED_SHAPES = 50
 
 
 def check_empty(out: Path) -> None:
-    """Raises if the directory already holds something: a run's answers are not mixed with other files."""
+    """Raise if the directory already holds something: a run's answers are not mixed with other files."""
     if re.match(r"\w{2,}:/", str(out)):
         raise WindloomError(
             f"cannot write to '{out}'", "the answers go to a directory of this machine", "copy it afterwards"
@@ -45,13 +45,13 @@ def check_empty(out: Path) -> None:
     try:
         if out.exists() and not out.is_dir():
             raise WindloomError(f"cannot write to '{out}'", "it is a file", "give a directory")
-        held = sorted(path.name for path in out.iterdir()) if out.exists() else []
+        entries = sorted(path.name for path in out.iterdir()) if out.exists() else []
     except OSError as error:
         raise _unwritable(out, error) from None
-    if held:
+    if entries:
         raise WindloomError(
             f"the output directory '{out}' is not empty",
-            f"it holds {len(held):,} {'entry' if len(held) == 1 else 'entries'}, such as '{held[0]}'",
+            f"it holds {len(entries):,} {'entry' if len(entries) == 1 else 'entries'}, such as '{entries[0]}'",
             "give a new directory, or empty this one first",
         )
 
@@ -96,18 +96,18 @@ class ParquetStore:
         self._complete(round)
 
     def rows(self, table: str) -> pa.Table | None:
-        """Nothing: rows can be read only when the run is complete."""
+        """Return nothing: rows can be read only when the run is complete."""
         return None
 
     def close(self) -> None:
-        """Does nothing: the files are shown when the run has ended."""
+        """Do nothing: the files are shown when the run has ended."""
 
     def _write_wide(self, wide: WideAnswers) -> None:
-        """Lets Spark write answers that live on executors, one table after another, in few files."""
+        """Let Spark write answers that live on executors, one table after another, in few files."""
         names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
         lookup = arrow_frame(self._spark, names, "number int, name string")
         for name in dict.fromkeys(self._names):
-            shapes = [number for number, own in enumerate(self._names) if own == name]
+            shapes = [number for number, table in enumerate(self._names) if table == name]
             for part in range(0, len(shapes), _UNITED_SHAPES):
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
@@ -119,13 +119,13 @@ class ParquetStore:
                     done.write.mode("append").parquet(f"file://{self._work / name}")
 
     def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
-        """The finished rows of a shape with the names of their queries."""
+        """Return the finished rows of a shape with the names of their queries."""
         if self._plan.shapes[number].emits is not Emits.FINAL:
             queries = [planned for planned in self._plan.queries if planned.shape == number]
             return [wide.reported(self._plan, query, with_query=True) for query in queries]
-        found = wide.shape_frame(self._plan, number)
-        found = found.join(lookup.hint("broadcast"), found["query"] == lookup["number"]).drop("query", "number")
-        return [finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
+        frame = wide.shape_frame(self._plan, number)
+        frame = frame.join(lookup.hint("broadcast"), frame["query"] == lookup["number"]).drop("query", "number")
+        return [finish(frame.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -145,7 +145,7 @@ class ParquetStore:
             raise _unwritable(self._out, cause) from cause
 
     def _complete(self, round: int) -> None:
-        """Writes an empty file, with a schema, for a table without rows; removes files that Spark writes for itself."""
+        """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
         for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
             note.unlink()
         for number, name in enumerate(self._names):

@@ -27,21 +27,21 @@ class AnswerTables:
         self._finishing = Finishing(spark)
 
     def columns(self, shape: Shape) -> dict[str, str]:
-        """Names and Spark types of the columns, `query` first."""
+        """Return names and Spark types of the columns, `query` first."""
         return {"query": "string", **self._finishing.types(shape)}
 
     def name(self, shape: Shape) -> str:
         return table_name(dict(self._finishing.types(shape)))
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
-        """Every block as rows of its shape's table; blocks that need Spark come later, many of them from one job."""
+        """Yield every block as rows of its shape's table; blocks that need Spark come later, many from one job."""
         waiting = self._finishing.portion(with_query=True)
         for block in blocks:
             shape = plan.shapes[block.shape]
             table = with_query(block)
-            found = self._finishing.here(shape, table, keep=("query",))
-            if found is not None:
-                yield shape, found
+            rows = self._finishing.here(shape, table, keep=("query",))
+            if rows is not None:
+                yield shape, rows
             else:
                 waiting.add(shape, table, block.queries)
                 if waiting.is_full:
@@ -49,22 +49,22 @@ class AnswerTables:
         yield from waiting.take()
 
     def infos(self, plan: Plan) -> dict[str, TableInfo]:
-        """Every table that a plan may fill, by name."""
+        """Return every table that a plan may fill, by name."""
         queries: dict[Shape, dict[str, Query]] = {}
         for planned in plan.queries:
             queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
         of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
-        found: dict[str, TableInfo] = {}
-        for shape, own in queries.items():
+        infos: dict[str, TableInfo] = {}
+        for shape, queries_of_shape in queries.items():
             name = self.name(shape)
-            asked = {**found[name].asked, **own} if name in found else own
+            asked = {**infos[name].asked, **queries_of_shape} if name in infos else queries_of_shape
             groups = {query_name: tuple(group.name for group in query.group_by) for query_name, query in asked.items()}
             pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
-            found[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
-        return found
+            infos[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
+        return infos
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
-        """The table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
+        """Return the table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
         return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
 
     def empty(self, shape: Shape) -> pa.Table:
@@ -75,7 +75,7 @@ class AnswerTables:
 
 
 def table_name(columns: dict[str, str]) -> str:
-    """A name that is readable, safe as a directory, and different for different columns or types."""
+    """Return a name that is readable, safe as a directory, and different for different columns or types."""
     readable = "_".join(name for name in columns if name not in ("window_start", "window_end"))
     slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
     digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]

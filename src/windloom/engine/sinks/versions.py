@@ -51,7 +51,7 @@ class TableFile:
 
     @classmethod
     def of_nothing(cls, round: int) -> TableFile:
-        """The file of a table without rows."""
+        """Return the file of a table without rows."""
         return cls(0, round, 0, 0, 0)
 
     @property
@@ -60,8 +60,8 @@ class TableFile:
 
     @classmethod
     def parse(cls, name: str) -> TableFile | None:
-        found = re.fullmatch(r"x(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.parquet", name)
-        return None if found is None else cls(*map(int, found.groups()))
+        match = re.fullmatch(r"x(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.parquet", name)
+        return None if match is None else cls(*map(int, match.groups()))
 
 
 class Versions:
@@ -87,12 +87,12 @@ class Versions:
             return False
 
     def files(self) -> list[TableFile]:
-        """The files of the newest version."""
+        """Return the files of the newest version."""
         if not self.is_of_query:
             return []
-        found = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
+        parsed = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
         return sorted(
-            (table_file for table_file in found if table_file is not None), key=lambda table_file: table_file.name
+            (table_file for table_file in parsed if table_file is not None), key=lambda table_file: table_file.name
         )
 
     def read(self, file: TableFile) -> pa.Table:
@@ -102,51 +102,45 @@ class Versions:
         return (self._place(self.newest) / file.name).stat().st_size
 
     def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
-        """Makes the version of a round and shows it; returns the number of bytes written."""
-        before, place = self._place(self.newest), self._place(round)
-        shutil.rmtree(place, ignore_errors=True)  # left by a crash
-        place.mkdir(parents=True)
+        """Make the version of a round and show it; return the number of bytes written."""
+        before, folder = self._place(self.newest), self._place(round)
+        shutil.rmtree(folder, ignore_errors=True)  # left by a crash
+        folder.mkdir(parents=True)
         for file in kept:
-            os.link(before / file.name, place / file.name)
+            os.link(before / file.name, folder / file.name)
         # Several at once, because most of the time is spent waiting for the disk.
         with ThreadPoolExecutor(_WRITERS) as pool:
-            written = sum(pool.map(write_rows, [place / file.name for file in fresh], fresh.values()))
-        (place / _IDENTITY).write_text(self._identity)
-        sync_file(place)
+            written = sum(pool.map(write_rows, [folder / file.name for file in fresh], fresh.values()))
+        (folder / _IDENTITY).write_text(self._identity)
+        sync_file(folder)
         fault("before sink")
-        self._swap(round)
+        waiting = self._folder / "link"
+        waiting.unlink(missing_ok=True)
+        waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
+        waiting.replace(self.link)
+        sync_file(self.link.parent)
         fault("after sink")
-        self._drop_older(round)
+        for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
+            if name.isdecimal() and int(name) < round:
+                shutil.rmtree(self._folder / name, ignore_errors=True)
         return written
 
     def remove(self) -> None:
         self.link.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _swap(self, round: int) -> None:
-        waiting = self._folder / "link"
-        waiting.unlink(missing_ok=True)
-        waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
-        waiting.replace(self.link)
-        sync_file(self.link.parent)
-
-    def _drop_older(self, round: int) -> None:
-        for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
-            if name.isdecimal() and int(name) < round:
-                shutil.rmtree(self._folder / name, ignore_errors=True)
-
     def _place(self, round: int) -> Path:
         return self._folder / f"{round:09d}"
 
 
 def shown_queries(root: Path) -> list[str]:
-    """The names of the queries whose versions are kept."""
+    """Return the names of the queries whose versions are kept."""
     folder = root / FOLDER
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def write_rows(path: Path, rows: pa.Table) -> int:
-    """Writes a file, which is on disk when this returns; returns its size in bytes."""
+    """Write a file, which is on disk when this returns; return its size in bytes."""
     # Numbers and times rarely repeat in a few rows: a dictionary of them would cost more than it saves.
     texts = [
         column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)

@@ -13,12 +13,12 @@ import fnmatch
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
 from windloom.engine.json_values import plain
-from windloom.engine.sinks.posting import Answered, Poster
+from windloom.engine.sinks.posting import Poster
 from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.errors import SinkDownError, WindloomError
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
@@ -71,15 +71,18 @@ class WebhookSink(Sink):
         """`queries` are names or patterns (a text has them separated by commas); `token_file` holds a bearer token."""
         patterns = [pattern.strip() for pattern in queries.split(",")] if isinstance(queries, str) else list(queries)
         poster = Poster.of(url, token_file, _seconds("timeout", timeout))
-        own = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
-        storage = storage_at(place.spark, f"{place.checkpoint_path}/webhook-{own}")
+        digest = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
+        storage = storage_at(place.spark, f"{place.checkpoint_path}/webhook-{digest}")
         give_up = None
         if give_up_after is not None and give_up_after != "never":
             give_up = _seconds("give_up_after", give_up_after)
         return cls(poster, storage, place.checkpoint_id, patterns, give_up)
 
     def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float]:
-        taken, dead = self._noted(round)
+        # Keys of the round's letters that an earlier attempt has posted or given up.
+        data = self._storage.read("round.json")
+        held = {} if data is None else json.loads(data)
+        taken, dead = (held["taken"], held["dead"]) if held.get("round") == round else ([], [])
         for letter in self._letters(round, answers):
             if letter.key in taken or letter.key in dead:
                 continue
@@ -89,11 +92,11 @@ class WebhookSink(Sink):
             else:
                 dead.append(letter.key)
             fault("after sink")
-            self._note(round, taken, dead)
+            self._storage.write("round.json", json.dumps({"round": round, "taken": taken, "dead": dead}).encode())
         return {"letters": len(taken), "dead_letters": len(dead)}
 
     def _deliver(self, round: int, letter: Letter) -> bool:
-        """Posts a letter; returns whether the receiver has taken it. If not, it is a dead letter now."""
+        """Post a letter; return whether the receiver has taken it. If not, it is a dead letter now."""
         answered = self._poster.post(letter.body, letter.key)
         if answered.is_taken:
             self._down_since = None
@@ -103,39 +106,6 @@ class WebhookSink(Sink):
             if self._give_up is None or monotonic() - self._down_since < self._give_up:
                 hint = "start it, or correct the address"
                 raise SinkDownError(f"the receiver at {self._poster.place} takes no letter", answered.words, hint)
-        self._keep_dead(round, letter, answered)
-        return False
-
-    def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:
-        """The letters of a round, in sorted order, so that a round that comes again has the same letters."""
-        by_query: dict[str, list[pa.Table]] = {}
-        for _, rows in answers.rows():
-            for query in pc.unique(rows["query"]).to_pylist():
-                if any(fnmatch.fnmatchcase(query, pattern) for pattern in self._queries):
-                    own = rows.filter(pc.equal(rows["query"], query)).drop_columns("query")
-                    by_query.setdefault(query, []).append(own)
-        for query, tables in sorted(by_query.items()):
-            rows_of_query = _sorted_rows(tables)
-            parts = range(0, len(rows_of_query), LETTER_ROWS)
-            for part, begin in enumerate(parts):
-                about = {"loom": self._checkpoint, "round": round, "query": query, "part": part, "parts": len(parts)}
-                body = {**about, "rows": rows_of_query[begin : begin + LETTER_ROWS]}
-                yield Letter(self._key(round, query, part), query, part, json.dumps(body, ensure_ascii=False).encode())
-
-    def _key(self, round: int, query: str, part: int) -> str:
-        return f"{self._checkpoint}-{round}-{hashlib.sha256(query.encode()).hexdigest()[:16]}-{part}"
-
-    def _noted(self, round: int) -> tuple[list[str], list[str]]:
-        """Keys of the round's letters that an earlier attempt has posted or given up."""
-        data = self._storage.read("round.json")
-        held = {} if data is None else json.loads(data)
-        return (held["taken"], held["dead"]) if held.get("round") == round else ([], [])
-
-    def _note(self, round: int, taken: Sequence[str], dead: Sequence[str]) -> None:
-        held = {"round": round, "taken": taken, "dead": dead}
-        self._storage.write("round.json", json.dumps(held).encode())
-
-    def _keep_dead(self, round: int, letter: Letter, answered: Answered) -> None:
         slug = re.sub(r"[^\w-]+", "_", letter.query)[:60]
         digest = hashlib.sha256(letter.query.encode()).hexdigest()[:6]
         held = {
@@ -147,11 +117,33 @@ class WebhookSink(Sink):
         }
         name = f"dead/{round:09d}-{slug}-{digest}-{letter.part}.json"
         self._storage.write(name, (json.dumps(held, indent=2, ensure_ascii=False) + "\n").encode())
+        return False
 
-
-def _sorted_rows(tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
-    rows = [{name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str))
+    def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:
+        """Yield the letters of a round, in sorted order, so that a round that comes again has the same letters."""
+        by_query: dict[str, list[pa.Table]] = {}
+        for _, rows in answers.rows():
+            for query in pc.unique(rows["query"]).to_pylist():
+                if any(fnmatch.fnmatchcase(query, pattern) for pattern in self._queries):
+                    query_rows = rows.filter(pc.equal(rows["query"], query)).drop_columns("query")
+                    by_query.setdefault(query, []).append(query_rows)
+        for query, tables in sorted(by_query.items()):
+            rows = [
+                {name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()
+            ]
+            rows_of_query = sorted(
+                rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str)
+            )
+            parts = range(0, len(rows_of_query), LETTER_ROWS)
+            for part, begin in enumerate(parts):
+                about = {"loom": self._checkpoint, "round": round, "query": query, "part": part, "parts": len(parts)}
+                body = {**about, "rows": rows_of_query[begin : begin + LETTER_ROWS]}
+                yield Letter(
+                    f"{self._checkpoint}-{round}-{hashlib.sha256(query.encode()).hexdigest()[:16]}-{part}",
+                    query,
+                    part,
+                    json.dumps(body, ensure_ascii=False).encode(),
+                )
 
 
 def _seconds(name: str, value: str | timedelta) -> float:

@@ -26,7 +26,7 @@ class CatchingUp:
 
     @contextmanager
     def standing_aside(self) -> Iterator[None]:
-        """Held while a micro-batch waits for its round or runs it."""
+        """Hold this while a micro-batch waits for its round or runs it."""
         with self._state:
             self._batches += 1
             self._begun += 1
@@ -38,7 +38,7 @@ class CatchingUp:
                 self._state.notify_all()
 
     def start(self, fail: Callable[[BaseException], None]) -> None:
-        """Does nothing without a budget, because then nothing is ever left."""
+        """Do nothing without a budget, because then nothing is ever left."""
         if self._loop.scheduling.budget is not None:
             threading.Thread(target=self._run, args=(fail,), name="windloom-catch-up", daemon=True).start()
 
@@ -59,7 +59,7 @@ class CatchingUp:
                 return
 
     def _wait_for_quiet(self) -> bool:
-        """Returns when answers are left and no micro-batch has come for a while; False if the stream has ended."""
+        """Return when answers are left and no micro-batch has come for a while; False if the stream has ended."""
         with self._state:
             while not self._is_stopped:
                 begun = self._begun

@@ -1,4 +1,4 @@
-"""Deadlines in words: what EXPLAIN shows of a budget, and warnings about deadlines that cannot be kept."""
+"""Deadlines in words: the lines of EXPLAIN about a budget, and warnings about deadlines that cannot be kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SHOWN = 12
 
 
 def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
-    """The shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds yet."""
+    """Return the shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds
+    yet.
+    """
     if scheduling.learned.length:
         event, took = scheduling.round_seconds(), scheduling.learned.length
         return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
@@ -27,7 +29,7 @@ def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float
 
 
 def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
-    """The warning about a query whose deadline is shorter than any round can be; None if there is none."""
+    """Return the warning about a query whose deadline is shorter than any round can be; None if there is none."""
     within = query.urgency.within_ticks
     if within is None or least is None or within >= least[0] * TICKS_PER_SECOND:
         return None
@@ -39,29 +41,31 @@ def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
 def schedule_lines(
     scheduling: Scheduling, queries: Iterable[Query], postponed: Mapping[str, int], least: tuple[float, str] | None
 ) -> list[str]:
-    """The lines of EXPLAIN about the schedule, which come before the plan."""
+    """Return the lines of EXPLAIN about the schedule, which come before the plan."""
     lines = []
     if scheduling.budget is not None:
         schedule = scheduling.schedule
         lines.append(f"Budget: {duration_words(scheduling.budget)} per round")
         lines.append(f"Schedule: {schedule.name}: {schedule.about}")
-    known, kept = list(queries), scheduling.kept
-    told = [
-        query for query in known if str(query.urgency) or kept.get(query.name, Kept()).late or query.name in postponed
+    known, records = list(queries), scheduling.kept
+    listed = [
+        query
+        for query in known
+        if str(query.urgency) or records.get(query.name, Kept()).late or query.name in postponed
     ]
-    told.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
-    lines += [_line(query, kept.get(query.name, Kept()), postponed.get(query.name, 0)) for query in told[:_SHOWN]]
-    if len(told) > _SHOWN:
-        lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
+    listed.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
+    lines += [_line(query, records.get(query.name, Kept()), postponed.get(query.name, 0)) for query in listed[:_SHOWN]]
+    if len(listed) > _SHOWN:
+        lines.append(f"  … and {count(len(listed) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)
     return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
 
 
-def _line(query: Query, kept: Kept, left: int) -> str:
+def _line(query: Query, record: Kept, left: int) -> str:
     words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
-    if kept.windows:
-        late = f", {kept.late:,} late (by {kept.worst:.3g} s at worst)" if kept.late else ", none late"
-        words.append(f"{count(kept.windows, 'window', 'windows')} answered{late}")
+    if record.windows:
+        late = f", {record.late:,} late (by {record.worst:.3g} s at worst)" if record.late else ", none late"
+        words.append(f"{count(record.windows, 'window', 'windows')} answered{late}")
     if left:
         words.append(f"{count(left, 'window', 'windows')} left to later rounds")
     return f"  {query.name}: {', '.join(words)}"

@@ -158,7 +158,7 @@ class Handle(AnswerViews):
         return self._loop.delivery.waiting
 
     def _frontiers(self) -> dict[str, Any]:
-        """The frontiers of the streams that queries read, and the watermark, which is the least of them."""
+        """Return the frontiers of the streams that queries read, and the watermark, which is the least of them."""
         ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
         return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
@@ -222,7 +222,7 @@ class Handle(AnswerViews):
         """Warnings about queries whose deadline is shorter than any round can be, judging by the rounds so far."""
         least = least_seconds(self._loop.scheduling, self._options)
         plan = self._queries.plan_of(self._newest)
-        return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]
+        return [warning for planned in plan.queries if (warning := warning_of(planned.query, least)) is not None]
 
     def chart(self, format: str = "text") -> str:
         """Charts that show which plan is best around where the stream is now: as "text", "json" or "svg" (a picture).
@@ -253,14 +253,14 @@ class Handle(AnswerViews):
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         shape = plan.shapes[plan.query(name).shape]
-        found = read_back(self._sinks, self._tables.name(shape))
-        if found is None:
+        rows = read_back(self._sinks, self._tables.name(shape))
+        if rows is None:
             return self._tables.empty(shape).drop_columns("query")
-        own = found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
+        rows_of_query = rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         if shape.emits is not Emits.EARLY:
-            return own
+            return rows_of_query
         groups = [grouping.name for grouping in plan.query(name).query.group_by]
-        return replaced(own, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
+        return replaced(rows_of_query, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
 
     def columns(self, name: str) -> list[str]:
         """The columns of a query's rows that follow `window_start` and `window_end`."""
@@ -280,7 +280,7 @@ class Handle(AnswerViews):
         return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The rows of a query as a Spark DataFrame; the same rows as `arrow`."""
+        """Return the rows of a query as a Spark DataFrame; the same rows as `arrow`."""
         plan = self._queries.plan_of(self._newest)
         rows = self.arrow(name)
         columns = self._tables.columns(plan.shapes[plan.query(name).shape])
@@ -313,8 +313,8 @@ class Handle(AnswerViews):
             with loop.lock:
                 since = loop.complete_from(after, name)
         query = after.query(name).query
-        found = compare_plans(before, after, query, load_constants())
-        return replace(found, complete_from=None if since is None else _told(query, since))
+        comparison = compare_plans(before, after, query, load_constants())
+        return replace(comparison, complete_from=None if since is None else _told(query, since))
 
     # ---- changing -----------------------------------------------------------------------------------------------
 
@@ -349,7 +349,10 @@ class Handle(AnswerViews):
         return self._change(name, None)
 
     def _change(self, name: str, text: str | None) -> Change:
-        self._check_active()
+        if not self.is_active:
+            raise WindloomError(
+                "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
+            )
         loop = self._loop
         with loop.changes:
             if text is not None:
@@ -361,7 +364,13 @@ class Handle(AnswerViews):
             # Planned outside the lock, so that no round waits for the optimizer.
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
-                self._check_not_waiting()
+                # Until a round that waits for a sink continues, the first window of a new query is not known.
+                if self.waiting is not None:
+                    raise WindloomError(
+                        "queries cannot be changed now",
+                        str(self.waiting),
+                        f"bring '{self.waiting.sink}' back, then try again",
+                    )
                 loop.settle([name])
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
@@ -407,19 +416,6 @@ class Handle(AnswerViews):
             raise self._failure
         return ended
 
-    def _check_active(self) -> None:
-        if not self.is_active:
-            raise WindloomError(
-                "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
-            )
-
-    def _check_not_waiting(self) -> None:
-        """Raises if a round waits for a sink: until it continues, the first window of a new query is not known."""
-        if self.waiting is not None:
-            raise WindloomError(
-                "queries cannot be changed now", str(self.waiting), f"bring '{self.waiting.sink}' back, then try again"
-            )
-
     # ---- Spark calls these --------------------------------------------------------------------------------------
 
     def report(self, progress: RoundProgress) -> None:
@@ -442,18 +438,18 @@ class Handle(AnswerViews):
         return run
 
     def _asking(self) -> Iterator[Query]:
-        """The queries of the newest plan, which is only made if somebody looks: when a round has failed."""
+        """Yield the queries of the newest plan, which is only made if somebody looks: when a round has failed."""
         yield from (planned.query for planned in self._queries.plan_of(self._newest).queries)
 
     def _fail(self, error: BaseException) -> None:
-        """Ends the stream with the error of a round that was not run by Spark."""
+        """End the stream with the error of a round that was not run by Spark."""
         if self._failure is None and not self._is_stopping:
             self._failure = self._with_way_on(error)
         if self._query is not None:
             self._query.stop()
 
     def _with_way_on(self, error: BaseException) -> BaseException:
-        """The same error; if the user can fix it, with a hint on how to continue afterwards."""
+        """Return the error; if the user can fix it, with a hint on how to continue afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
         named, newest = _QUERY.match(error.message) or _ASKED_BY.search(error.detail), self._newest
@@ -492,5 +488,5 @@ class Handle(AnswerViews):
 
 
 def _told(query: Query, since: int) -> str | None:
-    """The start of a window as text: an instant, or a position."""
+    """Return the start of a window as text: an instant, or a position."""
     return f"row {since}" if query.window.is_of_positions else instant(since)

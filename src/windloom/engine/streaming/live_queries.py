@@ -20,7 +20,7 @@ from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 
-#: How many plan versions are kept besides the newest: the version of the current round, and one in between.
+#: Plan versions kept in addition to the newest: that of the current round, and one in between.
 _OLDER_PLANS = 2
 
 
@@ -58,7 +58,7 @@ class LiveQueries:
         declared: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> PlanRecord:
-        """The record after `record`, with some queries added (or replaced) and others removed."""
+        """Return the record after `record`, with some queries added (or replaced) and others removed."""
         self._check_aggregates(record)
         for name in remove:
             if name not in record.queries:
@@ -72,14 +72,14 @@ class LiveQueries:
                 "stop the handle, or add another query first",
             )
         # A query that replaces another is woven in like a new one.
-        kept = [[name for name in tree if name not in (put or {})] for tree in record.choices.tree_names]
+        trees_left = [[name for name in tree if name not in (put or {})] for tree in record.choices.tree_names]
         declared = record.declared if declared is None else declared
-        return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
+        return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), trees_left)
 
     def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
-        """The record after `record`, with the same queries and other choices."""
+        """Return the record after `record`, with the same queries and other choices."""
         known = self.known()
-        found = replace(
+        switched = replace(
             record,
             version=record.version + 1,
             from_round=from_round,
@@ -87,11 +87,11 @@ class LiveQueries:
             estimates=known.estimates,
             ongoing=known.ongoing or Ongoing(),
         )
-        self.plan_of(found)
-        return found
+        self.plan_of(switched)
+        return switched
 
     def basins(self, record: PlanRecord) -> list[Basin]:
-        """The basins of a record's queries, each of which is planned by itself."""
+        """Return the basins of a record's queries, each of which is planned by itself."""
         bound = [self.bind(name, text) for name, text in record.queries.items()]
         known = Known(ongoing=record.ongoing)
         return basins_of(
@@ -99,7 +99,7 @@ class LiveQueries:
         )
 
     def bind(self, name: str, text: str) -> Query:
-        """The query of a text; it is remembered only if a plan has it."""
+        """Return the query of a text; it is remembered only if a plan has it."""
         known = self._bound.get((name, text))
         if known is not None:
             return known
@@ -107,15 +107,15 @@ class LiveQueries:
             return self._registry.bind(name, text)
 
     def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
-        """The plan of a record with one more query, which is not remembered."""
+        """Return the plan of a record with one more query, which is not remembered."""
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
-        bound, known = [self.bind(query_name, own) for query_name, own in texts.items()], self.known()
+        bound, known = [self.bind(query_name, query_text) for query_name, query_text in texts.items()], self.known()
         trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
         return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: Known, options: Mapping[str, str]) -> Plan:
-        """A plan of one query that is not among the others, for a question that is asked once."""
+        """Return a plan of one query that is not among the others, for a question that is asked once."""
         types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
         return make_plan(self._registry.sources, [query], types, chosen, known)
 
@@ -126,51 +126,48 @@ class LiveQueries:
         queries: dict[str, str],
         declared: dict[str, str],
         options: dict[str, str],
-        kept: list[list[str]] | None,
+        trees_so_far: list[list[str]] | None,
     ) -> PlanRecord:
-        """Makes a record. `kept` are the trees so far; without them, everything is planned again."""
+        """Make a record. `kept` are the trees so far; without them, everything is planned again."""
         known = self.known()
-        trees = None if kept is None else self._woven(queries, options, kept, known)
+        trees = None if trees_so_far is None else self._woven(queries, options, trees_so_far, known)
         plan = self._build(queries, options, trees, None, known)
         if self._objective.memory:
-            plan = self._build(queries, options, None, self._preferred(known, options), known)
+            # The choices that are best for the objective, for the queries that are bound.
+            streams, types = self._registry.sources, self._registry.known_types
+            found = Choices()
+            for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+                found |= candidates_at(basin, known.estimates, self._objective)[0].choices
+            plan = self._build(queries, options, None, found, known)
         self._remember(version, plan)
-        own = {
+        layouts = {
             aggregate.own.name: aggregate.own.layout
             for query in plan.queries
             for aggregate in query.query.aggregates
             if aggregate.own
         }
         ongoing = known.ongoing or Ongoing()
-        made = choices_of(plan)
-        return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
-
-    def _preferred(self, known: Known, options: Mapping[str, str]) -> Choices:
-        """The choices that are best for the objective, for the queries that are bound."""
-        streams, types = self._registry.sources, self._registry.known_types
-        found = Choices()
-        for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
-            found |= candidates_at(basin, known.estimates, self._objective)[0].choices
-        return found
+        choices = choices_of(plan)
+        return PlanRecord(version, from_round, queries, options, choices, declared, layouts, known.estimates, ongoing)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
-        """Raises if a user-defined aggregate is missing or differs.
+        """Raise if a user-defined aggregate is missing or differs.
 
         A checkpoint does not hold user-defined aggregates: the program must define them again, with the same layout of
         values.
         """
         for name, layout in record.aggregates.items():
-            own = self._registry.aggregates.get(name)
-            if own is None:
+            aggregate = self._registry.aggregates.get(name)
+            if aggregate is None:
                 raise WindloomError(
                     f"aggregate '{name}' is not defined",
                     "queries of the checkpoint ask for it",
                     f"define it before the stream is started: loom.aggregate('{name}', …)",
                 )
-            if own.layout != layout:
+            if aggregate.layout != layout:
                 raise WindloomError(
                     f"aggregate '{name}' is not the one that the checkpoint was made with",
-                    f"its values are ({own.layout}), and were ({layout})",
+                    f"its values are ({aggregate.layout}), and were ({layout})",
                     "define it as it was, or give the new one another name",
                 )
 
@@ -179,17 +176,21 @@ class LiveQueries:
         return list(bound.values())  # not self._bound, which another thread may replace meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
-        self._plans = {number: held for number, held in self._plans.items() if number >= version - _OLDER_PLANS}
+        self._plans = {
+            number: plan_of_version
+            for number, plan_of_version in self._plans.items()
+            if number >= version - _OLDER_PLANS
+        }
         self._plans[version] = plan
 
     def _woven(
-        self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]], known: Known
+        self, queries: Mapping[str, str], options: Mapping[str, str], trees_so_far: list[list[str]], known: Known
     ) -> list[list[str]]:
         chosen = _plan_options(options)
         if self._trees is None or self._trees.options != chosen:
             self._trees = LiveTrees(self._registry.sources, chosen)
         bound = self._bind_all(queries)
-        return self._trees.follow(kept, bound, self._registry.known_types, known)
+        return self._trees.follow(trees_so_far, bound, self._registry.known_types, known)
 
     def _build(
         self,

@@ -30,7 +30,7 @@ class StreamOptions:
     the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they are until
     queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round
     answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries
-    need. `without` are queries of the checkpoint that the stream goes on without.
+    need. `without` are queries of the checkpoint that this start drops.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -122,12 +122,12 @@ class StreamOptions:
     @property
     def trigger_seconds(self) -> float:
         """The least number of seconds between the starts of two rounds; 0 if rounds start when there is data."""
-        given = self.trigger.get("processingTime")
-        return 0.0 if given is None else _ticks("processingTime", str(given)) / TICKS_PER_SECOND
+        interval = self.trigger.get("processingTime")
+        return 0.0 if interval is None else _ticks("processingTime", str(interval)) / TICKS_PER_SECOND
 
 
 def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
-    """The budget in seconds (None without one), and the schedule."""
+    """Return the budget in seconds (None without one), and the schedule."""
     if schedule is not None:
         find_schedule(schedule)
     if budget is None:
@@ -228,14 +228,14 @@ def _ticks(what: str, duration: str | timedelta) -> int:
 
 
 def parse_instant(what: str, value: str | datetime) -> int:
-    """An instant as a tick; an instant without a zone is in UTC."""
+    """Return an instant as a tick; an instant without a zone is in UTC."""
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
         raise WindloomError(
             f"{what} is not an instant", f"it is {value!r}", "write it as '2026-01-31 12:00:00', or give a datetime"
         ) from None
-    if not isinstance(found, datetime):
+    if not isinstance(moment, datetime):
         raise WindloomError(f"{what} is not an instant", f"it is {value!r}", "give a string or a datetime")
-    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     return since // timedelta(microseconds=1)

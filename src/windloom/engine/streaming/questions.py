@@ -1,4 +1,4 @@
-"""Questions to a running loom: answered once, from what the last committed round left, while rounds go on."""
+"""Questions to a running loom: answered once, from the state after the last committed round, while rounds continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Question:
 
 
 class Moment:
-    """What was committed at one instant, for several questions: all of them see the same round."""
+    """The committed state at one instant, for several questions: all of them see the same round."""
 
     def __init__(self, questions: Questions, snapshot: Snapshot) -> None:
         self._questions, self._snapshot = questions, snapshot
@@ -81,25 +81,28 @@ class Questions:
             yield Moment(self, snapshot)
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
-        """With `latest`, the answer is brought up to rounds committed meanwhile, in at most MOST_REPAIRS repairs."""
+        """Answer a query once; with `latest`, bring the answer up to rounds that were committed meanwhile.
+
+        There are at most MOST_REPAIRS repairs.
+        """
         question = self.read(text)
         with self.asking():
             with self._loop.snapshot() as snapshot:
                 committed = snapshot.committed
-                found = snapshot.answer(question.query, question.alone)
+                answer = snapshot.answer(question.query, question.alone)
             repairs = MOST_REPAIRS if latest else 0
-            while repairs and self._loop.committed.round > found.round:
+            while repairs and self._loop.committed.round > answer.round:
                 repairs -= 1
                 with self._loop.snapshot() as snapshot:
                     try:
-                        found = snapshot.repair(question.query, question.alone, found)
+                        answer = snapshot.repair(question.query, question.alone, answer)
                     except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
                         break
                     committed = snapshot.committed
-            return _told(found, committed)
+            return _told(answer, committed)
 
     def read(self, text: str) -> _Question:
-        """The query of a text, planned by itself, with the estimates and options of the last round's plan."""
+        """Return the query of a text, planned by itself, with the estimates and options of the last round's plan."""
         query = self._queries.bind("ask", text)
         refuse_emission(query)
         record = self._loop.committed.record or self._newest()
@@ -107,9 +110,9 @@ class Questions:
         return _Question(query, self._queries.plan_alone(query, known, record.options))
 
 
-def _told(found: Found, committed: Committed) -> Answer:
-    since = None if found.since is None else instant(found.since)
-    return Answer(found.rows, instant(found.closed), since, found.round, _age(committed))
+def _told(answer: Found, committed: Committed) -> Answer:
+    since = None if answer.since is None else instant(answer.since)
+    return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
 
 
 def _age(committed: Committed) -> float:

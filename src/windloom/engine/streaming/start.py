@@ -83,15 +83,15 @@ def start_stream(
     learned: Estimates,
     waiting: Callable[[SinkWait | None], None] | None,
 ) -> Handle:
-    """Starts the stream and returns its handle; `learned` are the estimates from earlier runs."""
+    """Start the stream and return its handle; `learned` are the estimates from earlier runs."""
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
     openers = choose_sinks(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
-        place = _checkpoint_place(spark, checkpoint, options, undo)
-        storage = storage_at(spark, place)
+        checkpoint_place = _checkpoint_place(spark, checkpoint, options, undo)
+        storage = storage_at(spark, checkpoint_place)
         opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
@@ -106,14 +106,14 @@ def start_stream(
         answers = AnswerTables(spark)
         sinks: dict[str, Sink] = {}
         for name, open_sink in openers.items():
-            sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
+            sinks[name] = open_sink(SinkPlace(spark, checkpoint_place, opened.id))
             undo.callback(sinks[name].close)
         for query in registry.queries.values():
             check_query(sinks.values(), query)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        tuples = TupleFolder(storage, checkpoint_place, {name: registry.streams[name] for name in frames})
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, stored)
+        placement = _make_placement(spark, registry, opened, checkpoint_place, shards, options, outlets, stored)
         recovered = recover(opened, queries.plan_of)
         tuples.keep_only(named_files(opened, recovered))
         tuples.look_for_lost(recovered.state.kept)
@@ -140,11 +140,11 @@ def start_stream(
         )
         if loop.adapting is not None:
             loop.adapting.switch = partial(_switch, loop, opened, queries)
-            told = SparkOffsets.at(f"{place}/spark", [registry.streams[name] for name in frames])
-            if told is not None:
-                loop.adapting.coming = told.coming
-        held = list(sinks.values())
-        handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
+            offsets = SparkOffsets.at(f"{checkpoint_place}/spark", [registry.streams[name] for name in frames])
+            if offsets is not None:
+                loop.adapting.coming = offsets.coming
+        opened_sinks = list(sinks.values())
+        handle = Handle(loop, opened, queries, options, opened_sinks, answers, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -154,7 +154,7 @@ def start_stream(
             loop.finish()  # the stream was interrupted while it was being finished
         ingest = ingest_of(frames)
         writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
-        writer = writer.option("checkpointLocation", f"{place}/spark")
+        writer = writer.option("checkpointLocation", f"{checkpoint_place}/spark")
         if options.trigger:
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
@@ -162,7 +162,7 @@ def start_stream(
 
 
 def _remembered(checkpoint: Checkpoint) -> Memory:
-    """What the rounds before this start have observed."""
+    """Return what the rounds before this start have observed."""
     memory = Memory()
     for seen in checkpoint.recent_observed(memory.rounds):
         memory.add(seen)
@@ -177,7 +177,7 @@ def _adapting(
     options: StreamOptions,
     undo: ExitStack,
 ) -> Adapting | None:
-    """The adapting of plans, which continues with what was counted and learned before this start."""
+    """Return the adapting of plans, which continues with what was counted and learned before this start."""
     if options.adapt is None:
         return None
     counts, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
@@ -187,7 +187,7 @@ def _adapting(
 
 
 def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
-    """Makes the next round run with other choices, unless queries are being changed; called between two rounds."""
+    """Make the next round run with other choices, unless queries are being changed; called between two rounds."""
     if not loop.changes.acquire(blocking=False):
         return
     try:
@@ -199,11 +199,11 @@ def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choic
 
 
 def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, options: StreamOptions) -> Scheduling:
-    """The scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
+    """Return the scheduling, which decides what rounds answer, with what earlier rounds have shown of their costs."""
 
     def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
-        found = tree_costs(with_statistics(plan, queries.known()), load_constants())
-        return [joint_cost(found, unit.trees) for unit in units]
+        costs_of_trees = tree_costs(with_statistics(plan, queries.known()), load_constants())
+        return [joint_cost(costs_of_trees, unit.trees) for unit in units]
 
     def round_seconds() -> float:
         lengths = [
@@ -229,7 +229,7 @@ def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress
 def _checkpoint_place(
     spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
 ) -> str:
-    """The absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
+    """Return the absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
     if checkpoint is not None:
         return absolute_place(checkpoint)
     if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
@@ -238,9 +238,9 @@ def _checkpoint_place(
             "the state of every shard is under it, and all executors must reach it",
             "give a path that all machines share: loom.start(checkpoint=…)",
         )
-    place = tempfile.mkdtemp(prefix="windloom-")
-    undo.callback(shutil.rmtree, place, ignore_errors=True)
-    return place
+    folder = tempfile.mkdtemp(prefix="windloom-")
+    undo.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _make_placement(
@@ -273,7 +273,7 @@ def _record_plan(
     plan_options: PlanOptions,
     options: StreamOptions,
 ) -> None:
-    """Writes the first plan record of a checkpoint, or one more if the program's queries or options have changed.
+    """Write the first plan record of a checkpoint, or one more if the program's queries or options have changed.
 
     Queries that were added or removed through a handle stay so: only what the program itself changed is taken over, and
     queries that it names are left out.
@@ -316,7 +316,7 @@ def _record_plan(
 
 
 def _left_out(options: StreamOptions, newest: PlanRecord, declared: Mapping[str, str]) -> list[str]:
-    """The queries of the checkpoint that the stream is to go on without."""
+    """Return the queries of the checkpoint that this start drops."""
     for name in options.without:
         if name in declared:
             raise WindloomError(
@@ -336,7 +336,7 @@ def _history_frames(
     frames: Mapping[str, DataFrame],
     history: DataFrame | Mapping[str, DataFrame] | None,
 ) -> dict[str, DataFrame]:
-    """One batch frame per stream, empty for a stream without history; none at all without history."""
+    """Return one batch frame per stream, empty for a stream without history; none at all without history."""
     if history is None:
         return {}
     if isinstance(history, DataFrame):
@@ -369,6 +369,8 @@ def _history_frames(
 
 
 def _split_at(frame: DataFrame, stream: Stream, handover: int, side: str) -> DataFrame:
-    """Tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed` applies."""
+    """Return tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed`
+    applies.
+    """
     tick = tick_sql(stream)
     return frame.where(f"{tick} {side} {handover}L" + (f" OR {tick} IS NULL" if side == ">=" else ""))

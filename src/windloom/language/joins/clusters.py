@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType, exp
 
-from windloom.errors import QueryError
 from windloom.language.exists import Exists
 from windloom.language.from_sources import Joined
-from windloom.language.joins.conditions import Conjunct, inside, read_conjuncts
+from windloom.language.joins.conditions import Conjunct, read_conjuncts
 from windloom.language.joins.names import JoinNames
 from windloom.language.literals import fold_literals
 from windloom.language.statement import Statement
 from windloom.language.syntax import parse_condition
+from windloom.language.terms import inside
 from windloom.model import JoinKind
 
 
@@ -62,31 +62,29 @@ class JoinShape:
         self.top = Cluster(list(self.names.visible))
         for source in sources[1:]:
             assert source.joined is not None
-            self._add(sides.index(source), source.joined)
+            side = sides.index(source)
+            before = self.names.visible
+            self.names = self.names.seeing([*before, side])
+            on = self._condition(side, source.joined)
+            if source.joined.kind is JoinKind.INNER:
+                self.top.members.append(side)
+                self.top.conditions += on
+            elif source.joined.is_right:
+                self.require([])
+                self.top = Cluster([side], hanging=[Hanging(JoinKind.LEFT, self.top, on, source.joined.word)])
+            else:
+                self._hang(Hanging(source.joined.kind, Cluster([side]), on, source.joined.word))
+            if source.joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
+                self.names = self.names.seeing(before)
 
     # ---- FROM ---------------------------------------------------------------------------------------------------
 
-    def _add(self, side: int, joined: Joined) -> None:
-        before = self.names.visible
-        self.names = self.names.seeing([*before, side])
-        on = self._condition(side, joined)
-        if joined.kind is JoinKind.INNER:
-            self.top.members.append(side)
-            self.top.conditions += on
-        elif joined.is_right:
-            self.require([])
-            self.top = Cluster([side], hanging=[Hanging(JoinKind.LEFT, self.top, on, joined.word)])
-        else:
-            self._hang(Hanging(joined.kind, Cluster([side]), on, joined.word))
-        if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self.names = self.names.seeing(before)
-
     def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
-        found, self.names = read_condition(self.names, side, joined, self._statement)
-        return found
+        conjuncts, self.names = read_condition(self.names, side, joined, self._statement)
+        return conjuncts
 
     def _hang(self, hanging: Hanging) -> None:
-        """Hangs a cluster on the sides that its condition names."""
+        """Hang a cluster on the sides that its condition names."""
         inner = set(hanging.members)
         named = {side for conjunct in hanging.on if conjunct.sides & inner for side in conjunct.sides - inner}
         owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
@@ -108,7 +106,7 @@ class JoinShape:
     # ---- WHERE --------------------------------------------------------------------------------------------------
 
     def look_for(self, exists: Exists) -> None:
-        """Adds `[NOT] EXISTS`, after everything else of WHERE has been added."""
+        """Add `[NOT] EXISTS`, after everything else of WHERE has been added."""
         before, sides = self.names.visible, self._statement.clause.sides
         inner = [sides.index(source) for source in exists.sources]
         on: list[Conjunct] = []
@@ -123,7 +121,7 @@ class JoinShape:
         self._hang(Hanging(exists.kind, Cluster(inner), on, exists.word))
 
     def require(self, conjuncts: list[Conjunct]) -> None:
-        """Adds the conditions of WHERE, and finds the LEFT joins that are INNER or ANTI because of them."""
+        """Add the conditions of WHERE, and find the LEFT joins that are INNER or ANTI because of them."""
         self.top.conditions += conjuncts
         while self._simplify():
             pass
@@ -142,12 +140,19 @@ class JoinShape:
                         visible_side for visible_side in self.names.visible if visible_side not in path[-1].members
                     )
                 else:
-                    raise self._unclear(conjunct, side)
+                    name = self.names.labels[side]
+                    raise self._statement.error(
+                        f"rows without a match of '{name}' may satisfy this condition,"
+                        " which a LEFT JOIN cannot decide afterwards",
+                        conjunct.node,
+                        f"move it into ON; for rows without a match write WHERE {name}.key IS NULL"
+                        " with a key of the join",
+                    )
                 return True
         return False
 
     def _path(self, cluster: Cluster) -> list[Hanging]:
-        """The path from the top to a cluster."""
+        """Return the path from the top to a cluster."""
 
         def search(below: Cluster) -> list[Hanging] | None:
             if below is cluster:
@@ -161,14 +166,14 @@ class JoinShape:
         return search(self.top) or []
 
     def _merge(self, hanging: Hanging) -> None:
-        """Makes a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
+        """Make a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
         self.top.hanging.remove(hanging)
         self.top.members += hanging.members
         self.top.conditions += [*hanging.on, *hanging.cluster.conditions]
         self.top.hanging += hanging.cluster.hanging
 
     def _is_anti(self, conjunct: Conjunct, hanging: Hanging) -> bool:
-        """Whether a condition makes a LEFT join ANTI: `a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL`."""
+        """Return whether a condition makes a LEFT join ANTI: `a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL`."""
         node = inside(conjunct.node)
         if not (isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)):
             return False
@@ -182,16 +187,8 @@ class JoinShape:
         is_key = column is not None and any(self.names.find_node(inside(key)) == column for key in keys)
         return is_key and hanging.kind is JoinKind.LEFT and not hanging.cluster.hanging and len(hanging.members) == 1
 
-    def _unclear(self, conjunct: Conjunct, side: int) -> QueryError:
-        name = self.names.labels[side]
-        return self._statement.error(
-            f"rows without a match of '{name}' may satisfy this condition, which a LEFT JOIN cannot decide afterwards",
-            conjunct.node,
-            f"move it into ON; for rows without a match write WHERE {name}.key IS NULL with a key of the join",
-        )
-
     def nullable_sides(self) -> frozenset[int]:
-        """The sides whose columns may be NULL because a row has no match."""
+        """Return the sides whose columns may be NULL because a row has no match."""
 
         def below(cluster: Cluster, is_nullable: bool) -> Iterator[int]:
             if is_nullable:
@@ -205,12 +202,12 @@ class JoinShape:
 def read_condition(
     names: JoinNames, side: int, joined: Joined, statement: Statement
 ) -> tuple[list[Conjunct], JoinNames]:
-    """The condition with which a side is joined to the others that can be named, and the names valid after it."""
+    """Return the condition with which a side is joined to the others that may be named, and the names after it."""
     source = statement.source
     if joined.on:
         node = parse_condition(fold_literals(joined.on, source), source)
         return read_conjuncts(node, names, "ON", statement), names
-    found = []
+    conjuncts = []
     for token in joined.using:
         left = names.seeing(visible_side for visible_side in names.inner or names.visible if visible_side != side)
         columns = []
@@ -218,14 +215,14 @@ def read_condition(
             name = exp.Identifier(this=token.text, quoted=True)
             name.meta.update(start=token.start, end=token.end)
             read_conjuncts(exp.Column(this=name), each, "USING", statement)  # refuses what is unknown or ambiguous
-            place = each.find([name])
-            assert place is not None
-            columns.append((place[0], name))
+            column_fields = each.find([name])
+            assert column_fields is not None
+            columns.append((column_fields[0], name))
         qualified = [
             exp.Column(this=name.copy(), table=exp.to_identifier(names.written(column)[0], quoted=True))
             for column, name in columns
         ]
-        found += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
-        kept = columns[1][0] if joined.is_right else columns[0][0]
-        names = names.merging(token.text, names.side_of(kept))
-    return found, names
+        conjuncts += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
+        merged_column = columns[1][0] if joined.is_right else columns[0][0]
+        names = names.merging(token.text, names.side_of(merged_column))
+    return conjuncts, names

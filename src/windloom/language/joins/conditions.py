@@ -11,7 +11,7 @@ from windloom.language.joins.names import JoinNames
 from windloom.language.joins.null_rows import Value, on_null_row
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
-from windloom.language.terms import Term
+from windloom.language.terms import Term, inside
 
 #: The parts of a column's name in a syntax tree, the last one first.
 _PARTS = ("this", "table", "db", "catalog")
@@ -26,7 +26,7 @@ class Conjunct:
     sides: frozenset[int]
 
     def rejects_nulls(self, side: int, names: JoinNames) -> bool:
-        """Whether it cannot hold if all columns of a side are NULL."""
+        """Return whether it cannot hold if all columns of a side are NULL."""
         return on_null_row(self.term.tree, names.columns_of(side)) in (Value.NULL, Value.FALSE)
 
     @property
@@ -51,39 +51,41 @@ class Equality:
 
 
 def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
-    """The conjuncts of a condition, in their order; their columns are qualified, so that they mean the same later."""
-    found = []
+    """Return the conjuncts of a condition, in their order; their columns are qualified, so that they mean the same
+    later.
+    """
+    conjuncts = []
     for part in _parts(node):
         term = statement.bind(part, RowScope(names, place))
-        found.append(Conjunct(_qualified(part, names), term, sides_of(term, names)))
-    return found
+        conjuncts.append(Conjunct(_qualified(part, names), term, sides_of(term, names)))
+    return conjuncts
 
 
 def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
     def qualify(visited: exp.Expr) -> exp.Expr:
-        found = names.find_node(visited)
-        if found is None or not isinstance(visited, exp.Column):
+        column = names.find_node(visited)
+        if column is None or not isinstance(visited, exp.Column):
             return visited
-        label, _ = names.written(found[0])
+        label, _ = names.written(column[0])
         written = [part for part in visited.parts if isinstance(part, exp.Identifier)]
-        place = len(written) - len(found[1]) - 1  # the index of the column itself, which keeps its place in the text
-        parts = [exp.to_identifier(label, quoted=True), *(part.copy() for part in written[place:])]
+        start = len(written) - len(column[1]) - 1  # the index of the column itself, which keeps its place in the text
+        parts = [exp.to_identifier(label, quoted=True), *(part.copy() for part in written[start:])]
         if len(parts) > len(_PARTS):
             return visited
-        made = exp.Column(**dict(zip(_PARTS, reversed(parts), strict=False)))
-        made.meta.update(visited.meta)
-        return made
+        qualified = exp.Column(**dict(zip(_PARTS, reversed(parts), strict=False)))
+        qualified.meta.update(visited.meta)
+        return qualified
 
     return node.transform(qualify)
 
 
 def sides_of(term: Term, names: JoinNames) -> frozenset[int]:
-    """The sides whose columns an expression reads."""
+    """Return the sides whose columns an expression reads."""
     return frozenset(map(names.side_of, term.columns))
 
 
 def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
-    """The conjunct as an equality between two sides; None if it is not one."""
+    """Return the conjunct as an equality between two sides; None if it is not one."""
     node = conjunct.node
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
@@ -96,19 +98,13 @@ def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
 
 
 def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
-    """The sides that an expression reads; its names have been checked before."""
-    found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return frozenset(names.side_of(column[0]) for column in found if column is not None)
-
-
-def inside(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
+    """Return the sides that an expression reads; its names have been checked before."""
+    columns = (names.find_node(column) for column in node.find_all(exp.Column))
+    return frozenset(names.side_of(column[0]) for column in columns if column is not None)
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
+    """Yield the parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
     pending = [node]
     while pending:
         operand = inside(pending.pop())

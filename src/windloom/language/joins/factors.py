@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from windloom.expressions.types import MOST_DIGITS, as_decimal, decimal
-from windloom.language.joins.conditions import inside
 from windloom.language.joins.polynomials import Leaf, Monomial, Polynomial
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.statement import Statement
-from windloom.language.terms import Level, Term, all_of, cast_term, compose, is_not_null
+from windloom.language.terms import Level, Term, all_of, cast_term, compose, inside, is_not_null
 from windloom.model import Component, DataType, TypeKind
 from windloom.model.join import Product
 
@@ -54,10 +53,10 @@ class Factors:
         )
 
     def _guards(self, side: int) -> dict[str, Term]:
-        """The terms that must not be NULL in a tuple of the side, by their text."""
+        """Return the terms that must not be NULL in a tuple of the side, by their text."""
         leaves = self._polynomial.leaves(side)
-        found = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
-        return {term.sql: term for term in sorted(found, key=lambda term: term.sql)}
+        terms = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
+        return {term.sql: term for term in sorted(terms, key=lambda term: term.sql)}
 
     def _bind(self, side: int, node: exp.Expr) -> Term:
         return self._builders[side].bind(node, self._shown)
@@ -78,20 +77,20 @@ class Factors:
         if not leaves:
             return self._count(side)
         term = self._typed(side, leaves, monomial)
-        own = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
-        others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in own]
+        bound = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
+        others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in bound]
         where = all_of([*self._filters.get(side, []), *others])
         condition = None if where is None else where.row_expression()
         return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
 
     def _bearer(self, monomial: Monomial) -> int:
-        """The side whose factor takes in the constants of a product."""
+        """Return the side whose factor includes the constants of a product."""
         return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
 
     # ---- types --------------------------------------------------------------------------------------------------
 
     def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
-        """The product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
+        """Return the product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
         if kind is TypeKind.FLOAT:
             is_alone = len(leaves) == 1
@@ -126,7 +125,7 @@ class Factors:
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a number that make it NULL if they are: columns, and everything that is not plain arithmetic."""
+    """Yield parts of a number that make it NULL if they are: columns, and everything that is not plain arithmetic."""
     node = inside(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         yield from null_atoms(node.this)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.joins.conditions import inside, node_sides, read_conjuncts
+from windloom.language.joins.conditions import node_sides, read_conjuncts
 from windloom.language.joins.factors import Factors
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.null_rows import Value, on_null_row
@@ -16,7 +16,7 @@ from windloom.language.joins.polynomials import Decomposer
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.scopes import Asked
 from windloom.language.statement import Statement
-from windloom.language.terms import Term, all_of, cast_term
+from windloom.language.terms import Term, all_of, cast_term, inside
 from windloom.model import Aggregate, Component, DataType, Expression, TypeKind
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Carried, Corner, Folded, Product, Summed
@@ -35,17 +35,19 @@ class Folder:
     nullable: frozenset[int]
 
     def fold(self, aggregates: Mapping[Aggregate, Asked]) -> tuple[Folded, ...]:
-        """One for every distinct component of the aggregates, in the order of `Query.components`."""
-        found: dict[Component, Folded] = {}
+        """Return a fold for every distinct component of the aggregates, in the order of `Query.components`."""
+        folded: dict[Component, Folded] = {}
         for aggregate, asked in aggregates.items():
             folding = _Folding(self, aggregate, asked)
             for component in aggregate.components:
-                if component not in found:
-                    found[component] = folding.fold(component)
-        return tuple(found.values())
+                if component not in folded:
+                    folded[component] = folding.fold(component)
+        return tuple(folded.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
-        """An expression of one side; if rows may have no match there, the expression must be NULL for those rows."""
+        """Return an expression of one side; if rows may have no match there, the expression must be NULL for those
+        rows.
+        """
         term = self.builders[side].bind(node, place)
         if side in self.nullable and on_null_row(term.tree, self.builders[side].stream.columns) is not Value.NULL:
             name = self.names.labels[side]
@@ -70,8 +72,8 @@ class _Folding:
     # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _split_filters(self) -> dict[int, list[Term]]:
-        """FILTER by side, conjunct by conjunct."""
-        folder, found = self._folder, dict[int, list[Term]]()
+        """Return the conditions of FILTER by side, conjunct by conjunct."""
+        folder, filters = self._folder, dict[int, list[Term]]()
         for node in self._asked.conditions:
             for conjunct in read_conjuncts(node, folder.names, "FILTER", folder.statement):
                 if len(conjunct.sides) > 1:
@@ -82,8 +84,8 @@ class _Folding:
                     hint = "count what matches, and subtract it from the count of all"
                     reason = f"rows without a match of '{folder.names.labels[side]}' may satisfy this condition"
                     raise self._refuse(conjunct.node, reason, hint)
-                found.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
-        return found
+                filters.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
+        return filters
 
     @property
     def _weights(self) -> tuple[int, ...]:
@@ -91,7 +93,7 @@ class _Folding:
         return tuple(builder.count(self._filters.get(side, [])) for side, builder in enumerate(self._folder.builders))
 
     def _weights_but(self, *sides: int) -> tuple[int, ...]:
-        """The same, except that the entries of these sides are not used."""
+        """Return what `_weights` holds, except that the entries of these sides are not used."""
         builders = enumerate(self._folder.builders)
         return tuple(0 if side in sides else builder.count(self._filters.get(side, [])) for side, builder in builders)
 
@@ -125,8 +127,8 @@ class _Folding:
             raise self._refuse(self._asked.node, reason, "use min_by(x, y) or max_by(x, y)")
         bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._asked.arguments]
         argument, by = [*(term.row_expression() for term in bound), None][:2]
-        own = Component(component.kind, argument, by, self._where(side), component.own)
-        return Carried(side, self._folder.builders[side].keep(own), self._weights_but(side))
+        side_component = Component(component.kind, argument, by, self._where(side), component.own)
+        return Carried(side, self._folder.builders[side].keep(side_component), self._weights_but(side))
 
     def _summed(self, component: Component) -> Summed:
         folder, shown = self._folder, str(self._aggregate)
@@ -140,7 +142,7 @@ class _Folding:
         return Summed(factors.products, factors.counted)
 
     def _corner(self) -> Corner:
-        """The lowest and highest values of u + v, u - v and u * v are made of those of u and v."""
+        """Return the lowest and highest values of u + v, u - v or u * v, from those of u and v."""
         folder, shown, node = self._folder, str(self._aggregate), inside(self._asked.arguments[0])
         operator = _CORNERS.get(type(node))
         parts = [] if operator is None else [inside(node.this), inside(node.expression)]
@@ -154,8 +156,8 @@ class _Folding:
         ends = []
         for part, (side,) in zip(parts, sides, strict=True):
             term = folder.bind_strictly(side, part, shown)
-            own = Decomposer(folder.names, folder.statement, shown).decompose(part).kind
-            term = cast_term(term, _DOUBLE) if kind == _DOUBLE and own != _DOUBLE else term
+            part_kind = Decomposer(folder.names, folder.statement, shown).decompose(part).kind
+            term = cast_term(term, _DOUBLE) if kind == _DOUBLE and part_kind != _DOUBLE else term
             lowest, highest = (
                 Component(name, term.row_expression(), where=self._where(side)) for name in ("min", "max")
             )

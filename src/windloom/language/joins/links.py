@@ -38,8 +38,18 @@ class Linker:
         self.links: list[LinkPlan] = []
 
     def link(self, cluster: Cluster, root: int) -> None:
-        """Links all sides of a cluster, and everything below, into a tree with this root."""
-        equalities, residual = self._sorted_out(cluster)
+        """Link all sides of a cluster, and everything below, into a tree with this root."""
+        equalities, residual = [], []
+        for conjunct in cluster.conditions:
+            if len(conjunct.sides) < 2:
+                if not conjunct.is_true:
+                    builder = self._builders[next(iter(conjunct.sides), cluster.members[0])]
+                    builder.require(builder.bind(conjunct.node, "the condition of a join"))
+            elif (equality := equality_of(conjunct, self._names)) is not None:
+                equalities.append(equality)
+            else:
+                self._check_two_sides(conjunct)
+                residual.append(conjunct)
         classes = KeyClasses(equalities, self._builders, self._names)
         for key_class in classes.classes:
             check_types(key_class, self._names, self._statement)
@@ -48,38 +58,19 @@ class Linker:
         for hanging in cluster.hanging:
             self._hang(hanging, cluster, classes)
 
-    def _sorted_out(self, cluster: Cluster) -> tuple[list[Equality], list[Conjunct]]:
-        """The equalities between two sides, and other conditions on two sides. A condition on one side goes to it."""
-        equalities, residual = [], []
-        for conjunct in cluster.conditions:
-            if len(conjunct.sides) < 2:
-                self._require(conjunct, cluster.members[0])
-            elif (equality := equality_of(conjunct, self._names)) is not None:
-                equalities.append(equality)
-            else:
-                self._check_two_sides(conjunct)
-                residual.append(conjunct)
-        return equalities, residual
-
-    def _require(self, conjunct: Conjunct, otherwise: int) -> None:
-        """Makes it a condition of its side, or of the side `otherwise` if it reads no column."""
-        if not conjunct.is_true:
-            builder = self._builders[next(iter(conjunct.sides), otherwise)]
-            builder.require(builder.bind(conjunct.node, "the condition of a join"))
-
     # ---- INNER --------------------------------------------------------------------------------------------------
 
     def _span(self, cluster: Cluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
-        """The tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
+        """Link the sides by the tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
         shared = [key_class for key_class in classes.classes if len(key_class.members) > 1]
         linked, left = [root], [side for side in sorted(cluster.members) if side != root]
         weight = 0
         while left:
             pairs = [(parent, child) for parent in linked for child in left]
-            found = [self._between(parent, child, shared, residual) for parent, child in pairs]
-            rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in found]
+            conditions_of_pairs = [self._between(parent, child, shared, residual) for parent, child in pairs]
+            rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in conditions_of_pairs]
             best = rank.index(max(rank))
-            (keys, conditions), (parent, child) = found[best], pairs[best]
+            (keys, conditions), (parent, child) = conditions_of_pairs[best], pairs[best]
             if not keys:
                 raise self._no_key(linked, left, residual)
             weight += len(keys) + len(conditions)
@@ -93,13 +84,13 @@ class Linker:
     def _between(
         self, parent: int, child: int, shared: list[KeyClass], residual: list[Conjunct]
     ) -> tuple[list[KeyClass], list[Conjunct]]:
-        """The keys that two sides have in common, and the conditions on both."""
+        """Return the keys that two sides have in common, and the conditions on both."""
         both = frozenset((parent, child))
         keys = [key_class for key_class in shared if both <= key_class.members.keys()]
         return keys, [conjunct for conjunct in residual if conjunct.sides == both]
 
     def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
-        """The error for sides without a common key. If another condition links them, tuples may still be paired."""
+        """Return the error for sides without a common key; another condition may still pair their tuples."""
         side_builder, other = self._builders[linked[0]], self._builders[left[0]]
         pairs = _expected_tuples(side_builder) * _expected_tuples(other)
         names = self._names.labels
@@ -149,7 +140,14 @@ class Linker:
         parent, child = self._ends(hanging, above, classes, equalities, residual, of_parent)
         link = LinkPlan(parent, child, hanging.kind, residual=residual)
         for equality in equalities:
-            self._add_key(link, equality, classes)
+            side = equality.other(link.child)
+            added = KeyClasses([equality], self._builders, self._names).classes[0]
+            check_types(added, self._names, self._statement)
+            key = added.key(side)
+            known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
+            if side != link.parent and known is not None:
+                key = known.key(link.parent)
+            link.keys.append((key, added.key(link.child), equality.null_safe))
         self._guard(link, of_parent, hanging)
         self.links.append(link)
         self.link(hanging.cluster, child)
@@ -163,7 +161,7 @@ class Linker:
         residual: list[Conjunct],
         of_parent: list[Conjunct],
     ) -> tuple[int, int]:
-        """The two sides that the condition links; each of the two clusters must have one of them."""
+        """Return the two sides that the condition links; each of the two clusters must have one of them."""
         inner = frozenset(hanging.members)
         if not equalities:
             message = f"the {hanging.shown} has no key"
@@ -188,18 +186,8 @@ class Linker:
         named = equalities[0].other(child)
         return (named if named in parents else min(parents)), child
 
-    def _add_key(self, link: LinkPlan, equality: Equality, classes: KeyClasses) -> None:
-        side = equality.other(link.child)
-        own = KeyClasses([equality], self._builders, self._names).classes[0]
-        check_types(own, self._names, self._statement)
-        key = own.key(side)
-        known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
-        if side != link.parent and known is not None:
-            key = known.key(link.parent)
-        link.keys.append((key, own.key(link.child), equality.null_safe))
-
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
-        """Adds conditions on the parent alone: if they do not hold, a row of the parent has no match."""
+        """Add conditions on the parent alone: if they do not hold, a row of the parent has no match."""
         builder = self._builders[link.parent]
         conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
         if link.kind is JoinKind.SEMI:
@@ -209,12 +197,12 @@ class Linker:
         where = all_of(conditions)
         if where is None:
             return
-        place = next((place for place, key in enumerate(link.keys) if not key[2]), None)
-        if place is None:
+        index = next((index for index, key in enumerate(link.keys) if not key[2]), None)
+        if index is None:
             hint = "write = instead of <=> in one of the equalities, or filter in a query of its own"
             raise self._statement.error("this condition needs a key that is never NULL", of_parent[0].node, hint)
-        key, child, _ = link.keys[place]
-        link.keys[place] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
+        key, child, _ = link.keys[index]
+        link.keys[index] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
 
     def _check_two_sides(self, conjunct: Conjunct) -> None:
         if len(conjunct.sides) > 2:
@@ -224,20 +212,21 @@ class Linker:
 
 
 def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
-    """The sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
+    """Return the sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
     keys = {
-        side: {*own, *(id(conjunct) for conjunct in residual if side in conjunct.sides)} for side, own in keys.items()
+        side: {*own_keys, *(id(conjunct) for conjunct in residual if side in conjunct.sides)}
+        for side, own_keys in keys.items()
     }
     changed = True
     while changed:
         changed = False
-        for side, own in list(keys.items()):
+        for side, own_keys in list(keys.items()):
             others = [each for other, each in keys.items() if other != side]
-            alone = {key for key in own if not any(key in each for each in others)}
+            alone = {key for key in own_keys if not any(key in each for each in others)}
             if alone:
-                own -= alone
+                own_keys -= alone
                 changed = True
-            if any(own <= each for each in others):
+            if any(own_keys <= each for each in others):
                 del keys[side]
                 changed = True
                 break
@@ -245,6 +234,6 @@ def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]
 
 
 def _expected_tuples(builder: SideBuilder) -> float:
-    """Tuples in one window, at the rate of the stream."""
+    """Return tuples in one window, at the rate of the stream."""
     rate = builder.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
     return rate * builder.source.window.range_ticks / TICKS_PER_SECOND

@@ -28,7 +28,7 @@ class Relation:
 
 @lru_cache(maxsize=512)
 def joined_relation(aliases: tuple[str, ...], streams: tuple[Stream, ...]) -> Relation:
-    """The columns of several streams as those of one, called `alias.column`."""
+    """Return the columns of several streams as those of one, called `alias.column`."""
     columns, places = {}, {}
     for side, (alias, stream) in enumerate(zip(aliases, streams, strict=True)):
         for column, kind in stream.columns.items():
@@ -54,23 +54,23 @@ class JoinNames(Names):
     inner: tuple[int, ...] = ()  # inside EXISTS, the visible sides in which a name is searched for first
 
     def seeing(self, visible: Iterable[int], inner: Iterable[int] = ()) -> JoinNames:
-        """The same names, if only these sides can be named."""
+        """Return these names, if only these sides can be named."""
         return replace(self, visible=tuple(visible), inner=tuple(inner))
 
     def merging(self, column: str, side: int) -> JoinNames:
-        """The same names after USING: the column needs no qualifier, and is taken from this side."""
+        """Return these names after USING: the column needs no qualifier, and is taken from this side."""
         return replace(self, merged={**self.merged, column.lower(): side})
 
     def side_of(self, column: str) -> int:
-        """The side of a column that is given by its qualified name."""
+        """Return the side of a column that is given by its qualified name."""
         return self.places[column][0]
 
     def is_relation(self, side: int) -> bool:
-        """Whether a side is a relation instead of a stream."""
+        """Return whether a side is a relation instead of a stream."""
         return self.sides[side].stream.is_relation
 
     def columns_of(self, side: int) -> frozenset[str]:
-        """The qualified names of the columns of a side."""
+        """Return the qualified names of the columns of a side."""
         label = self.labels[side]
         return frozenset(f"{label}.{column}" for column in self.sides[side].stream.columns)
 
@@ -120,54 +120,49 @@ class JoinNames(Names):
         if len(parts) > 1:
             named = [side for side, names in enumerate(self.sides) if names.is_qualified(parts)]
             if not any(side in self.visible for side in named):
-                return self._unknown_qualifier(parts, named, binder)
+                labels = list(dict.fromkeys(label for label, _ in self._columns()))
+                if not named:
+                    return no_source(name.name, labels, name, binder)
+                hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
+                return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
             name = parts[1]
             said = f"'{parts[0].name}' has no column '{name.name}'"
-            return binder.error(said, name, self._near(name.name))
+            return binder.error(said, name, near_columns(name.name, self._columns()))
         return no_column(parts, name, node, binder) or binder.error(
-            f"unknown column '{name.name}'", name, self._near(name.name)
+            f"unknown column '{name.name}'", name, near_columns(name.name, self._columns())
         )
 
-    def _unknown_qualifier(self, parts: list[exp.Identifier], named: list[int], binder: Binder) -> QueryError:
-        name = parts[0].name
-        labels = list(dict.fromkeys(label for label, _ in self._columns()))
-        if named:
-            hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
-            return binder.error(f"columns of '{name}' cannot be named here", parts[0], hint)
-        return no_source(name, labels, parts[0], binder)
-
-    def _near(self, name: str) -> str:
-        return near_columns(name, self._columns())
-
     def _columns(self) -> list[tuple[str, str]]:
-        """All columns that can be named, as (qualifier, name)."""
+        """Return all columns that can be named, as (qualifier, name)."""
         visible = [self.sides[side] for side in self.visible]
         return [names.written(column) for names in visible for column in names.stream.columns]
 
 
 def ambiguous(name: str, owners: Sequence[str], node: exp.Expr, binder: Binder) -> QueryError:
-    """The error for a name without a qualifier that several sources have."""
+    """Return the error for a name without a qualifier that several sources have."""
     hint = "write " + " or ".join(f"{owner}.{name}" for owner in owners)
     return binder.error(f"column '{name}' is ambiguous: {_listed(owners)} have it", node, hint)
 
 
 def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Binder) -> QueryError:
-    """The error for a qualifier that names no source."""
+    """Return the error for a qualifier that names no source."""
     close = closest(name, list(labels))
     hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
     return binder.error(f"'{name}' is no source of this query", at, hint)
 
 
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
-    """Columns that may have been meant, with their qualifiers."""
+    """Return columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
-    found = [
+    qualified_close = [
         f"{label}.{column}"
         for close_name in close
         for label, column in qualified
         if column.lower() == close_name.lower()
     ]
-    return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
+    return (
+        meant(qualified_close) if qualified_close else known_names([f"{label}.{column}" for label, column in qualified])
+    )
 
 
 def joined_names(
@@ -177,7 +172,7 @@ def joined_names(
     own: Mapping[str, UserDefined],
     source: Source,
 ) -> JoinNames:
-    """The names of a query that reads several sources."""
+    """Return the names of a query that reads several sources."""
     labels: list[str] = []
     for from_source in sources:
         if from_source.name.lower() in (label.lower() for label in labels):
@@ -195,7 +190,7 @@ def names_of(
     aliases: frozenset[str] = frozenset(),
     own: Mapping[str, UserDefined] | None = None,
 ) -> JoinNames:
-    """All names of streams that are called by these labels."""
+    """Return all names of streams that are called by these labels."""
     relation, own = joined_relation(labels, streams), own or {}
     sides = tuple(
         Names(stream, _qualifiers(index, labels, streams), aliases, own) for index, stream in enumerate(streams)
@@ -205,7 +200,7 @@ def names_of(
 
 
 def _qualifiers(side: int, labels: Sequence[str], streams: Sequence[Stream]) -> tuple[str, ...]:
-    """The alias and, if it means nothing else, the name of the stream."""
+    """Return the alias and, if it means nothing else, the name of the stream."""
     name = streams[side].name
     others = [label.lower() for index, label in enumerate(labels) if index != side]
     is_clear = name.lower() not in others and sum(stream.name == name for stream in streams) == 1

@@ -9,7 +9,7 @@ from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
 
 
 class Value(Enum):
-    """What is known for certain about a value."""
+    """Certain knowledge about a value."""
 
     NULL = "NULL"
     TRUE = "TRUE"
@@ -34,7 +34,7 @@ _STRICT = frozenset(
 
 
 def on_null_row(tree: Scalar, columns: Container[str]) -> Value:
-    """The value of an expression if these columns are NULL and nothing is known of the others."""
+    """Return the value of an expression if these columns are NULL and nothing is known of the others."""
     match tree:
         case Read(column=column):
             return Value.NULL if column in columns else Value.UNKNOWN
@@ -98,8 +98,7 @@ def _in(values: list[Value]) -> Value:
 
 
 def _first_present(values: list[Value]) -> Value:
-    found = next((value for value in values if value is not Value.NULL), Value.NULL)
-    return found
+    return next((value for value in values if value is not Value.NULL), Value.NULL)
 
 
 def _greatest(values: list[Value]) -> Value:

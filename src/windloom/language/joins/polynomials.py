@@ -14,10 +14,11 @@ from windloom.errors import QueryError
 from windloom.expressions.functions import literal_digits
 from windloom.expressions.types import arithmetic_type
 from windloom.expressions.typing import operand_type, typed
-from windloom.language.joins.conditions import inside, node_sides
+from windloom.language.joins.conditions import node_sides
 from windloom.language.joins.names import JoinNames
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
+from windloom.language.terms import inside
 from windloom.model import DataType, TypeKind
 from windloom.model.scalar import Constant, Scalar
 from windloom.model.types import DOUBLE
@@ -76,34 +77,34 @@ class Decomposer:
     _products: int = field(default=0, init=False)
 
     def decompose(self, node: exp.Expr) -> Polynomial:
-        found = self._polynomial(node)
-        if found.kind.name == "float":
+        polynomial = self._polynomial(node)
+        if polynomial.kind.name == "float":
             raise self._refuse(node, "Spark rounds every FLOAT", f"compute with doubles: {_CAST}")
-        return found
+        return polynomial
 
     def _polynomial(self, node: exp.Expr) -> Polynomial:
         node = inside(node)
         sides = node_sides(node, self.names)
         if len(sides) < 2:
-            return self._leaf(node, next(iter(sides), None))
+            kind = operand_type(self._tree(node), self.names.stream.columns)
+            if kind is None:
+                raise self._refuse(node, "only Spark knows the type of this part", f"say it: {_CAST}")
+            if not kind.is_numeric:
+                raise self._refuse(node, f"this part is of type {kind}, which is not a number", f"cast it: {_CAST}")
+            return Polynomial((Monomial(1, (Leaf(node, next(iter(sides), None), kind),)),), kind)
         if isinstance(node, exp.Neg):
             operand = self._polynomial(node.this)
             return Polynomial(
                 tuple(Monomial(-monomial.sign, monomial.leaves) for monomial in operand.monomials), operand.kind
             )
         if isinstance(node, exp.Cast):
-            return self._cast(node)
+            # A cast to double changes a number only slightly, so it can be applied to the parts instead.
+            if node.args["to"].sql("spark").lower() != "double":
+                raise self._no_decomposition(node)
+            return Polynomial(self._polynomial(node.this).monomials, DOUBLE)
         if type(node) not in _OPERATORS:
             raise self._no_decomposition(node)
         return self._combined(node)
-
-    def _leaf(self, node: exp.Expr, side: int | None) -> Polynomial:
-        kind = operand_type(self._tree(node), self.names.stream.columns)
-        if kind is None:
-            raise self._refuse(node, "only Spark knows the type of this part", f"say it: {_CAST}")
-        if not kind.is_numeric:
-            raise self._refuse(node, f"this part is of type {kind}, which is not a number", f"cast it: {_CAST}")
-        return Polynomial((Monomial(1, (Leaf(node, side, kind),)),), kind)
 
     def _combined(self, node: exp.Expr) -> Polynomial:
         operator = _OPERATORS[type(node)]
@@ -133,12 +134,6 @@ class Decomposer:
             reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
             raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
         return found.kind
-
-    def _cast(self, node: exp.Expr) -> Polynomial:
-        """A cast to double changes a number only slightly, so it can be applied to the parts instead."""
-        if node.args["to"].sql("spark").lower() != "double":
-            raise self._no_decomposition(node)
-        return Polynomial(self._polynomial(node.this).monomials, DOUBLE)
 
     def _tree(self, node: exp.Expr) -> Scalar:
         return self.statement.bind(node, RowScope(self.names, self.shown)).tree

@@ -30,7 +30,7 @@ class JoinReading:
     builders: list[SideBuilder]
 
     def taken_apart(self, groups: list[Group], answer: Answer) -> Join:
-        """The join with these groupings and aggregates."""
+        """Return the join with these groupings and aggregates."""
         linker = Linker(self.builders, self.names, self.statement)
         linker.link(self.shape.top, 0)
         folder = Folder(self.builders, self.shape.names, self.statement, self.shape.nullable_sides())
@@ -46,7 +46,7 @@ class JoinReading:
         )
 
     def _group(self, group: Group, folder: Folder) -> tuple[int, str]:
-        """The side of a grouping expression, and its text there."""
+        """Return the side of a grouping expression, and its text there."""
         sides = sides_of(group.term, self.names)
         if len(sides) > 1:
             owners = " and ".join(f"'{self.names.labels[side]}'" for side in sorted(sides))
@@ -84,13 +84,16 @@ class _PendingLink:
             self.plan.parent,
             self.plan.child,
             self.plan.kind,
-            tuple(KeyPair(parent.position(own), child.position(other), safe) for own, other, safe in self.keys),
+            tuple(
+                KeyPair(parent.position(parent_key), child.position(child_key), safe)
+                for parent_key, child_key, safe in self.keys
+            ),
             residual_of(self.plan, self.parts, builders, names, statement),
         )
 
 
 def read_join(statement: Statement) -> JoinReading:
-    """Reads windows, conditions and the links between sides."""
+    """Read windows, conditions and the links between sides."""
     assert isinstance(statement.names, JoinNames)
     names = statement.names
     windows = _windows(statement, names)
@@ -111,7 +114,7 @@ def read_join(statement: Statement) -> JoinReading:
 
 
 def _windows(statement: Statement, names: JoinNames) -> list[Window]:
-    """The window of every side; a relation has its version instead."""
+    """Return the window of every side; a relation has its version instead."""
     sides = statement.clause.sides
     windowed = [source for source in statement.clause.sources if not names.is_relation(sides.index(source))]
     windows = read_windows(windowed, statement.source)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from windloom.language.expressions import Binder, Call
-from windloom.language.joins.conditions import inside, node_sides
+from windloom.language.joins.conditions import node_sides
 from windloom.language.joins.links import LinkPlan
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
-from windloom.language.terms import Term, all_of
+from windloom.language.terms import Term, all_of, inside
 from windloom.model import Expression
 from windloom.model.scalar import Read
 
@@ -23,31 +23,31 @@ Parts = Mapping[str, tuple[int, str]]
 
 
 def group_residual(link: LinkPlan, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> Parts:
-    """Makes every part of a residual condition that reads one side a grouping column of that side."""
-    found: dict[str, tuple[int, str]] = {}
+    """Make every part of a residual condition that reads one side a grouping column of that side."""
+    parts: dict[str, tuple[int, str]] = {}
     for conjunct in link.residual:
         for node, side in _parts(conjunct.node, names):
             term = builders[side].bind(node, "the condition of a join")
             whole = statement.bind(node, RowScope(names, "the condition of a join"))
-            found[whole.sql] = (side, builders[side].group(term))
-    return found
+            parts[whole.sql] = (side, builders[side].group(term))
+    return parts
 
 
 def residual_of(
     link: LinkPlan, parts: Parts, builders: list[SideBuilder], names: JoinNames, statement: Statement
 ) -> Expression | None:
-    """The condition over the grouping columns `__p0`, … of the parent and `__c0`, … of the child."""
+    """Return the condition over the grouping columns `__p0`, … of the parent and `__c0`, … of the child."""
     placeholders = {
         whole: f"__{'p' if side == link.parent else 'c'}{builders[side].position(sql)}"
         for whole, (side, sql) in parts.items()
     }
     scope = _PairScope(RowScope(names, "the condition of a join"), placeholders)
-    found = all_of([statement.bind(conjunct.node, scope) for conjunct in link.residual])
-    return None if found is None else found.group_expression()
+    condition = all_of([statement.bind(conjunct.node, scope) for conjunct in link.residual])
+    return None if condition is None else condition.group_expression()
 
 
 def _parts(node: exp.Expr, names: JoinNames) -> Iterator[tuple[exp.Expr, int]]:
-    """The largest parts that read one side."""
+    """Yield the largest parts that read one side."""
     node = inside(node)
     sides = node_sides(node, names)
     if len(sides) == 1:

@@ -28,30 +28,30 @@ class SideBuilder:
         return self._names.stream
 
     def bind(self, node: exp.Expr, place: str) -> Term:
-        """An expression that reads no other side, over the columns of the stream."""
+        """Return an expression that reads no other side, over the columns of the stream."""
         return self._statement.bind(node, RowScope(self._names, place))
 
     def require(self, condition: Term) -> None:
-        """Lets only tuples that satisfy the condition take part."""
+        """Let only tuples that satisfy the condition take part."""
         self._conditions.append(condition)
 
     def group(self, term: Term) -> str:
-        """Groups by an expression, and returns its text."""
+        """Group by an expression, and return its text."""
         expression = term.row_expression()
         self._group_by.setdefault(expression.sql, expression)
         return expression.sql
 
     def keep(self, component: Component) -> int:
-        """Keeps a component, and returns its index."""
+        """Keep a component, and return its index."""
         return self._components.setdefault(component, len(self._components))
 
     def count(self, conditions: list[Term]) -> int:
-        """Keeps the number of tuples that satisfy all conditions, and returns the index of that component."""
+        """Keep the number of tuples that satisfy all conditions, and return the index of that component."""
         where = all_of(conditions)
         return self.keep(Component(COUNT_STAR.kind, where=None if where is None else where.row_expression()))
 
     def position(self, sql: str) -> int:
-        """The final position of a grouping expression."""
+        """Return the final position of a grouping expression."""
         return sorted(self._group_by).index(sql)
 
     def build(self) -> Side:

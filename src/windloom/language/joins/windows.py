@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windloom.errors import QueryError
 from windloom.language.from_sources import FromSource
 from windloom.language.tokens import Source
 from windloom.language.windows.registry import read_bracket, syntax_of
@@ -14,57 +13,45 @@ from windloom.model import Window, format_duration
 
 
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """The window of each source. One that gives only a range takes slide and ends from the first that gives more."""
+    """Return the window of each source. One that gives only a range takes slide and ends from the first that gives
+    more.
+    """
     for from_source in sources:
-        _check_joined(from_source, source)
+        kind = kind_of(from_source, source, "; if another source has a SLIDE, a RANGE is enough")
+        if kind.join_obstacle is not None:
+            message = f"{kind.plural} cannot be joined: {kind.join_obstacle}"
+            hint = "join windows of time, [RANGE 1 hour SLIDE 5 minutes]"
+            raise source.error(message, from_source.bracket_span, hint)
     leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
     first = read_bracket(Bracket(leader.bracket or (), leader.bracket_span, source))
     pace = Pace(first.slide_ticks, first.end_ticks)
-    found = []
+    windows = []
     for from_source in sources:
         window = (
             first
             if from_source is leader
             else read_bracket(Bracket(from_source.bracket or (), from_source.bracket_span, source, pace=pace))
         )
-        _check_pace(from_source, window, leader, pace, source)
-        found.append(window)
-    return found
+        if window.slide_ticks != pace.slide_ticks:
+            raise source.error(
+                f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
+                from_source.bracket_span,
+                f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
+            )
+        if window.end_ticks != pace.end_ticks:
+            mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
+            raise source.error(
+                f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
+                from_source.bracket_span,
+                f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
+            )
+        windows.append(window)
+    return windows
 
 
 def kind_of(from_source: FromSource, source: Source, otherwise: str) -> type[Window]:
-    """The kind of a source's window; `otherwise` says how else a source without a window can be written."""
+    """Return the kind of a source's window; `otherwise` says how else a source without a window can be written."""
     if from_source.bracket is None:
         hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{otherwise}"
         raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
     return syntax_of(from_source.bracket).window
-
-
-def _check_joined(from_source: FromSource, source: Source) -> None:
-    kind = kind_of(from_source, source, "; if another source has a SLIDE, a RANGE is enough")
-    if kind.join_obstacle is not None:
-        message = f"{kind.plural} cannot be joined: {kind.join_obstacle}"
-        hint = "join windows of time, [RANGE 1 hour SLIDE 5 minutes]"
-        raise source.error(message, from_source.bracket_span, hint)
-
-
-def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
-    if window.slide_ticks != pace.slide_ticks:
-        raise source.error(
-            f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
-            from_source.bracket_span,
-            f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
-        )
-    if window.end_ticks != pace.end_ticks:
-        raise _never_together(from_source, window, leader, pace, source)
-
-
-def _never_together(
-    from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source
-) -> QueryError:
-    mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
-    return source.error(
-        f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
-        from_source.bracket_span,
-        f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
-    )

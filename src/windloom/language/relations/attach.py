@@ -31,7 +31,7 @@ from windloom.model.relation import enriched
 
 
 def attach_relations(statement: Statement) -> Statement:
-    """The statement without its non-retroactive relations, over streams that are enriched with them."""
+    """Return the statement without its non-retroactive relations, over streams that are enriched with them."""
     names = statement.names
     if not isinstance(names, JoinNames) or not any(_is_attached(side.stream) for side in names.sides):
         return statement
@@ -39,7 +39,7 @@ def attach_relations(statement: Statement) -> Statement:
 
 
 def _is_attached(stream: Stream) -> bool:
-    """Whether it is a relation that tuples are joined with as they come in."""
+    """Return whether it is a relation that tuples are joined with as they come in."""
     return isinstance(stream, Relation) and not stream.is_retroactive
 
 
@@ -56,26 +56,26 @@ class _Base:
     merged: set[str] = field(default_factory=set)
 
     def scope(self, more: Attached) -> EnrichedNames:
-        """The names in the condition of one more relation, which may name every column of that relation."""
-        own, every = self.names, (*self.attached, more)
+        """Return the names in the condition of one more relation, which may name every column of that relation."""
+        names, every = self.names, (*self.attached, more)
         columns = {
             attached.column(name): kind for attached in every for name, kind in attached.relation.columns.items()
         }
-        stream = Stream(own.stream.name, {**own.stream.columns, **columns}, own.stream.time)
-        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, every)
+        stream = Stream(names.stream.name, {**names.stream.columns, **columns}, names.stream.time)
+        return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, every)
 
     def final(self, relations: dict[str, Stream]) -> Names:
-        """The names of the enriched stream."""
-        own, made = self.names, tuple(self.enrichments)
-        if not made:
-            return own
-        stream, hidden = enriched(own.stream, made, relations), tuple(self.hidden)
+        """Return the names of the enriched stream."""
+        names, enrichments = self.names, tuple(self.enrichments)
+        if not enrichments:
+            return names
+        stream, hidden = enriched(names.stream, enrichments, relations), tuple(self.hidden)
         attached, merged = tuple(self.attached), frozenset(self.merged)
-        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, attached, hidden, merged)
+        return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, attached, hidden, merged)
 
 
 class _Attaching:
-    """`_brought` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
+    """`_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause
@@ -85,25 +85,22 @@ class _Attaching:
             for side, side_names in enumerate(names.sides)
             if not _is_attached(side_names.stream)
         ]
-        self._brought: dict[int, list[Conjunct]] = {}
-        self._names = self._read_from(names)
-        where = statement.tree.args.get("where")
-        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
-        self._used: list[Conjunct] = []
-
-    def _read_from(self, names: JoinNames) -> JoinNames:
-        """Reads the conditions of FROM, source by source, each over those before it. Returns the names after them."""
+        self._on: dict[int, list[Conjunct]] = {}
+        # Reads the conditions of FROM, source by source, each over those before it. Returns the names after them.
         visible: list[int] = []
         for source in self._clause.named:
             side = self._side(source)
             names = names.seeing([*visible, side])
-            found: list[Conjunct] = []
+            conjuncts: list[Conjunct] = []
             if source.joined is not None:
-                found, names = read_condition(names, side, source.joined, self._statement)
-            self._brought[side] = found
+                conjuncts, names = read_condition(names, side, source.joined, self._statement)
+            self._on[side] = conjuncts
             if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
-        return names.seeing(visible)
+        self._names = names.seeing(visible)
+        where = statement.tree.args.get("where")
+        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
+        self._used: list[Conjunct] = []
 
     def attached(self) -> Statement:
         for source in self._clause.named:
@@ -111,7 +108,17 @@ class _Attaching:
                 self._attach(source)
         for exists in self._clause.exists:
             if self._is_looked_into(exists):
-                self._look_into(exists)
+                # Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI.
+                source = exists.sources[0]
+                if len(exists.sources) > 1:
+                    hint = "write one EXISTS for the relation, and another one for the rest"
+                    raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
+                side, on = self._side(source), list[Conjunct]()
+                if exists.where:
+                    node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+                    names = self._names.seeing([*self._names.visible, side], [side])
+                    on = read_conjuncts(node, names, "WHERE", self._statement)
+                self._attach_outside(source, Joined(exists.kind, exists.word), on)
         return self._rest()
 
     # ---- one relation -------------------------------------------------------------------------------------------
@@ -122,7 +129,7 @@ class _Attaching:
             self._attach_outside(source, joined, self._conditions(source))
             return
         pool = list(self._loose())
-        base = next((found for each in pool if (found := self._linked(each, side)) is not None), None)
+        base = next((base_of for each in pool if (base_of := self._linked(each, side)) is not None), None)
         if base is None:
             raise self._no_key(source, source.stream)
         self._check_present(base, source)
@@ -131,9 +138,9 @@ class _Attaching:
         self._add(base, side, joined, on)
 
     def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
-        """Attaches by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
+        """Attach by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
         side = self._side(source)
-        base = next((found for each in on if (found := self._compared(each, side)) is not None), None)
+        base = next((base_of for each in on if (base_of := self._compared(each, side)) is not None), None)
         if base is None:
             raise self._no_key(source, joined.word)
         outside = [each for each in on if not each.sides <= {side} | base.members]
@@ -148,22 +155,13 @@ class _Attaching:
             self._check_present(base, source)
         self._add(base, side, joined, on)
 
-    def _look_into(self, exists: Exists) -> None:
-        """Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI."""
-        source = exists.sources[0]
-        if len(exists.sources) > 1:
-            hint = "write one EXISTS for the relation, and another one for the rest"
-            raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
-        side, on = self._side(source), list[Conjunct]()
-        if exists.where:
-            node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
-            names = self._names.seeing([*self._names.visible, side], [side])
-            on = read_conjuncts(node, names, "WHERE", self._statement)
-        self._attach_outside(source, Joined(exists.kind, exists.word), on)
-
     def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream
-        self._check_window(base)
+        own = self._sides[base.side]
+        kind = None if own.bracket is None else syntax_of(own.bracket).window
+        if kind is not None and kind.enriched_obstacle is not None:
+            message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
+            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
         attached = Attached(relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}")
         scope, nodes = base.scope(attached), [each.node for each in on]
@@ -180,7 +178,7 @@ class _Attaching:
     # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _joined(self, source: FromSource) -> Joined:
-        """How a relation is joined. If it comes first, the source after it determines that."""
+        """Return how a relation is joined. If it comes first, the source after it determines that."""
         if source.joined is not None and source.joined.is_right:
             raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
         if source.joined is not None:
@@ -194,20 +192,22 @@ class _Attaching:
         return following
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
-        """The conditions that a source was joined with; for the first source, those of the source that follows it."""
+        """Return the conditions that a source was joined with; for the first source, those of the source that follows
+        it.
+        """
         if source.joined is not None:
-            return self._brought[self._side(source)]
-        return self._brought[self._side(self._clause.named[1])]
+            return self._on[self._side(source)]
+        return self._on[self._side(self._clause.named[1])]
 
     def _loose(self) -> Iterator[Conjunct]:
-        """Conditions that every row has to satisfy, and that are not used yet."""
+        """Yield conditions that every row has to satisfy, and that are not used yet."""
         for source in self._clause.named:
             if source.joined is None or source.joined.kind is JoinKind.INNER:
-                yield from (each for each in self._brought[self._side(source)] if each not in self._used)
+                yield from (each for each in self._on[self._side(source)] if each not in self._used)
         yield from (each for each in self._where if each not in self._used)
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The stream that a condition compares a relation with; None if there is none, or several."""
+        """Return the stream that a condition compares a relation with; None if there is none, or several."""
         others = conjunct.sides - {side}
         if side not in conjunct.sides or not others:
             return None
@@ -216,7 +216,7 @@ class _Attaching:
         )
 
     def _linked(self, conjunct: Conjunct, side: int) -> _Base | None:
-        """The stream that an equality compares a relation with; None if it is not an equality, or there is none."""
+        """Return the stream that an equality compares a relation with; None if it is no equality, or there is none."""
         return None if equality_of(conjunct, self._names) is None else self._compared(conjunct, side)
 
     # ---- what is refused ----------------------------------------------------------------------------------------
@@ -233,25 +233,21 @@ class _Attaching:
         )
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
-        """Refuses to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
-        own, named = self._sides[base.side], self._clause.named
+        """Refuse to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
+        base_source, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
-        later = [each.joined for each in named[named.index(own) + 1 : until]]
-        is_left = own.joined is not None and own.joined.kind is JoinKind.LEFT and not own.joined.is_right
+        later = [each.joined for each in named[named.index(base_source) + 1 : until]]
+        is_left = (
+            base_source.joined is not None
+            and base_source.joined.kind is JoinKind.LEFT
+            and not base_source.joined.is_right
+        )
         if is_left or any(joined is not None and joined.is_right for joined in later):
             raise self._error(
-                f"relation '{source.name}' is joined to '{own.name}', which may have no match itself",
+                f"relation '{source.name}' is joined to '{base_source.name}', which may have no match itself",
                 source.stream,
-                f"join '{own.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
+                f"join '{base_source.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
             )
-
-    def _check_window(self, base: _Base) -> None:
-        """Refuses windows of rows: they count the tuples of a stream before it is joined, not the joined ones."""
-        own = self._sides[base.side]
-        kind = None if own.bracket is None else syntax_of(own.bracket).window
-        if kind is not None and kind.enriched_obstacle is not None:
-            message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
-            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
 
     def _error(self, message: str, at: Token, hint: str) -> QueryError:
         return self._statement.source.error(message, at, hint)
@@ -259,35 +255,31 @@ class _Attaching:
     # ---- what is left -------------------------------------------------------------------------------------------
 
     def _rest(self) -> Statement:
-        """The statement of streams, with the conditions that were not used."""
+        """Return the statement of streams, with the conditions that were not used."""
         named: list[FromSource] = []
         moved: list[Conjunct] = []
         for source in self._clause.named:
-            brought = self._brought[self._side(source)]
+            conjuncts = self._on[self._side(source)]
             is_inner = source.joined is not None and source.joined.kind is JoinKind.INNER
-            is_changed = any(each in self._used for each in brought)
+            is_changed = any(each in self._used for each in conjuncts)
             if self._is_attached(source) or not named or (is_inner and is_changed):
-                moved += [each for each in brought if each not in self._used]
+                moved += [each for each in conjuncts if each not in self._used]
                 joined = None if not named or source.joined is None else replace(source.joined, on=(), using=())
                 source = replace(source, joined=joined) if not self._is_attached(source) else source
             named += [] if self._is_attached(source) else [source]
-        self._check_moved(moved)
-        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
-        sources = (*named, *(source for each in exists for source in each.sources))
-        clause = replace(self._clause, sources=sources, exists=exists)
-        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
-
-    def _check_moved(self, moved: Sequence[Conjunct]) -> None:
-        """Conditions in the ON of an INNER JOIN can move to WHERE, but are refused if a RIGHT JOIN follows."""
         rights = [
             source.joined for source in self._clause.named if source.joined is not None and source.joined.is_right
         ]
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
             raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
+        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
+        sources = (*named, *(source for each in exists for source in each.sources))
+        clause = replace(self._clause, sources=sources, exists=exists)
+        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
 
     def _tree(self, moved: Sequence[Conjunct]) -> exp.Select:
-        """The rest of the statement with other conditions in WHERE, if there are any."""
+        """Return the rest of the statement with other conditions in WHERE, if there are any."""
         tree = self._statement.tree
         if not moved and not any(each in self._used or each.is_true for each in self._where):
             return tree
@@ -308,25 +300,22 @@ class _Attaching:
     # ---- places -------------------------------------------------------------------------------------------------
 
     def _side(self, source: FromSource) -> int:
-        """The side of a source, which may have lost its condition."""
-        return next(place for place, each in enumerate(self._sides) if each.stream is source.stream)
+        """Return the side of a source, which may have lost its condition."""
+        return next(side for side, each in enumerate(self._sides) if each.stream is source.stream)
 
     def _is_attached(self, source: FromSource) -> bool:
-        return _is_attached(self._statement_side(source))
+        names = self._statement.names
+        assert isinstance(names, JoinNames)
+        return _is_attached(names.sides[self._side(source)].stream)
 
     def _is_looked_into(self, exists: Exists) -> bool:
         return any(map(self._is_attached, exists.sources))
-
-    def _statement_side(self, source: FromSource) -> Stream:
-        names = self._statement.names
-        assert isinstance(names, JoinNames)
-        return names.sides[self._side(source)].stream
 
 
 def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:
     if len(nodes) == 1:
         return nodes[0]
-    found: exp.Expr = exp.Paren(this=nodes[0])
+    conjunction: exp.Expr = exp.Paren(this=nodes[0])
     for node in nodes[1:]:
-        found = exp.And(this=found, expression=exp.Paren(this=node))
-    return found
+        conjunction = exp.And(this=conjunction, expression=exp.Paren(this=node))
+    return conjunction

@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from windloom.expressions.typing import operand_type
-from windloom.language.joins.conditions import inside
 from windloom.language.scopes import Names, RowScope
 from windloom.language.statement import Statement
-from windloom.language.terms import all_of
+from windloom.language.terms import all_of, inside
 from windloom.model import DataType, Expression, TypeKind
 
 _PLACE = "the condition of a join"
@@ -18,15 +17,16 @@ _WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
 
 
 def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
-    """The conjunction of conditions, over the columns of the enriched stream; `columns` are those of the relation.
+    """Return the conjunction of conditions, over the columns of the enriched stream; `columns` are those of the
+    relation.
 
     Conditions are in a fixed order, and equalities have the relation on their right, so that queries which ask for the
     same have the same text.
     """
     terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
-    found = all_of(sorted(terms, key=lambda term: term.sql))
-    assert found is not None, "a relation without a key has been refused"
-    return found.row_expression()
+    conjunction = all_of(sorted(terms, key=lambda term: term.sql))
+    assert conjunction is not None, "a relation without a key has been refused"
+    return conjunction.row_expression()
 
 
 def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
@@ -38,12 +38,12 @@ def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
 
 
 def _columns(node: exp.Expr, names: Names) -> set[str]:
-    found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return {column[0] for column in found if column is not None}
+    columns = (names.find_node(column) for column in node.find_all(exp.Column))
+    return {column[0] for column in columns if column is not None}
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
-    """Refuses an equality whose types are known and differ in more than their width, as for joins of streams."""
+    """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return
     sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))

@@ -34,11 +34,11 @@ class Attached:
         return name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
 
     def column(self, name: str) -> str:
-        """The name that a column of the relation has in the enriched stream."""
+        """Return the name that a column of the relation has in the enriched stream."""
         return f"{self.prefix}.{name}"
 
     def find(self, name: str) -> str | None:
-        """The column of the enriched stream that a name means."""
+        """Return the column of the enriched stream that a name means."""
         column = self.relation.find_column(name)
         return None if column is None else self.column(column)
 
@@ -72,11 +72,11 @@ class EnrichedNames(Names):
         return None if column is None else (column, parts[2:])
 
     def owners(self, name: str) -> list[tuple[str, str]]:
-        own = self.base.find_column(name)
-        found = [] if own is None else [(self.label, own)]
-        if own is not None and name.lower() in self.merged:
-            return found
-        return found + [
+        base_column = self.base.find_column(name)
+        owners = [] if base_column is None else [(self.label, base_column)]
+        if base_column is not None and name.lower() in self.merged:
+            return owners
+        return owners + [
             (attached.label, column) for attached in self.attached if (column := attached.find(name)) is not None
         ]
 

@@ -68,44 +68,35 @@ Written = Select | Combined
 
 
 def read_written(tokens: Sequence[Token], source: Source) -> Written:
-    """Takes a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
-    tokens = _without_end(tokens)
+    """Take a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
+    stop = len(tokens)
+    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    tokens = tokens[:stop] if stop else tokens
     for kinds in ((TokenType.UNION, TokenType.EXCEPT), (TokenType.INTERSECT,)):
-        place = _last(tokens, kinds)
-        if place is not None:
-            return _combined(tokens, place, source)
+        # The last operator outside of brackets: operators of one rank are read from the left.
+        depth, operator = 0, None
+        for index, token in enumerate(tokens):
+            depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
+            if depth == 0 and token.token_type in kinds:
+                operator = index
+        if operator is not None:
+            return _combined(tokens, operator, source)
     if tokens and tokens[0].token_type is TokenType.L_PAREN and closing(tokens, 0) == len(tokens) - 1:
         return read_written(tokens[1:-1], source)
     return _select(tokens, source)
 
 
-def _without_end(tokens: Sequence[Token]) -> Sequence[Token]:
-    stop = len(tokens)
-    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
-        stop -= 1
-    return tokens[:stop] if stop else tokens
-
-
-def _last(tokens: Sequence[Token], kinds: tuple[TokenType, ...]) -> int | None:
-    """The place of the last of these operators outside of brackets: operators of one rank are read from the left."""
-    depth, found = 0, None
-    for place, token in enumerate(tokens):
-        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
-        if depth == 0 and token.token_type in kinds:
-            found = place
-    return found
-
-
-def _combined(tokens: Sequence[Token], place: int, source: Source) -> Combined:
-    word, after = tokens[place], place + 1
+def _combined(tokens: Sequence[Token], operator: int, source: Source) -> Combined:
+    word, after = tokens[operator], operator + 1
     name = _OPERATORS[word.token_type]
     is_all = after < len(tokens) and is_word(tokens[after], "ALL")
     after += after < len(tokens) and is_word(tokens[after], "ALL", "DISTINCT")
-    if place == 0 or after == len(tokens):
-        side = "before" if place == 0 else "after"
+    if operator == 0 or after == len(tokens):
+        side = "before" if operator == 0 else "after"
         raise source.error(f"a SELECT is missing {side} {name}", word, "write SELECT … UNION ALL SELECT …")
     kind = SetKind(f"{name} ALL" if is_all else name)
-    return Combined(kind, word, read_written(tokens[:place], source), read_written(tokens[after:], source))
+    return Combined(kind, word, read_written(tokens[:operator], source), read_written(tokens[after:], source))
 
 
 def _select(tokens: Sequence[Token], source: Source) -> Select:
@@ -124,6 +115,6 @@ def _select(tokens: Sequence[Token], source: Source) -> Select:
 
 
 def _begins_item(token: Token) -> bool:
-    """Whether an item of the select list begins here, so that the word before is not a column."""
+    """Return whether an item of the select list begins here, so that the word before is not a column."""
     kind = token.token_type
     return kind in _BEGINNING or (is_name(token) and kind not in _FOLLOWING)

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, exp
 
-from windloom.errors import QueryError
-from windloom.language.from_sources import FromSource
 from windloom.language.group_by import read_groups
 from windloom.language.joins.names import JoinNames
 from windloom.language.outputs import read_answer
 from windloom.language.rows.heads import Combined, Select, Written
 from windloom.language.rows.selection import SelectionReader
 from windloom.language.rows.windows import is_interval_join, row_windows
-from windloom.language.scopes import Names
 from windloom.language.statement import Statement, is_window_call
 from windloom.language.tokens import Source, Span
 from windloom.model import EnrichedStream, Grouping, JoinKind, Query, Reports, Rows, Window
@@ -26,35 +23,35 @@ TakeApart = Callable[[Sequence[Token]], Statement]
 
 
 def asks_rows(statement: Statement) -> bool:
-    """Whether a SELECT reports tuples as they are: it groups by nothing and aggregates nothing."""
+    """Return whether a SELECT reports tuples as they are: it groups by nothing and aggregates nothing."""
     args = statement.tree.args
     if args.get("group") is not None or args.get("having") is not None:
         return False
-    return not any(is_window_call(item.node) or _aggregates(item.node, statement.names) for item in statement.items)
-
-
-def _aggregates(node: exp.Expr, names: Names) -> bool:
-    return any(names.is_aggregate(call.name.lower()) for call in node.find_all(exp.Anonymous))
+    return not any(
+        is_window_call(item.node)
+        or any(statement.names.is_aggregate(call.name.lower()) for call in item.node.find_all(exp.Anonymous))
+        for item in statement.items
+    )
 
 
 def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source, text: str) -> Query:
-    """A query that reports rows of windows."""
+    """Return a query that reports rows of windows."""
     reading = _Reading(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
     rows = reading.rows(written)
     return Query(name, rows, None, (), (), (), None, text)
 
 
 def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
-    """Aggregates over a join whose rows must be made, because no partials of single streams answer them."""
+    """Read aggregates over a join whose rows must be made, because no partials of single streams answer them."""
     clause, source = statement.clause, statement.source
     _refuse_relations(statement)
     if is_interval_join(clause.sources):
         hint = "give every stream a window, [RANGE 1 hour SLIDE 5 minutes]; WITHIN may stand beside it"
         raise source.error("aggregates need windows, and WITHIN alone makes none", clause.first.stream, hint)
     reader = SelectionReader(statement, row_windows(clause.sources, source))
-    own = replace(statement, names=reader.names)
-    groups = read_groups(own)
-    answer = read_answer(own, None, groups)
+    joined_statement = replace(statement, names=reader.names)
+    groups = read_groups(joined_statement)
+    answer = read_answer(joined_statement, None, groups)
     for group in groups:
         reader.use(group.term.columns)
     for aggregate, asked in answer.aggregates.items():
@@ -76,7 +73,7 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
 
 
 def _refuse_relations(statement: Statement) -> None:
-    """Refuses relations: rows are made from kept tuples, but only the newest version of a relation is kept."""
+    """Refuse relations: rows are made from kept tuples, but only the newest version of a relation is kept."""
     names = statement.names
     streams = [side.stream for side in names.sides] if isinstance(names, JoinNames) else [names.stream]
     for source, stream in zip(statement.clause.sides, streams, strict=True):
@@ -106,9 +103,9 @@ class _Reading:
         selects = list(_selects(written))
         first = selects[0]
         for select in selects:
-            _refuse_relations(self._of(select))
+            _refuse_relations(self.statements[id(select)])
             self._check(select, is_first=select is first)
-        sources = [each for select in selects for each in self._of(select).clause.sources]
+        sources = [each for select in selects for each in self.statements[id(select)].clause.sources]
         windows = row_windows(sources, self.source)
         within = is_interval_join(sources)
         if within:
@@ -117,20 +114,23 @@ class _Reading:
         body = self._body(written, by_source)
         return Rows(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
 
-    def _of(self, select: Select) -> Statement:
-        return self.statements[id(select)]
-
     def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
         if isinstance(written, Combined):
             left, right = self._body(written.left, windows), self._body(written.right, windows)
-            self._check_columns(written, left, right)
+            counts = [len(_first(body).columns) for body in (left, right)]
+            if counts[0] != counts[1]:
+                hint = "select the same columns on both sides, in the same order"
+                message = (
+                    f"both sides of {written.kind} need the same number of columns, not {counts[0]} and {counts[1]}"
+                )
+                raise self.source.error(message, written.word, hint)
             return SetOperation(written.kind, left, right)
-        statement = self._of(written)
+        statement = self.statements[id(written)]
         reader = SelectionReader(statement, [windows[id(source)] for source in statement.clause.sources])
         return reader.build(reader.columns(), is_distinct=written.distinct is not None)
 
     def _check(self, select: Select, *, is_first: bool) -> None:
-        statement = self._of(select)
+        statement = self.statements[id(select)]
         if select.said is not None and not is_first:
             hint = "write it after the first SELECT: it is about the rows of the whole query"
             raise self.source.error(f"{select.said.text.upper()} cannot stand here", select.said, hint)
@@ -146,13 +146,6 @@ class _Reading:
         hint = "write one query for each part, and combine their answers where they are read"
         raise self.source.error("set operations combine rows, and this SELECT aggregates", select.tokens[0], hint)
 
-    def _check_columns(self, written: Combined, left: Body, right: Body) -> None:
-        counts = [len(_first(body).columns) for body in (left, right)]
-        if counts[0] != counts[1]:
-            hint = "select the same columns on both sides, in the same order"
-            message = f"both sides of {written.kind} need the same number of columns, not {counts[0]} and {counts[1]}"
-            raise self.source.error(message, written.word, hint)
-
     def _check_interval_join(self, written: Written, first: Select) -> None:
         if isinstance(written, Combined):
             hint = "give every stream a window instead: [RANGE 30 minutes SLIDE 1 minute]"
@@ -164,25 +157,18 @@ class _Reading:
         if first.distinct is not None:
             hint = "give every stream a window: DISTINCT is about the rows of one window"
             raise self.source.error("DISTINCT needs windows, and WITHIN alone makes none", first.distinct, hint)
-        clause = self._of(first).clause
+        clause = self.statements[id(first)].clause
         for source in clause.named[1:]:
-            self._check_kind(source)
+            assert source.joined is not None
+            if source.joined.kind is not JoinKind.INNER:
+                hint = "give every stream a window: whether a row has no match depends on one"
+                shown = f"a {source.joined.kind.upper()} JOIN"
+                raise self.source.error(
+                    f"{shown} needs windows, and WITHIN alone makes none", Span.of([source.joined.word]), hint
+                )
         for exists in clause.exists:
             hint = "give every stream a window: whether a row has a match depends on one"
             raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
-
-    def _check_kind(self, source: FromSource) -> None:
-        assert source.joined is not None
-        if source.joined.kind is not JoinKind.INNER:
-            raise self._no_window(source)
-
-    def _no_window(self, source: FromSource) -> QueryError:
-        assert source.joined is not None
-        hint = "give every stream a window: whether a row has no match depends on one"
-        shown = f"a {source.joined.kind.upper()} JOIN"
-        return self.source.error(
-            f"{shown} needs windows, and WITHIN alone makes none", Span.of([source.joined.word]), hint
-        )
 
 
 def _first(body: Body) -> Selection:

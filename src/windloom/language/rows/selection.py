@@ -50,7 +50,14 @@ class SelectionReader:
 
     def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
         self._statement = statement
-        self._sources = _in_order(statement)
+        # The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged.
+        sources = statement.clause.sides if statement.is_join else statement.clause.sources
+        rights = [source for source in sources if source.joined is not None and source.joined.is_right]
+        if rights and len(statement.clause.named) > 2:
+            assert rights[0].joined is not None
+            hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
+            raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
+        self._sources = sources
         self._builders = [
             _StrandBuilder(
                 WindowedStream(names.stream.name, windows[statement.clause.sources.index(source)], label), names
@@ -67,8 +74,10 @@ class SelectionReader:
             for place, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
                 self._add(place, source)
         where = statement.tree.args.get("where")
-        if where is not None:
-            self._require(where.this)
+        if where is not None and isinstance(self.names, JoinNames):
+            self._keep(read_conjuncts(where.this, self.names, "WHERE", statement))
+        elif where is not None:
+            self._builders[0].conditions.append(statement.bind(where.this, RowScope(self.names, "WHERE")))
         for exists in statement.clause.exists:
             self._add_exists(exists)
 
@@ -81,38 +90,38 @@ class SelectionReader:
 
     # ---- FROM and WHERE -----------------------------------------------------------------------------------------
 
-    def _add(self, place: int, source: FromSource) -> None:
+    def _add(self, strand: int, source: FromSource) -> None:
         names = self.names
         assert isinstance(names, JoinNames)
         before = names.visible
         # The source that a RIGHT join names last comes first, and carries the condition of the join.
         joined = source.joined or self._sources[0].joined
         assert joined is not None
-        self.names = names.seeing([*before, place])
-        conjuncts = self._condition(place, joined)
+        self.names = names.seeing([*before, strand])
+        conjuncts = self._condition(strand, joined)
         if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self._look_for(joined.kind, [place], conjuncts)
+            self._look_for(joined.kind, [strand], conjuncts)
             self.names = names.seeing(before)
             return
-        self._made.append(place)
+        self._made.append(strand)
         within = distance_ticks(joined, self._statement.source)
         if joined.kind is JoinKind.LEFT:
-            self._attached.append(Attached(joined.kind, self._across(conjuncts, frozenset((place,))), within))
+            self._attached.append(Attached(joined.kind, self._across(conjuncts, frozenset((strand,))), within))
             return
         self._attached.append(Attached(within_ticks=within))
         self._keep(conjuncts)
 
-    def _condition(self, place: int, joined: Joined) -> list[Conjunct]:
+    def _condition(self, strand: int, joined: Joined) -> list[Conjunct]:
         statement, names = self._statement, self.names
         assert isinstance(names, JoinNames)
-        found, self.names = read_condition(names, place, joined, statement)
-        return found
+        conjuncts, self.names = read_condition(names, strand, joined, statement)
+        return conjuncts
 
     def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:
         self._looked.append(Looked(kind, tuple(places), self._across(conjuncts, frozenset(places))))
 
     def _add_exists(self, exists: Exists) -> None:
-        """`[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
+        """Add `[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
         names, statement = self.names, self._statement
         assert isinstance(names, JoinNames)
         inner = [self._sources.index(source) for source in exists.sources]
@@ -130,18 +139,11 @@ class SelectionReader:
         self.names = names
         self._look_for(exists.kind, inner, conjuncts)
 
-    def _require(self, node: exp.Expr) -> None:
-        if isinstance(self.names, JoinNames):
-            self._keep(read_conjuncts(node, self.names, "WHERE", self._statement))
-            return
-        term = self._statement.bind(node, RowScope(self.names, "WHERE"))
-        self._builders[0].conditions.append(term)
-
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
-        """Adds conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
+        """Add conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
         optional = [
-            place
-            for place, attached in zip(self._made[1:], self._attached, strict=True)
+            strand
+            for strand, attached in zip(self._made[1:], self._attached, strict=True)
             if attached.kind is not JoinKind.INNER
         ]
         for conjunct in conjuncts:
@@ -152,20 +154,22 @@ class SelectionReader:
             else:
                 self._conditions.append(self._across_condition(conjunct))
 
-    def _across(self, conjuncts: Iterable[Conjunct], own: frozenset[int]) -> tuple[Condition, ...]:
-        """Conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these strands."""
-        found = []
+    def _across(self, conjuncts: Iterable[Conjunct], strands: frozenset[int]) -> tuple[Condition, ...]:
+        """Return conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these
+        strands.
+        """
+        conditions = []
         for conjunct in conjuncts:
             if conjunct.is_true:
                 continue
-            if len(conjunct.sides) == 1 and conjunct.sides <= own:
+            if len(conjunct.sides) == 1 and conjunct.sides <= strands:
                 self._require_of(next(iter(conjunct.sides)), conjunct)
             else:
-                found.append(self._across_condition(conjunct))
-        return tuple(found)
+                conditions.append(self._across_condition(conjunct))
+        return tuple(conditions)
 
-    def _require_of(self, place: int, conjunct: Conjunct) -> None:
-        builder = self._builders[place]
+    def _require_of(self, strand: int, conjunct: Conjunct) -> None:
+        builder = self._builders[strand]
         builder.conditions.append(self._statement.bind(conjunct.node, RowScope(builder.names, "WHERE")))
 
     def _across_condition(self, conjunct: Conjunct) -> Condition:
@@ -178,28 +182,39 @@ class SelectionReader:
         return term.row_expression()
 
     def use(self, columns: Iterable[str]) -> None:
-        """Notes columns that the rows must have, by their names in terms."""
+        """Note columns that the rows must have, by their names in terms."""
         names = self._statement.names
         for column in columns:
-            side, own = names.places[column] if isinstance(names, JoinNames) else (0, column)
-            self._builders[side].columns.add(own)
+            side, name = names.places[column] if isinstance(names, JoinNames) else (0, column)
+            self._builders[side].columns.add(name)
 
     # ---- SELECT -------------------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[RowColumn, ...]:
-        """The select list; the columns of the window are left out, because they are always reported first."""
-        found: dict[str, RowColumn] = {}
+        """Return the select list; the columns of the window are left out, because they are always reported first."""
+        columns_by_name: dict[str, RowColumn] = {}
         for item in self._statement.items:
             if self._statement.window_reference(item.node) is not None:
-                self._check_window_name(item)
+                name = self._statement.window_reference(item.node)
+                if item.alias is not None and item.alias.lower() != name:
+                    hint = "the first columns are always window_start and window_end; leave the alias out"
+                    raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
                 continue
             for name, term, node in self._item(item):
-                self._check_name(name, node, found)
-                found[name.lower()] = RowColumn(name, self._used(term))
-        if not found:
+                if name.lower() in _RESERVED:
+                    raise self._statement.error(
+                        f"the column name '{name}' is reserved", node, "give it another name with AS"
+                    )
+                if name.lower() in columns_by_name:
+                    hint = "give one of them another name with AS"
+                    if _is_star(node):
+                        hint = "name the columns instead of '*', and give one of them another name with AS"
+                    raise self._statement.error(f"two columns are called '{name}'", node, hint)
+                columns_by_name[name.lower()] = RowColumn(name, self._used(term))
+        if not columns_by_name:
             hint = "name the columns of the rows, or write SELECT *"
             raise self._statement.error("the select list has no columns", self._statement.tree, hint)
-        return tuple(found.values())
+        return tuple(columns_by_name.values())
 
     def _item(self, item: Item) -> Iterable[tuple[str, Term, exp.Expr]]:
         if _is_star(item.node):
@@ -208,7 +223,7 @@ class SelectionReader:
         return [(item.alias or term.name or term.sql, term, item.named)]
 
     def _all_columns(self, node: exp.Expr) -> list[tuple[str, Term, exp.Expr]]:
-        """The columns that `*` or `o.*` stands for."""
+        """Return the columns that `*` or `o.*` stands for."""
         wanted = node.table if isinstance(node, exp.Column) else ""
         names = self.names
         if not isinstance(names, JoinNames):
@@ -232,25 +247,12 @@ class SelectionReader:
     def _no_such_source(self, wanted: str, node: exp.Expr, known: list[str]) -> Exception:
         return self._statement.error(f"'{wanted}' is no source of this query", node, f"known are: {', '.join(known)}")
 
-    def _check_window_name(self, item: Item) -> None:
-        name = self._statement.window_reference(item.node)
-        if item.alias is not None and item.alias.lower() != name:
-            hint = "the first columns are always window_start and window_end; leave the alias out"
-            raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
-
-    def _check_name(self, name: str, node: exp.Expr, found: dict[str, RowColumn]) -> None:
-        if name.lower() in _RESERVED:
-            raise self._statement.error(f"the column name '{name}' is reserved", node, "give it another name with AS")
-        if name.lower() in found:
-            hint = "give one of them another name with AS"
-            if _is_star(node):
-                hint = "name the columns instead of '*', and give one of them another name with AS"
-            raise self._statement.error(f"two columns are called '{name}'", node, hint)
-
     # ---- all of it ----------------------------------------------------------------------------------------------
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
-        """The selection, once everything that uses columns has been read; strands that are only searched come last."""
+        """Return the selection, once everything that uses columns has been read; strands that are only searched come
+        last.
+        """
         looked = [place for looked in self._looked for place in looked.strands]
         order = [*self._made, *looked]
         place = {old: new for new, old in enumerate(order)}
@@ -267,22 +269,12 @@ class SelectionReader:
         )
 
 
-def _placed(conditions: Iterable[Condition], place: dict[int, int]) -> tuple[Condition, ...]:
+def _placed(conditions: Iterable[Condition], positions: dict[int, int]) -> tuple[Condition, ...]:
     return tuple(
-        replace(condition, strands=tuple(sorted(place[old] for old in condition.strands))) for condition in conditions
+        replace(condition, strands=tuple(sorted(positions[old] for old in condition.strands)))
+        for condition in conditions
     )
 
 
 def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-
-
-def _in_order(statement: Statement) -> tuple[FromSource, ...]:
-    """The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged."""
-    sources = statement.clause.sides if statement.is_join else statement.clause.sources
-    rights = [source for source in sources if source.joined is not None and source.joined.is_right]
-    if rights and len(statement.clause.named) > 2:
-        assert rights[0].joined is not None
-        hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
-        raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
-    return sources

@@ -18,7 +18,7 @@ _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 3
 
 
 def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """The window of every source of a query; without brackets, windows of the distances that WITHIN names."""
+    """Return the window of every source of a query; without brackets, windows of the distances that WITHIN names."""
     if is_interval_join(sources):
         return _intervals(sources, source)
     for from_source in sources:
@@ -26,26 +26,26 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
         if not kind.reports_rows:
             hint = "use windows of time, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error(f"rows are not reported for {kind.plural}", from_source.bracket_span, hint)
-    found = read_windows(sources, source)
-    for from_source, window in zip(sources, found, strict=True):
+    windows = read_windows(sources, source)
+    for from_source, window in zip(sources, windows, strict=True):
         if window.extent_ticks is None:
             hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error("rows of a landmark window are never dropped", from_source.bracket_span, hint)
-    return found
+    return windows
 
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
-    """Whether pairs are found by WITHIN alone, without windows."""
+    """Return whether pairs are found by WITHIN alone, without windows."""
     return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
 
 
 def distance(source: FromSource) -> tuple[Token, ...]:
-    """The tokens of a source's WITHIN; none if it has no WITHIN."""
+    """Return the tokens of a source's WITHIN; none if it has no WITHIN."""
     return () if source.joined is None else source.joined.within
 
 
 def distance_ticks(joined: Joined | None, source: Source) -> int | None:
-    """How far apart the tuples of a pair may lie; None if there is no WITHIN."""
+    """Return how far apart the tuples of a pair may lie; None if there is no WITHIN."""
     tokens = () if joined is None else joined.within
     if not tokens:
         return None
@@ -60,18 +60,18 @@ def distance_ticks(joined: Joined | None, source: Source) -> int | None:
 
 
 def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
-    """Windows that end at every tick; each is as long as the largest distance that concerns its stream."""
+    """Return windows that end at every tick; each is as long as the largest distance that concerns its stream."""
     reach = [0] * len(sources)
-    for place, from_source in enumerate(sources[1:], 1):
+    for index, from_source in enumerate(sources[1:], 1):
         ticks = distance_ticks(from_source.joined, source)
         if ticks is None:
             message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
             raise source.error(message, from_source.stream, _BOUND)
-        for other in range(place + 1):
+        for other in range(index + 1):
             reach[other] = max(reach[other], ticks)
     return [TimeWindow(ticks, 1) for ticks in reach]
 
 
 def has_distances(statement: Statement) -> bool:
-    """Whether any source has a WITHIN."""
+    """Return whether any source has a WITHIN."""
     return any(distance(source) for source in statement.clause.sources)

@@ -40,7 +40,7 @@ class Duration:
 
 @contextmanager
 def blaming(at: Span, source: Source) -> Iterator[None]:
-    """Shows the place of what was written in errors that a window raises about it."""
+    """Show the place of what was written in errors that a window raises about it."""
     try:
         yield
     except WindloomError as error:
@@ -50,7 +50,7 @@ def blaming(at: Span, source: Source) -> Iterator[None]:
 def read_durations(
     tokens: Sequence[Token], bracket: Bracket, words: Collection[str] = LENGTHS, example: str = "10 minutes"
 ) -> dict[str, Duration]:
-    """The duration after each of the words, by word."""
+    """Return the duration after each of the words, by word."""
     written = split_parts(tokens, words, bracket, "a duration is missing", f"for example {example}")
     return {name: read_duration(each, bracket.source) for name, each in written.items()}
 
@@ -58,7 +58,7 @@ def read_durations(
 def split_parts(
     tokens: Sequence[Token], words: Collection[str], bracket: Bracket, missing: str, example: str
 ) -> dict[str, Sequence[Token]]:
-    """The tokens that follow each of the words, by word."""
+    """Return the tokens that follow each of the words, by word."""
     source = bracket.source
     if not tokens:
         raise source.error("the window is empty", bracket.at, FORMS)
@@ -82,7 +82,7 @@ def split_parts(
 
 
 def read_duration(tokens: Sequence[Token], source: Source) -> Duration:
-    """The duration in these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
+    """Return the duration in these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
     text = ""
     last_start = -1
     for token in tokens:
@@ -95,7 +95,7 @@ def read_duration(tokens: Sequence[Token], source: Source) -> Duration:
 
 
 def duration_of(node: exp.Expr, statement: Statement) -> Duration:
-    """The duration that an argument of a function is."""
+    """Return the duration that an argument of a function is."""
     if not isinstance(node, exp.Literal) or not (node.is_string or node.this.startswith("INTERVAL ")):
         raise statement.error("a duration is expected here", node, "for example '10 minutes'")
     return Duration(str(node.this).replace("'", ""), statement.span(node))

@@ -15,7 +15,7 @@ class LandmarkSyntax(Syntax):
     words = ("LANDMARK", "UNTIL")
 
     def read(self, bracket: Bracket) -> Window:
-        """Without a SLIDE, the window keeps the pace of the bracket, if there is one."""
+        """Return the window; without a SLIDE, it keeps the pace of the bracket, if there is one."""
         source, pace = bracket.source, bracket.pace
         first, rest = bracket.tokens[0], bracket.tokens[1:]
         if is_word(first, "UNTIL"):

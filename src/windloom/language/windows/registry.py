@@ -23,13 +23,13 @@ SYNTAXES: dict[str, Syntax] = {
 
 
 def syntax_of(tokens: Sequence[Token]) -> Syntax:
-    """The syntax whose words a bracket begins with; windows of time refuse what no kind knows."""
+    """Return the syntax whose words a bracket begins with; windows of time refuse what no kind knows."""
     known = (syntax for syntax in SYNTAXES.values() if tokens and is_word(tokens[0], *syntax.words))
     return next(known, _TIME)
 
 
 def syntax_of_function(name: str) -> Syntax:
-    """The syntax of one of Spark's functions that make windows."""
+    """Return the syntax of one of Spark's functions that make windows."""
     return next(syntax for syntax in SYNTAXES.values() if syntax.window.function == name)
 
 

@@ -21,11 +21,11 @@ class RowsSyntax(Syntax):
     words = ("ROWS", "PARTITION BY", "PARTITION")
 
     def read(self, bracket: Bracket) -> Window:
-        """Partitions are columns of the bracket's stream."""
+        """Return the window; partitions are columns of the bracket's stream."""
         tokens, source, stream = bracket.tokens, bracket.source, bracket.stream
         assert stream is not None, "windows of rows are not joined"
         keys = [_column(token, source, stream) for token in _partition_tokens(tokens, source)]
-        start = next((place for place, token in enumerate(tokens) if is_word(token, "ROWS")), None)
+        start = next((index for index, token in enumerate(tokens) if is_word(token, "ROWS")), None)
         if start is None:
             raise source.error("the window has no ROWS", bracket.at, _FORM)
         example = "for example ROWS 1000 SLIDE 100"
@@ -43,7 +43,7 @@ class RowsSyntax(Syntax):
             return RowsWindow(count, slide, offset, partition)
 
     def check(self, bracket: Bracket, grouped: Collection[str | None]) -> None:
-        """Refuses a window that counts tuples by key in a query that is not grouped by that key."""
+        """Refuse a window that counts tuples by key in a query that is not grouped by that key."""
         assert bracket.stream is not None
         for token in _partition_tokens(bracket.tokens, bracket.source):
             column = bracket.stream.find_column(token.text)
@@ -57,7 +57,7 @@ class RowsSyntax(Syntax):
 
 
 def _partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
-    """The names after PARTITION BY, up to ROWS."""
+    """Return the names after PARTITION BY, up to ROWS."""
     if not tokens or is_word(tokens[0], "ROWS"):
         return []
     if not is_word(tokens[0], "PARTITION BY"):
@@ -79,11 +79,11 @@ def _partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
 
 
 def _column(token: Token, source: Source, stream: Stream) -> str:
-    found = stream.find_column(token.text)
-    if found is None:
+    column = stream.find_column(token.text)
+    if column is None:
         hint = near_names(token.text, list(stream.columns))
         raise source.error(f"unknown column '{token.text}'", token, hint)
-    return found
+    return column
 
 
 def _number(tokens: Sequence[Token], source: Source) -> int:

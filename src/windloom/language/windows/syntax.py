@@ -24,7 +24,7 @@ class Pace:
     end_ticks: int
 
     def offset(self, range_ticks: int) -> int:
-        """The offset with which windows of this range keep the pace."""
+        """Return the offset with which windows of this range keep the pace."""
         return (self.end_ticks - range_ticks) % self.slide_ticks
 
 
@@ -45,7 +45,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What Spark's function takes behind the time column: at most so many, in words, and as an example."""
+    """The arguments of Spark's function after the time column: their greatest number, in words, and as an example."""
 
     most: int
     text: str
@@ -64,12 +64,12 @@ class Syntax(ABC):
 
     @abstractmethod
     def read(self, bracket: Bracket) -> Window:
-        """The window in a bracket."""
+        """Return the window in a bracket."""
 
     def check(self, bracket: Bracket, grouped: Collection[str | None]) -> None:
-        """Refuses a bracket in a query that is not grouped by the columns that the bracket needs."""
+        """Refuse a bracket in a query that is not grouped by the columns that the bracket needs."""
         return
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
-        """The window of Spark's function, from the arguments behind the time column; their number is checked."""
+        """Return the window of Spark's function, from the arguments after the time column; their number is checked."""
         raise NotImplementedError(f"{self.window.plural} have no function")

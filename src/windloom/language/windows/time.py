@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, exp
 
-from windloom.errors import QueryError
 from windloom.language.tokens import Source, is_word
 from windloom.language.windows.durations import FORMS, LENGTHS, Duration, blaming, duration_of, read_durations
-from windloom.language.windows.syntax import Arguments, Bracket, Pace, Syntax
+from windloom.language.windows.syntax import Arguments, Bracket, Syntax
 from windloom.model import TimeWindow, Window, format_duration
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class TimeSyntax(Syntax):
     arguments = Arguments(3, "one to three durations", "'1 hour', '10 minutes'")
 
     def read(self, bracket: Bracket) -> Window:
-        """Without a SLIDE, the window keeps the pace of the bracket, if there is one."""
+        """Return the window; without a SLIDE, it keeps the pace of the bracket, if there is one."""
         source = bracket.source
         for token in bracket.tokens:
             planned = _PLANNED.get(token.text.upper())
@@ -46,8 +45,15 @@ class TimeSyntax(Syntax):
             raise source.error("the window has no RANGE", bracket.at, FORMS)
         if "SLIDE" not in lengths:
             if bracket.pace is None:
-                raise _slide_missing(lengths["RANGE"], bracket)
-            return _keeping_pace(source, lengths["RANGE"], lengths.get("OFFSET"), bracket.pace)
+                shown = format_duration(lengths["RANGE"].ticks(source))
+                hint = f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute]"
+                hint += f", or write [TUMBLE {shown}]"
+                raise source.error("the window has a RANGE but no SLIDE", bracket.at, hint)
+            length, offset = lengths["RANGE"], lengths.get("OFFSET")
+            ticks = length.ticks(source)
+            offset_ticks = bracket.pace.offset(ticks) if offset is None else offset.ticks(source)
+            with blaming(length.at, source):
+                return TimeWindow(ticks, bracket.pace.slide_ticks, offset_ticks)
         return _checked(source, lengths["RANGE"], lengths["SLIDE"], lengths.get("OFFSET"))
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
@@ -56,12 +62,12 @@ class TimeSyntax(Syntax):
 
 
 def names_slide(tokens: Sequence[Token]) -> bool:
-    """Whether a bracket gives a slide."""
+    """Return whether a bracket gives a slide."""
     return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
 
 
 def _checked(source: Source, length: Duration, slide: Duration | None = None, offset: Duration | None = None) -> Window:
-    """A window; without a slide it tumbles."""
+    """Return a window; without a slide it tumbles."""
     length_ticks = length.ticks(source)
     slide_ticks = length_ticks if slide is None else slide.ticks(source)
     offset_ticks = 0 if offset is None else offset.ticks(source)
@@ -69,19 +75,3 @@ def _checked(source: Source, length: Duration, slide: Duration | None = None, of
         TimeWindow(length_ticks, length_ticks)
     with blaming(slide.at if slide is not None else length.at, source):
         return TimeWindow(length_ticks, slide_ticks, offset_ticks)
-
-
-def _keeping_pace(source: Source, length: Duration, offset: Duration | None, pace: Pace) -> Window:
-    ticks = length.ticks(source)
-    given = pace.offset(ticks) if offset is None else offset.ticks(source)
-    with blaming(length.at, source):
-        return TimeWindow(ticks, pace.slide_ticks, given)
-
-
-def _slide_missing(length: Duration, bracket: Bracket) -> QueryError:
-    shown = format_duration(length.ticks(bracket.source))
-    return bracket.source.error(
-        "the window has a RANGE but no SLIDE",
-        bracket.at,
-        f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute], or write [TUMBLE {shown}]",
-    )

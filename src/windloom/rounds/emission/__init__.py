@@ -1,4 +1,4 @@
-"""Which rows of answers are reported: changes from window to window, rows of windows without tuples, early rows."""
+"""The rows of answers that are reported: changes from window to window, rows of windows without tuples, early rows."""
 
 from windloom.rounds.emission.changes import changes
 from windloom.rounds.emission.early import early_rows

@@ -27,48 +27,44 @@ _INSERT, _UPDATE, _DELETE = range(3)
 def changes(
     standing: pa.Table | None, rows: pa.Table, groups: int, paces: Mapping[str, Pace]
 ) -> tuple[pa.Table, pa.Table]:
-    """(the changes, the rows that stand after them); the first table has a further column, `change`.
+    """Return (the changes, the rows that stand after them); the first table has a further column, `change`.
 
     The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others.
     Changes come in the order of windows, so that they can be applied one after another.
     """
     known = 0 if standing is None else standing.num_rows
     every = with_earlier(standing, rows)
-    held = Series.of(every, groups, paces)
-    order, ends = held.order, held.ends
-    changed = _differs(every, held, groups) & (order >= known)
-    is_last = ~np.append(held.follows[1:], False)[: len(order)]
-    passed = ends[order] <= held.until[order] - held.slide[order]
+    every_series = Series.of(every, groups, paces)
+    order, ends = every_series.order, every_series.ends
+    # A row is compared with that of the window right before it.
+    later = np.flatnonzero(every_series.follows)
+    before, after = every_series.order[later - 1], every_series.order[later]
+    same = np.ones(len(later), np.bool_)
+    for column in range(LEADING + groups, every.num_columns):
+        same &= same_rows(as_array(every.column(column)), before, after)
+    differs = np.ones(len(every_series.order), np.bool_)
+    differs[later[same]] = False
+    changed = differs & (order >= known)
+    is_last = ~np.append(every_series.follows[1:], False)[: len(order)]
+    passed = ends[order] <= every_series.until[order] - every_series.slide[order]
     gone, left = order[is_last & passed], order[is_last & ~passed]
-    told = order[changed]
-    kinds = np.concatenate([np.where(held.follows[changed], _UPDATE, _INSERT), np.full(len(gone), _DELETE)])
-    at = np.concatenate([ends[told], ends[gone] + held.slide[gone]])
-    by_window = np.lexsort((held.series[np.concatenate([told, gone])], at))
-    table = pa.concat_tables([every.take(pa.array(told)), _vanished(every, gone, groups, held)])
+    reported = order[changed]
+    kinds = np.concatenate([np.where(every_series.follows[changed], _UPDATE, _INSERT), np.full(len(gone), _DELETE)])
+    at = np.concatenate([ends[reported], ends[gone] + every_series.slide[gone]])
+    by_window = np.lexsort((every_series.series[np.concatenate([reported, gone])], at))
+    table = pa.concat_tables([every.take(pa.array(reported)), _vanished(every, gone, groups, every_series)])
     table = table.append_column(CHANGE, pa.array(_KINDS, pa.string()).take(pa.array(kinds)))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(np.sort(left)))
 
 
-def _differs(every: pa.Table, held: Series, groups: int) -> NDArray[np.bool_]:
-    """Whether each row, in the order, differs from that of the window before it."""
-    later = np.flatnonzero(held.follows)
-    before, after = held.order[later - 1], held.order[later]
-    same = np.ones(len(later), np.bool_)
-    for place in range(LEADING + groups, every.num_columns):
-        same &= same_rows(as_array(every.column(place)), before, after)
-    differs = np.ones(len(held.order), np.bool_)
-    differs[later[same]] = False
-    return differs
-
-
-def _vanished(every: pa.Table, gone: NDArray[np.int64], groups: int, held: Series) -> pa.Table:
-    """Rows of the windows from which groups are missing: their keys, and NULL for everything else."""
+def _vanished(every: pa.Table, gone: NDArray[np.int64], groups: int, every_series: Series) -> pa.Table:
+    """Return rows of the windows from which groups are missing: their keys, and NULL for everything else."""
     rows = every.take(pa.array(gone))
-    moved = np.where(held.grows[gone], 0, held.slide[gone])
-    arrays = [rows.column(place) for place in range(LEADING + groups)]
+    moved = np.where(every_series.grows[gone], 0, every_series.slide[gone])
+    arrays = [rows.column(column) for column in range(LEADING + groups)]
     arrays[1:LEADING] = [
-        pa.array(held.starts[gone] + moved).cast(every.schema.field(1).type),
-        pa.array(held.ends[gone] + held.slide[gone]).cast(every.schema.field(2).type),
+        pa.array(every_series.starts[gone] + moved).cast(every.schema.field(1).type),
+        pa.array(every_series.ends[gone] + every_series.slide[gone]).cast(every.schema.field(2).type),
     ]
     arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
     return pa.Table.from_arrays(arrays, schema=every.schema)

@@ -30,7 +30,8 @@ _WITHDRAWN, _EARLY, _FINAL = range(3)
 def early_rows(
     standing: pa.Table | None, rows: pa.Table, groups: int, turns: Mapping[str, EarlyTurn]
 ) -> tuple[pa.Table, pa.Table]:
-    """(the reported rows, the rows that stand after them); the first has two further columns, `report` and `as_of`.
+    """Return (the reported rows, the rows that stand after them); the first has two further columns, `report` and
+    `as_of`.
 
     The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others. Rows
     of closed windows have no `as_of`: nothing replaces them. Rows come in the order of windows; within a window,
@@ -39,67 +40,58 @@ def early_rows(
     known = 0 if standing is None else standing.num_rows
     every = with_earlier(standing, rows)
     is_closed, is_due, as_of = _turns_of(every, turns)
-    earlier, later = _pairs(every, groups, known)
+    # Rows that stood, and the rows of the round that have the same query, window and group.
+    keys = [as_array(every.column(column)) for column in range(LEADING + groups)]
+    numbers, _ = number_groups(keys, every.num_rows)
+    row_of = np.full(int(numbers.max()) + 1 if len(numbers) else 0, -1, np.int64)
+    row_of[numbers[:known]] = np.arange(known)
+    matched = row_of[numbers[known:]]
+    earlier, later = matched[matched >= 0], known + np.flatnonzero(matched >= 0)
     is_row = np.arange(every.num_rows) >= known
-    found, same = np.zeros(every.num_rows, np.bool_), np.zeros(every.num_rows, np.bool_)
-    found[earlier] = True
-    same[later[_are_same(every, groups, earlier, later)]] = True
-
-    final, early = np.flatnonzero(is_row & is_closed), np.flatnonzero(is_row & ~is_closed & ~same)
-    gone = np.flatnonzero(~is_row & (is_closed | is_due) & ~found)
+    is_replaced, is_same = np.zeros(every.num_rows, np.bool_), np.zeros(every.num_rows, np.bool_)
+    is_replaced[earlier] = True
+    same = np.ones(len(later), np.bool_)
+    for column in range(LEADING + groups, every.num_columns):
+        same &= same_rows(as_array(every.column(column)), earlier, later)
+    is_same[later[same]] = True
+    final, early = np.flatnonzero(is_row & is_closed), np.flatnonzero(is_row & ~is_closed & ~is_same)
+    gone = np.flatnonzero(~is_row & (is_closed | is_due) & ~is_replaced)
     left = np.flatnonzero(~is_closed & np.where(is_due, is_row, ~is_row))
 
-    told = np.concatenate([gone, early, final])
+    reported = np.concatenate([gone, early, final])
     kinds = np.repeat([_WITHDRAWN, _EARLY, _FINAL], [len(gone), len(early), len(final)])
     table = pa.concat_tables([_withdrawn(every, gone, groups), every.take(pa.array(np.concatenate([early, final])))])
-    instants = pa.array(as_of[told], mask=is_closed[told]).cast(every.schema.field(2).type)
+    instants = pa.array(as_of[reported], mask=is_closed[reported]).cast(every.schema.field(2).type)
     table = table.append_column(REPORT, pa.array(_REPORTS, pa.string()).take(pa.array(kinds))).append_column(
         AS_OF, instants
     )
-    by_window = np.lexsort((kinds, as_array(every.column(2)).cast(pa.int64()).to_numpy()[told]))
+    by_window = np.lexsort((kinds, as_array(every.column(2)).cast(pa.int64()).to_numpy()[reported]))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(left))
 
 
 def _turns_of(
     every: pa.Table, turns: Mapping[str, EarlyTurn]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """For each row: whether its window is closed, whether its query reports open windows, and as of when."""
+    """Return for each row whether its window is closed, whether its query reports open windows, and as of when."""
     encoded = as_array(every.column(0)).dictionary_encode()
-    own = [turns[name] for name in encoded.dictionary.to_pylist()]
+    turns_of_queries = [turns[name] for name in encoded.dictionary.to_pylist()]
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     ends = as_array(every.column(2)).cast(pa.int64()).to_numpy()
-    closed = np.array([turn.closed for turn in own], np.int64)[codes]
-    due = np.array([turn.is_due for turn in own], np.bool_)[codes]
-    return ends <= closed, due, np.array([turn.as_of for turn in own], np.int64)[codes]
-
-
-def _pairs(every: pa.Table, groups: int, known: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that stood, and the rows of the round that have the same query, window and group."""
-    keys = [as_array(every.column(place)) for place in range(LEADING + groups)]
-    numbers, _ = number_groups(keys, every.num_rows)
-    place = np.full(int(numbers.max()) + 1 if len(numbers) else 0, -1, np.int64)
-    place[numbers[:known]] = np.arange(known)
-    matched = place[numbers[known:]]
-    return matched[matched >= 0], known + np.flatnonzero(matched >= 0)
-
-
-def _are_same(every: pa.Table, groups: int, earlier: NDArray[np.int64], later: NDArray[np.int64]) -> NDArray[np.bool_]:
-    same = np.ones(len(later), np.bool_)
-    for place in range(LEADING + groups, every.num_columns):
-        same &= same_rows(as_array(every.column(place)), earlier, later)
-    return same
+    closed = np.array([turn.closed for turn in turns_of_queries], np.int64)[codes]
+    due = np.array([turn.is_due for turn in turns_of_queries], np.bool_)[codes]
+    return ends <= closed, due, np.array([turn.as_of for turn in turns_of_queries], np.int64)[codes]
 
 
 def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Table:
-    """The withdrawn rows: their windows and keys, and NULL for everything else."""
+    """Return the withdrawn rows: their windows and keys, and NULL for everything else."""
     rows = every.take(pa.array(gone))
-    arrays = [rows.column(place) for place in range(LEADING + groups)]
+    arrays = [rows.column(column) for column in range(LEADING + groups)]
     arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
     return pa.Table.from_arrays(arrays, schema=every.schema)
 
 
 def all_final(rows: pa.Table) -> pa.Table:
-    """The rows of windows that are all closed, as they are reported."""
+    """Return the rows of windows that are all closed, as they are reported."""
     reports = pa.repeat(pa.scalar(_REPORTS[_FINAL], pa.string()), rows.num_rows)
     instants = pa.nulls(rows.num_rows, rows.schema.field("window_end").type)
     return rows.append_column(REPORT, reports).append_column(AS_OF, instants)

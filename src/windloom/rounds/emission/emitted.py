@@ -1,4 +1,4 @@
-"""What queries have reported, as far as it decides what they report next."""
+"""The rows that queries have reported, as far as these decide what they report next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windloom.model.emission import Emits
-from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import is_same
 
@@ -28,34 +27,34 @@ class Emitted:
     known: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def carried(self, old: Plan, new: Plan) -> Emitted:
-        """What remains when another plan runs: queries that are new, or replaced, have reported nothing."""
+        """Return what remains when another plan runs: queries that are new, or replaced, have reported nothing."""
         if not self.standing and not self.known:
             return self
         before = {planned.name: planned.query for planned in old.queries}
-        kept = {planned.name for planned in new.queries if _is_same(before.get(planned.name), planned.query)}
+        unchanged = {
+            planned.name
+            for planned in new.queries
+            if planned.name in before and is_same(before[planned.name], planned.query)
+        }
         # A new query of the same name withdraws, in its first round, provisional rows that it does not report itself.
         early = {planned.name for planned in new.queries if planned.query.emission.kind is Emits.EARLY}
         early = {name for name in early if name in before and before[name].emission.kind is Emits.EARLY}
         return replace(
             self,
-            standing={key: of_queries(table, kept | early) for key, table in self.standing.items()},
-            known={key: of_queries(table, kept) for key, table in self.known.items()},
+            standing={key: of_queries(table, unchanged | early) for key, table in self.standing.items()},
+            known={key: of_queries(table, unchanged) for key, table in self.known.items()},
         )
 
 
-def _is_same(left: Query | None, right: Query) -> bool:
-    return left is not None and is_same(left, right)
-
-
 def of_queries(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """The rows of some queries."""
+    """Return the rows of some queries."""
     return table.filter(pc.is_in(table["query"], value_set=pa.array(sorted(names), pa.string())))
 
 
 def united(tables: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The tables of each key as one table; keys without rows are left out."""
-    found: dict[str, list[pa.Table]] = {}
+    """Return the tables of each key as one table; keys without rows are left out."""
+    tables_by_key: dict[str, list[pa.Table]] = {}
     for key, table in tables:
         if table.num_rows:
-            found.setdefault(key, []).append(table)
-    return {key: pa.concat_tables(parts) for key, parts in found.items()}
+            tables_by_key.setdefault(key, []).append(table)
+    return {key: pa.concat_tables(parts) for key, parts in tables_by_key.items()}

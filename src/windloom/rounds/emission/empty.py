@@ -23,10 +23,10 @@ _COUNTS = ("count", "approx_count_distinct")
 
 
 def group_rows(block: Block, shape: Shape) -> pa.Table:
-    """The windows in which each group has a row: `query`, `window_start`, `window_end` and the grouping columns."""
+    """Return windows in which each group has a row: `query`, `window_start`, `window_end` and the grouping columns."""
     counts = np.diff(block.bounds)
     queries = pa.array(block.queries, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-    arrays = [queries, *(as_array(block.table.column(place)) for place in range(2 + len(shape.groups)))]
+    arrays = [queries, *(as_array(block.table.column(index)) for index in range(2 + len(shape.groups)))]
     arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=group_schema(shape))
 
@@ -37,37 +37,39 @@ def group_schema(shape: Shape) -> pa.Schema:
 
 
 def missing_rows(known: pa.Table | None, rows: pa.Table, paces: Mapping[str, Pace]) -> tuple[pa.Table, pa.Table]:
-    """(the windows without tuples of groups that are known, the last window of each group); columns of `group_rows`."""
+    """Return (the windows without tuples of groups that are known, the last window of each group); columns of
+    `group_rows`.
+    """
     every = with_earlier(known, rows)
-    held = Series.of(every, every.num_columns - LEADING, paces)
-    order, series = held.order, held.series[held.order]
-    ends, slide, until = held.ends[order], held.slide[order], held.until[order]
+    every_series = Series.of(every, every.num_columns - LEADING, paces)
+    order, series = every_series.order, every_series.series[every_series.order]
+    ends, slide, until = every_series.ends[order], every_series.slide[order], every_series.until[order]
     is_last = np.append(series[1:] != series[:-1], True)[: len(order)]
     following = np.append(ends[1:], 0)[: len(order)]
     missing = np.where(is_last, np.maximum(until - ends, 0) // slide, (following - ends) // slide - 1)
     within = np.arange(missing.sum()) - np.repeat(np.cumsum(missing) - missing, missing) + 1
-    found = _moved(every, np.repeat(order, missing), within * np.repeat(slide, missing), held)
-    left = _moved(every, order[is_last], (missing * slide)[is_last], held)
-    return found, left
+    missing_windows = _moved(every, np.repeat(order, missing), within * np.repeat(slide, missing), every_series)
+    left = _moved(every, order[is_last], (missing * slide)[is_last], every_series)
+    return missing_windows, left
 
 
-def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, held: Series) -> pa.Table:
-    """Rows of a table, with their windows moved by `ticks`."""
+def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, every_series: Series) -> pa.Table:
+    """Return rows of a table, with their windows moved by `ticks`."""
     table = every.take(pa.array(rows))
-    for place, edges in ((1, held.starts), (2, held.ends)):
-        moved = pa.array(edges[rows] + ticks).cast(every.schema.field(place).type)
-        table = table.set_column(place, every.schema.field(place), moved)
+    for index, edges in ((1, every_series.starts), (2, every_series.ends)):
+        moved = pa.array(edges[rows] + ticks).cast(every.schema.field(index).type)
+        table = table.set_column(index, every.schema.field(index), moved)
     return table
 
 
 def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: pa.Table) -> Block:
-    """Windows without tuples as a block of answers."""
+    """Return windows without tuples as a block of answers."""
     codes = pc.index_in(as_array(missing["query"]), value_set=pa.array([query.name for query in queries], pa.string()))
     places = codes.to_numpy(zero_copy_only=False)
     missing = missing.take(pa.array(np.argsort(places, kind="stable")))
     counts = np.bincount(places, minlength=len(queries))
-    arrays = [missing.column(place) for place in range(1, missing.num_columns)]
-    names = [missing.schema.field(place).name for place in range(1, missing.num_columns)]
+    arrays = [missing.column(index) for index in range(1, missing.num_columns)]
+    names = [missing.schema.field(index).name for index in range(1, missing.num_columns)]
     for column, (name, kind) in enumerate(shape.columns):
         pieces = [
             _nothing(query, column, arrow_type(kind), int(count)) for query, count in zip(queries, counts, strict=True)
@@ -79,7 +81,7 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
 
 
 def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:
-    """The value of an aggregate over no rows, `count` times."""
+    """Return the value of an aggregate over no rows, `count` times."""
     aggregate = planned.query.aggregates[planned.columns[column]]
     if aggregate.function in _COUNTS:
         return pa.repeat(pa.scalar(0, kind), count)

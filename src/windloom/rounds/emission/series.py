@@ -32,15 +32,15 @@ class Pace:
 
 
 def paces_of(asked: Iterable[Planned], state: State) -> dict[str, Pace]:
-    """The paces of queries after a round that left this state."""
-    found = {}
+    """Return the paces of queries after a round that left this state."""
+    paces = {}
     for planned in asked:
         window, inputs = planned.query.window, planned.query.inputs
         # When a stream has ended, every window is closed, even those that begin after its last tuple.
         latest = max((state.seen[input_] for input_ in inputs if input_ in state.seen), default=TICK_MIN)
         until = min(state.answered_by(planned.query), window.last_start(latest) + window.range_ticks)
-        found[planned.name] = Pace(window.slide_ticks, until, window.extent_ticks is None)
-    return found
+        paces[planned.name] = Pace(window.slide_ticks, until, window.extent_ticks is None)
+    return paces
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Series:
     def of(cls, rows: pa.Table, groups: int, paces: Mapping[str, Pace]) -> Series:
         queries = as_array(rows[0])
         keys = [queries, *(as_array(rows.column(LEADING + i)) for i in range(groups))]
-        starts, ends = (as_array(rows.column(place)).cast(pa.int64()).to_numpy() for place in (1, 2))
+        starts, ends = (as_array(rows.column(index)).cast(pa.int64()).to_numpy() for index in (1, 2))
         if rows.num_columns == LEADING + groups:
             # Rows without values may be in a window several times: the first continues the first of the window before,
             # and so on.
@@ -73,9 +73,9 @@ class Series:
         series, _ = number_groups(keys, rows.num_rows)
         order = np.lexsort((ends, series))
         encoded = queries.dictionary_encode()
-        own = [paces[name] for name in encoded.dictionary.to_pylist()]
+        paces_of_queries = [paces[name] for name in encoded.dictionary.to_pylist()]
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        slide = np.array([pace.slide_ticks for pace in own], np.int64)[codes]
+        slide = np.array([pace.slide_ticks for pace in paces_of_queries], np.int64)[codes]
         follows = np.zeros(len(order), np.bool_)
         if len(order):
             later, earlier = order[1:], order[:-1]
@@ -86,24 +86,24 @@ class Series:
             starts,
             ends,
             slide,
-            np.array([pace.until for pace in own], np.int64)[codes],
-            np.array([pace.grows for pace in own], np.bool_)[codes],
+            np.array([pace.until for pace in paces_of_queries], np.int64)[codes],
+            np.array([pace.grows for pace in paces_of_queries], np.bool_)[codes],
             follows,
         )
 
 
 def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:
-    """For each row, the number of rows before it that have the same keys."""
+    """Return for each row the number of rows before it that have the same keys."""
     numbers, _ = number_groups(keys, rows)
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     firsts = np.flatnonzero(np.append(True, sorted_numbers[1:] != sorted_numbers[:-1])[:rows])
     counts = np.diff(np.append(firsts, rows))
-    found = np.empty(rows, np.int64)
-    found[order] = np.arange(rows) - np.repeat(firsts, counts)
-    return found
+    occurrences = np.empty(rows, np.int64)
+    occurrences[order] = np.arange(rows) - np.repeat(firsts, counts)
+    return occurrences
 
 
 def with_earlier(earlier: pa.Table | None, rows: pa.Table) -> pa.Table:
-    """Rows of earlier rounds, then those of this one."""
+    """Return rows of earlier rounds, then those of this one."""
     return (rows if earlier is None else pa.concat_tables([earlier.cast(rows.schema), rows])).combine_chunks()

@@ -1,4 +1,4 @@
-"""Folds of joins: what the sides of a join answer, matched by key and end, multiplied and added up; pure."""
+"""Folds of joins: the answers of the sides, matched by key and end, multiplied and added up; pure."""
 
 from windloom.rounds.joins.fold import fold_sides
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, Refused, SideRows

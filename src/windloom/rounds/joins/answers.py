@@ -50,7 +50,7 @@ def join_makers(
     threads: int = 1,
     keyed: Mapping[FeedPlace, Keyed] | None = None,
 ) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
-    """Makers of blocks, each for joins that are folded together, by the name of the first of them.
+    """Return makers of blocks, each for joins that are folded together, by the name of the first of them.
 
     `asked` are the places of the joins to answer; `keyed` are tuples that may be folded instead of cells.
     """
@@ -66,15 +66,17 @@ def join_folds(
     landmarks: Mapping[str, Landmark],
     divided: Collection[int],
 ) -> dict[int, Cells]:
-    """The cells that a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
+    """Return the cells that a shard has folded of joins whose answers are divided among shards, by their place in the
+    plan.
+    """
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
-    found: dict[int, list[Cells]] = {}
+    parts_by_join: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
     for joins in families.together([plan.joins[number] for number in sorted(divided)]):
         for join, folded, ends in families.folded(joins):
             Lowering(plan, join, landmarks).refuse_first(folded, ends)
-            found.setdefault(places[join.name], []).append(as_cells(folded, ends))
-    return {number: merge_all(parts) for number, parts in sorted(found.items())}
+            parts_by_join.setdefault(places[join.name], []).append(as_cells(folded, ends))
+    return {number: merge_all(parts) for number, parts in sorted(parts_by_join.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,11 @@ class _Families:
         object.__setattr__(self, "held", HeldTrees(self.plan, self.cells))
 
     def together(self, joins: Iterable[PlannedJoin]) -> list[list[PlannedJoin]]:
-        found: dict[object, list[PlannedJoin]] = {}
+        families: dict[object, list[PlannedJoin]] = {}
         for join in joins:
             by_rows = (join.sides, self.interval(join))
-            found.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
-        return list(found.values())
+            families.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
+        return list(families.values())
 
     def blocks(self, joins: Sequence[PlannedJoin]) -> Iterator[Block]:
         lowered = {join.name: Lowering(self.plan, join, self.landmarks) for join in joins}
@@ -105,7 +107,7 @@ class _Families:
             yield lowered[join.name].block(folded, ends)
 
     def folded(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The rows of joins that are folded together, and where their windows end."""
+        """Yield the rows of joins that are folded together, and where their windows end."""
         if joins[0].tuples and self.tuples:
             yield from self._folded_tuples(joins)
             return
@@ -117,13 +119,13 @@ class _Families:
             except TooManyGroupsError:
                 # There are more groups than the plan expected: sides are folded window by window, which gives the same
                 # rows.
-                for own in self.together([replace(join, fold=Pairwise.name) for join in joins]):
-                    yield from self.folded(own)
+                for family_joins in self.together([replace(join, fold=Pairwise.name) for join in joins]):
+                    yield from self.folded(family_joins)
                 return
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
 
     def _folded_tuples(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The same, straight from tuples; if that is not possible after all, from cells that are made of them."""
+        """Fold straight from tuples; if that is not possible after all, from cells woven from them."""
         if self.tuples.of(joins[0]) is not None:
             intervals = [self.interval(join) for join in joins]
             try:
@@ -139,7 +141,9 @@ class _Families:
 def family_rows(
     plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
 ) -> list[tuple[FoldTypes, list[SideRows], int]]:
-    """The input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it has."""
+    """Return the input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it
+    has.
+    """
     family = _Family(plan, HeldTrees(plan, cells), [join], interval, {})
     return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
 
@@ -155,14 +159,14 @@ class _Family:
     landmarks: Mapping[str, Landmark]
 
     def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """The rows of every join for every stretch of ends, where there are any."""
+        """Yield the rows of every join for every stretch of ends, where there are any."""
         for join, types, rows, ends in self.answered():
             folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
             if len(folded.ends):
                 yield join, folded, ends.ticks(folded.ends)
 
     def answered(self) -> Iterator[tuple[PlannedJoin, FoldTypes, list[SideRows], Ends]]:
-        """What the sides of every join answer for every stretch of ends."""
+        """Yield the answers of the sides of every join for every stretch of ends."""
         trees = with_matches_only(self.plan, self.joins, [self.held.of(place) for place in self.joins[0].sides])
         typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
@@ -186,7 +190,9 @@ class _Family:
         return known[key]
 
     def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:
-        """The ends to answer at, but no long stretches without a tuple of the first side, to which all are linked."""
+        """Yield the ends to answer at, but no long stretches without a tuple of the first side, to which all are
+        linked.
+        """
         first, (after, until) = self.joins[0].join.sides[0].window, self.interval
         starts = np.unique(trees[0].cells.starts)
         if not len(starts):
@@ -212,10 +218,10 @@ class _Family:
             if landmark is None:
                 # The first cell that a window which ends after `after` may cover: no such window ends before that cell
                 # begins.
-                place = int(np.searchsorted(starts, after - first.range_ticks + 1))
-                if place == len(starts):
+                next_cell = int(np.searchsorted(starts, after - first.range_ticks + 1))
+                if next_cell == len(starts):
                     return
-                after = max(after, int(starts[place]))
+                after = max(after, int(starts[next_cell]))
             end = after + slide - (after - first.offset_ticks - first.range_ticks) % slide
             count = min(most, (until - end) // slide + 1)
             if count <= 0:
@@ -224,11 +230,13 @@ class _Family:
             after = end + (count - 1) * slide
 
     def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
-        """The number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every` ends."""
+        """Return the number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every`
+        ends.
+        """
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
-            found = len(tree.cells) * (side.window.overlap + 1) / every
-            rows += tree.cells.groups if side.window.extent_ticks is None else min(tree.cells.groups, found)
+            side_rows = len(tree.cells) * (side.window.overlap + 1) / every
+            rows += tree.cells.groups if side.window.extent_ticks is None else min(tree.cells.groups, side_rows)
         return int(max(1, min(MOST_ENDS, SIDE_ROWS / max(1.0, rows))))
 
 

@@ -47,7 +47,7 @@ MATRIX_ENTRIES = 1 << 18
 SPARSE_ENTRIES = 1 << 16
 #: Entries near the diagonal whose sums are made at a time: every walk along the cells touches all groups.
 BAND_ENTRIES = 1 << 20
-#: Values of windows that are held before rows are made of them.
+#: Values of windows that are collected before they become rows.
 HELD_VALUES = 1 << 22
 
 #: The number of pairs of tuples; a window without any has no row.
@@ -103,28 +103,30 @@ class MatrixFamily:
     ) -> None:
         first = joins[0]
         sets = [plan.sets[place.set] for place in first.sides]
-        kept = [_together(joins, side) for side in (0, 1)]
+        components = [_together(joins, side) for side in (0, 1)]
         planned = [
             {planned_component.component: planned_component for planned_component in each.components} for each in sets
         ]
         types = FoldTypes(
-            tuple(tuple(planned[side][component] for component in kept[side]) for side in (0, 1)),
+            tuple(tuple(planned[side][component] for component in components[side]) for side in (0, 1)),
             (),
             tuple(_group_types(plan, first, side) for side in (0, 1)),
         )
-        held = [cells.get(partial_set.number) for partial_set in sets]
+        set_cells = [cells.get(partial_set.number) for partial_set in sets]
         self._cells = tuple(
-            no_cells(partial_set) if own is None or tuples is not None else own
-            for partial_set, own in zip(sets, held, strict=True)
+            no_cells(partial_set) if own_cells is None or tuples is not None else own_cells
+            for partial_set, own_cells in zip(sets, set_cells, strict=True)
         )
         self._periods = tuple(partial_set.edges.pane.period for partial_set in sets)
         self._intervals = intervals
-        self._members = [_member(join, kept, types) for join in joins]
-        self._relations = tuple(_relation(plan, first, side, self._cells[side], kept[side], types) for side in (0, 1))
-        self._types, self._kept, self._tuples = types, kept, tuples
+        self._members = [_member(join, components, types) for join in joins]
+        self._relations = tuple(
+            _relation(plan, first, side, self._cells[side], components[side], types) for side in (0, 1)
+        )
+        self._types, self._kept, self._tuples = types, components, tuples
 
     def folded(self, threads: int = 1) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
-        """The rows of every join and where their windows end, some windows at a time.
+        """Yield the rows of every join and where their windows end, some windows at a time.
 
         Raises `TooManyGroupsError` before it gives the first rows.
         """
@@ -135,7 +137,7 @@ class MatrixFamily:
         wanted = tuple(dict.fromkeys([_PAIRS, *(term for member in self._members for term in member.wanted)]))
         prepared = matrix.wanting(wanted, self._members[0].terms)
         parts: list[tuple[Ints, dict[Term, Held]]] = []
-        held = 0
+        held_values = 0
         with _pool(threads) as pool:
             sums, until = None, 0
             portions = list(_portions(asked, matrix.groups, matrix.matches))
@@ -146,10 +148,10 @@ class MatrixFamily:
                 window = matrix.values(prepared, sums, first, last, pool)
                 rectangles = window.rectangles(asked, part)
                 parts.append((part, window.over_all(wanted, rectangles)))
-                held += len(part) * matrix.groups * len(wanted)
-                if held >= HELD_VALUES:
+                held_values += len(part) * matrix.groups * len(wanted)
+                if held_values >= HELD_VALUES:
                     yield from self._rows(parts, asked, owner, matrix)
-                    parts, held = [], 0
+                    parts, held_values = [], 0
         if parts:
             yield from self._rows(parts, asked, owner, matrix)
 
@@ -162,19 +164,21 @@ class MatrixFamily:
         return Matrix(join.join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
 
     def _asked(self, matrix: AnyMatrix) -> tuple[Asked, Ints]:
-        """All windows of all joins that hold slices of both sides, in order of end and then of start, latest first."""
-        found: list[Asked] = []
+        """Return all windows of all joins that hold slices of both sides, in order of end and then of start, latest
+        first.
+        """
+        asked_by_member: list[Asked] = []
         for member, interval in zip(self._members, self._intervals, strict=True):
             sides = member.join.join.sides
             ends = ends_of(matrix.ticks[0], sides[0].window, interval)
             lo = tuple(np.searchsorted(matrix.ticks[i], ends - sides[i].window.range_ticks) for i in (0, 1))
             hi = tuple(np.searchsorted(matrix.ticks[i], ends) for i in (0, 1))
             some = (hi[0] > lo[0]) & (hi[1] > lo[1])
-            found.append(Asked(ends[some], (lo[0][some], lo[1][some]), (hi[0][some], hi[1][some])))
-        owner = np.repeat(np.arange(len(found)), [len(asked.ends) for asked in found])
-        ends = np.concatenate([asked.ends for asked in found])
+            asked_by_member.append(Asked(ends[some], (lo[0][some], lo[1][some]), (hi[0][some], hi[1][some])))
+        owner = np.repeat(np.arange(len(asked_by_member)), [len(asked.ends) for asked in asked_by_member])
+        ends = np.concatenate([asked.ends for asked in asked_by_member])
         lo, hi = (
-            tuple(np.concatenate([getattr(asked, name)[side] for asked in found]) for side in (0, 1))
+            tuple(np.concatenate([getattr(asked, name)[side] for asked in asked_by_member]) for side in (0, 1))
             for name in ("lo", "hi")
         )
         order = np.lexsort((-lo[matrix.fixed], ends))
@@ -185,8 +189,10 @@ class MatrixFamily:
     ) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         places = np.concatenate([part for part, _ in parts])
         counts = [len(part) for part, _ in parts]
-        held = {term: joined_held([values[term] for _, values in parts], counts, matrix.groups) for term in parts[0][1]}
-        pairs = held[_PAIRS]
+        values_by_term = {
+            term: joined_held([values[term] for _, values in parts], counts, matrix.groups) for term in parts[0][1]
+        }
+        pairs = values_by_term[_PAIRS]
         assert isinstance(pairs, AddInt | Wide)
         there = (pairs.value > 0 if isinstance(pairs, AddInt) else (pairs.high != 0) | (pairs.low != 0)).reshape(
             matrix.groups, -1
@@ -194,37 +200,39 @@ class MatrixFamily:
         owners = owner[places]
         ends = asked.ends[places]
         for number, member in enumerate(self._members):
-            own = np.flatnonzero(owners == number)
-            group, column = np.nonzero(there[:, own])
+            member_windows = np.flatnonzero(owners == number)
+            group, column = np.nonzero(there[:, member_windows])
             if not len(group):
                 continue
-            yield self._rows_of(member, matrix, held, len(places), ends[own], own, group, column)
+            yield self._rows_of(
+                member, matrix, values_by_term, len(places), ends[member_windows], member_windows, group, column
+            )
 
     def _rows_of(
         self,
         member: _Member,
         matrix: AnyMatrix,
-        held: Mapping[Term, Held],
+        values_by_term: Mapping[Term, Held],
         windows: int,
         ends: Ints,
-        own: Ints,
+        member_windows: Ints,
         group: Ints,
         column: Ints,
     ) -> tuple[PlannedJoin, FoldedRows, Ints]:
-        """The rows of one join: those windows of its own, for each group, that have a pair."""
-        rows = group * windows + own[column]
+        """Return the rows of one join: those windows of its own, for each group, that have a pair."""
+        rows = group * windows + member_windows[column]
         used, begin = np.unique(group, return_index=True)
         relation = Relation(
             _BOTH,
             {place: values.take(used) for place, values in matrix.columns.items()},
             np.append(begin, len(group)).astype(np.int64),
             np.zeros(len(rows), np.int32),
-            lambda term: rows_of_held(held[term], rows),
+            lambda term: rows_of_held(values_by_term[term], rows),
         )
         combined, refused = finished(relation, member.terms, member.folded)
         groups = tuple(relation.columns[place] for place in member.join.join.groups)
-        made = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
-        return member.join, made, ends[column]
+        folded_rows = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
+        return member.join, folded_rows, ends[column]
 
 
 @contextmanager
@@ -237,7 +245,7 @@ def _pool(threads: int) -> Iterator[Executor | None]:
 
 
 def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
-    """The ends in `(after, until]` of windows that hold one of these ticks, in ascending order."""
+    """Return the ends in `(after, until]` of windows that hold one of these ticks, in ascending order."""
     slide, residue = window.slide_ticks, window.offset_ticks + window.range_ticks
     first = ticks + slide - (ticks - residue) % slide
     last = ticks + window.range_ticks - (ticks + window.range_ticks - residue) % slide
@@ -253,8 +261,8 @@ def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
     starts, stops = first[begins], last[np.append(np.flatnonzero(begins)[1:] - 1, len(last) - 1)]
     counts = (stops - starts) // slide + 1
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    found: Ints = np.repeat(starts, counts) + within * slide
-    return found
+    ends: Ints = np.repeat(starts, counts) + within * slide
+    return ends
 
 
 class _Portion(NamedTuple):
@@ -266,7 +274,7 @@ class _Portion(NamedTuple):
 
 
 def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
-    """The end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
+    """Return the end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
     first, end = portions[begin].first, begin + 1
     while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:
         end += 1
@@ -274,7 +282,7 @@ def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
 
 
 def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
-    """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
+    """Yield windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
     The matrix of a portion has few entries, unless a single end needs more. Slices move forward from portion to
     portion.
@@ -284,15 +292,15 @@ def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
     last = [np.maximum.accumulate(asked.hi[side]) for side in (0, 1)]
     is_new = np.concatenate([[True], asked.ends[1:] != asked.ends[:-1]])
     stops = np.append(np.flatnonzero(is_new)[1:], count)  # one past the windows of each end
-    begin = place = 0
+    begin = end_index = 0
     while begin < count:
-        rows, columns = (last[side][stops[place:] - 1] - first[side][begin] for side in (0, 1))
+        rows, columns = (last[side][stops[end_index:] - 1] - first[side][begin] for side in (0, 1))
         entries = rows.astype(np.float64) * columns * groups
         if entries[0] > MOST_ENTRIES:
             raise TooManyGroupsError
         fitting = max(1, int(np.searchsorted(entries, MATRIX_ENTRIES, side="right")))
-        place += fitting
-        end = int(stops[place - 1])
+        end_index += fitting
+        end = int(stops[end_index - 1])
         if entries[0] > SPARSE_ENTRIES and entries[fitting - 1] > matches * (end - begin):
             raise TooManyGroupsError  # nearly all entries would be empty
         yield _Portion(
@@ -304,51 +312,51 @@ def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
 
 
 def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ...]:
-    partial_set, _, member = plan.side(join.sides[side])
-    return tuple(partial_set.group_types[position] for position in member.group_positions)
+    side_set, _, side_member = plan.side(join.sides[side])
+    return tuple(side_set.group_types[position] for position in side_member.group_positions)
 
 
 def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
-    """The components that the joins need of a side, each once."""
+    """Return the components that the joins need of a side, each once."""
     return tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
 
 
-def _member(join: PlannedJoin, kept: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
-    moved = [[kept[side].index(component) for component in join.join.sides[side].components] for side in (0, 1)]
+def _member(join: PlannedJoin, components: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
+    moved = [[components[side].index(component) for component in join.join.sides[side].components] for side in (0, 1)]
     folded = tuple(_moved(component, moved) for component in join.join.folded)
     terms = Terms(replace(types, folded=join.components), _BOTH)
     return _Member(join, folded, terms, terms.all_of(folded))
 
 
-def _moved(folded: Folded, places: Sequence[Sequence[int]]) -> Folded:
-    """The same with other numbers for the components of both sides."""
+def _moved(folded: Folded, numbers: Sequence[Sequence[int]]) -> Folded:
+    """Return the component with other numbers for the components of both sides."""
 
     def every(components: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(places[side][component] for side, component in enumerate(components))
+        return tuple(numbers[side][component] for side, component in enumerate(components))
 
     def product(product: Product) -> Product:
         return Product(product.sign, every(product.factors))
 
     match folded:
         case Carried(side=side, component=component, weights=weights):
-            return Carried(side, places[side][component], every(weights))
+            return Carried(side, numbers[side][component], every(weights))
         case Summed(products=products, counted=counted):
             return Summed(tuple(map(product, products)), None if counted is None else product(counted))
     raise AssertionError("a matrix folds no extrema of both sides")
 
 
 def _relation(
-    plan: Plan, join: PlannedJoin, side: int, cells: Cells, kept: Sequence[Component], types: FoldTypes
+    plan: Plan, join: PlannedJoin, side: int, cells: Cells, components: Sequence[Component], types: FoldTypes
 ) -> Relation:
-    """The cells of a set as rows of a side, whose ends are not used."""
+    """Return the cells of a set as rows of a side, whose ends are not used."""
     partial_set, _, member = plan.side(join.sides[side])
-    place = {planned.component: i for i, planned in enumerate(partial_set.components)}
+    positions = {planned.component: i for i, planned in enumerate(partial_set.components)}
 
     def combined(component: Component) -> Combined:
-        lifted = cells.lifted[place[component]]
+        lifted = cells.lifted[positions[component]]
         assert isinstance(lifted, Lifted), "a matrix folds no lists"
         return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
 
     keys = [cells.keys[position] for position in member.group_positions]
     ends = np.zeros(len(cells), np.int32)
-    return relation_of(side, SideRows(keys, cells.group_bounds, ends, tuple(map(combined, kept))), types)
+    return relation_of(side, SideRows(keys, cells.group_bounds, ends, tuple(map(combined, components))), types)

@@ -40,7 +40,9 @@ class CornerFold:
         ends = [make(term, terms, partner, end) for partner, end in ((left, term.left), (right, term.right))]
         self.numbers, self.known = [numbers for numbers, _ in ends], [known for _, known in ends]
         if term.operator == "-":
-            self.numbers[1] = _negated(self.numbers[1])
+            # The extrema of -b, from those of b.
+            low, high, *nan = self.numbers[1]
+            self.numbers[1] = (negate(high), negate(low)) if isinstance(low, Wide) else (-high, -low, *nan)
         self.operator = TIMES if term.operator == "*" else PLUS
         self.found, self.unclear = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
         self.best = np.zeros(rows) if self.is_float else zero_wide(rows)
@@ -66,7 +68,7 @@ class CornerFold:
         return HeldExtreme(MaxInt(keys), dictionary, known, refused if refused.any() else None)
 
     def _keys(self) -> tuple[Keys, pa.Array | None, Flags]:
-        """Keys as MIN and MAX keep them, and which values fit their type."""
+        """Return keys as MIN and MAX keep them, and which values fit their type."""
         kind, best = self.term.kind, self.best
         if not isinstance(best, Wide):
             return float_keys(best), None, np.ones(len(best), np.bool_)
@@ -79,41 +81,38 @@ class CornerFold:
         return best.low.view(np.int64).copy(), None, fits
 
 
-def _known_rows(known: Held) -> Flags:
-    assert known is None or isinstance(known, np.ndarray)
-    return _ALL_KNOWN if known is None else known
-
-
 def _keys_at(
     terms: Terms, partner: Partner, end: End, weights: Operands
 ) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
     low, high, known = corner_terms(end, restricted(weights, partner.sides))
-    held = [partner.held(value) for value in (low, high)]
-    assert all(isinstance(values, HeldValue) for values in held)
+    values_at_ends = [partner.held(value) for value in (low, high)]
+    assert all(isinstance(values, HeldValue) for values in values_at_ends)
     planned = [terms.types.sides[end[0]][component] for component in end[1:]]
-    return held, planned, _known_rows(partner.held(known))  # type: ignore[return-value]
+    flags = partner.held(known)
+    assert flags is None or isinstance(flags, np.ndarray)
+    return values_at_ends, planned, (_ALL_KNOWN if flags is None else flags)  # type: ignore[return-value]
 
 
 def _plain_keys(held: HeldValue, known: Flags, *, lowest: bool) -> Keys:
-    """Keys in the order of values, with 0 where there is none."""
+    """Return keys in the order of values, with 0 where there is none."""
     keys: Keys = ~held.columns.value if lowest else held.columns.value
     return np.where(known, keys, 0) if len(known) else keys
 
 
 def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
-    """The lowest and highest integers, at the scale of the result, and where there are any."""
+    """Return the lowest and highest integers, at the scale of the result, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
-    found = []
+    numbers_of_ends = []
     for held_value, component, lowest in zip(held, planned, (True, False), strict=True):
         assert component.argument_type is not None
         keys, scale = _plain_keys(held_value, known, lowest=lowest), component.argument_type.scale
         numbers = widened(AddInt(keys)) if held_value.dictionary is None else wide_of(held_value.dictionary, keys)
-        found.append(numbers if term.operator == "*" else scaled(numbers, term.kind.scale - scale))
-    return tuple(found), known
+        numbers_of_ends.append(numbers if term.operator == "*" else scaled(numbers, term.kind.scale - scale))
+    return tuple(numbers_of_ends), known
 
 
 def _float_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
-    """The lowest and highest doubles, whether some or all are NaN, and where there are any."""
+    """Return the lowest and highest doubles, whether some or all are NaN, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
     low, high = (
         _doubles(held_value, component, _plain_keys(held_value, known, lowest=lowest))
@@ -129,11 +128,5 @@ def _doubles(held: HeldValue, planned: PlannedComponent, keys: Keys) -> NDArray[
     if held.dictionary is None:
         return keys.astype(np.float64)
     values = as_array(held.dictionary).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    found: NDArray[np.float64] = values[keys] if len(values) else np.zeros(len(keys))
-    return found
-
-
-def _negated(numbers: Numbers) -> Numbers:
-    """The extrema of -b, from those of b."""
-    low, high, *nan = numbers
-    return (negate(high), negate(low)) if isinstance(low, Wide) else (-high, -low, *nan)
+    doubles: NDArray[np.float64] = values[keys] if len(values) else np.zeros(len(keys))
+    return doubles

@@ -12,7 +12,7 @@ from windloom.model.types import DataType
 
 
 def wide_of(dictionary: pa.Array, keys: NDArray[np.int64]) -> Wide:
-    """The unscaled values of decimals by their ranks."""
+    """Return the unscaled values of decimals by their ranks."""
     values = as_array(dictionary).cast(pa.decimal128(38, dictionary.type.scale))
     words = np.frombuffer(values.buffers()[1] or b"", "<u8")[2 * values.offset : 2 * (values.offset + len(values))]
     if not len(words):
@@ -22,7 +22,7 @@ def wide_of(dictionary: pa.Array, keys: NDArray[np.int64]) -> Wide:
 
 
 def decimals_of(numbers: Wide, kind: DataType, wanted: NDArray[np.bool_]) -> pa.Array:
-    """Decimals from their unscaled values; 0 where no value is wanted."""
+    """Return decimals from their unscaled values; 0 where no value is wanted."""
     words = np.stack([numbers.low, numbers.high.view(np.uint64)], axis=1)
     words[~wanted] = 0
     buffers = [None, pa.py_buffer(words.tobytes())]

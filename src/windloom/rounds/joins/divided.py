@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.lifted import Combined, Lifted
 from windloom.aggregates.listed import Listed
 from windloom.kernels.families.algebra import AddInt
 from windloom.plan.physical import Plan
@@ -23,33 +23,37 @@ from windloom.rounds.windows.life import Landmark
 
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
     """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
-    return CellsBuilder(list(folded.groups), folded.bounds, ends).build(map(_lifted, folded.combined))
+    return CellsBuilder(list(folded.groups), folded.bounds, ends).build(
+        combined
+        if isinstance(combined, Listed)
+        else Lifted(
+            combined.limbs,
+            None if combined.valid is None else AddInt(combined.valid.astype(np.int64)),
+            combined.dictionary,
+        )
+        for combined in folded.combined
+    )
 
 
 def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:
-    """The answers of joins, by their place in the plan, from what shards have folded."""
-    found = []
+    """Return the answers of joins, by their place in the plan, from what shards have folded."""
+    blocks = []
     for number, parts in sorted(folds.items()):
         cells = merge_all(parts)
         rows = FoldedRows(
             tuple(cells.keys),
             cells.group_bounds,
             np.empty(0, np.int32),
-            tuple(_combined(lifted) for lifted in cells.lifted),
+            tuple(
+                (
+                    lifted
+                    if isinstance(lifted, Listed)
+                    else Combined(
+                        lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary
+                    )
+                )
+                for lifted in cells.lifted
+            ),
         )
-        found.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
-    return found
-
-
-def _lifted(combined: Combined | Listed) -> AnyLifted:
-    if isinstance(combined, Listed):
-        return combined
-    return Lifted(
-        combined.limbs, None if combined.valid is None else AddInt(combined.valid.astype(np.int64)), combined.dictionary
-    )
-
-
-def _combined(lifted: AnyLifted) -> Combined | Listed:
-    if isinstance(lifted, Listed):
-        return lifted
-    return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+        blocks.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
+    return blocks

@@ -36,7 +36,7 @@ _KEPT = (
 
 
 def fold_examples() -> None:
-    """Folds everything that can be asked for, by every technique."""
+    """Fold everything that can be asked for, by every technique."""
     components = (
         PlannedComponent(COUNT_STAR, None),
         *(PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse(name)) for kind, name in _KEPT),
@@ -46,8 +46,8 @@ def fold_examples() -> None:
     rows = SideRows(
         keys, bounds, np.zeros(2, np.int32), tuple(_two_rows(planned_component) for planned_component in components)
     )
-    kept = tuple(planned_component.component for planned_component in components)
-    side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), kept)
+    side_components = tuple(planned_component.component for planned_component in components)
+    side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), side_components)
     types = FoldTypes((components, components), planned)
     for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), ROW_FOLDS):
         join = Join((side, side), (Link(0, 1, kind, (KeyPair(0, 0),)),), (), folded)
@@ -55,24 +55,24 @@ def fold_examples() -> None:
 
 
 def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...], tuple[PlannedComponent, ...]]:
-    place = {named: number + 1 for number, named in enumerate(_KEPT)}
-    found: list[tuple[Folded, PlannedComponent]] = [
+    numbers = {named: number + 1 for number, named in enumerate(_KEPT)}
+    examples: list[tuple[Folded, PlannedComponent]] = [
         (Carried(0, number, (0, 0)), components[number]) for number in range(1, len(components))
     ]
     for name in _SUMMED:
-        own = place["sum", name]
-        products = (Product(1, (own, own)), Product(-1, (own, 0)))
-        found.append((Summed(products, Product(1, (own, own))), components[own]))
+        number_of_sum = numbers["sum", name]
+        products = (Product(1, (number_of_sum, number_of_sum)), Product(-1, (number_of_sum, 0)))
+        examples.append((Summed(products, Product(1, (number_of_sum, number_of_sum))), components[number_of_sum]))
     for name in _COMPARED:
-        low, high = place["min", name], place["max", name]
+        low, high = numbers["min", name], numbers["max", name]
         kind = DataType.parse("decimal(38,4)" if name.startswith("decimal") else name)
         result = PlannedComponent(components[high].component, kind)
-        found.append((Corner("-", (0, low, high), (1, low, high), (0, 0)), result))
-    return tuple(folded for folded, _ in found), tuple(planned for _, planned in found)
+        examples.append((Corner("-", (0, low, high), (1, low, high), (0, 0)), result))
+    return tuple(folded for folded, _ in examples), tuple(planned for _, planned in examples)
 
 
 def _two_rows(planned: PlannedComponent) -> Combined | ListedRows:
-    """Values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
+    """Return values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
     nothing = neutral(planned, 2)
     if isinstance(nothing, Listed):
         cells = Lists(np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1, np.int64))

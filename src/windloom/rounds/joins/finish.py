@@ -30,7 +30,7 @@ _TOO_LARGE = "a sum of more than 38 digits"
 def finished(
     relation: Relation, terms: Terms, folded: tuple[Folded, ...]
 ) -> tuple[list[Combined | Listed], list[Refused]]:
-    """Every component over the rows of the relation, and what had to be refused."""
+    """Return every component over the rows of the relation, and what had to be refused."""
     refused: list[Refused] = []
 
     def finish_component(number: int, each: Folded) -> Combined | Listed:
@@ -71,12 +71,15 @@ def _summed(
     relation: Relation, terms: Terms, number: int, folded: Summed, planned: PlannedComponent, report: Report
 ) -> Combined:
     *products, known = terms.of(number, folded) if folded.counted is not None else (*terms.of(number, folded), None)
-    held = []
+    numbers = []
     for term in products:
         assert isinstance(term, Factors)
-        held.append(relation.held(term))
+        numbers.append(relation.held(term))
     signs = [product.sign for product in folded.products]
-    total = _signed_sum(held, signs, len(relation.ends), is_float=_is_float(planned))  # type: ignore[arg-type]
+    argument = planned.argument_type
+    # A count is a whole number, whatever it counts.
+    is_float = argument is not None and argument.kind is TypeKind.FLOAT and not _is_count(planned)
+    total = _signed_sum(numbers, signs, len(relation.ends), is_float=is_float)  # type: ignore[arg-type]
     if _is_count(planned):
         return Combined((_counted(total, report),), None, None)
     return Combined(_layout(total, planned, report), None if known is None else _flags(relation.held(known)), None)
@@ -91,11 +94,11 @@ def _signed_sum(held: list[Number], signs: list[int], rows: int, *, is_float: bo
             assert not isinstance(numbers, AddFloat)
             add_signed(total, numbers, sign)
         return narrowed(total)
-    found = AddFloat(np.zeros(rows), np.zeros(rows))
+    total_pairs = AddFloat(np.zeros(rows), np.zeros(rows))
     for numbers, sign in zip(held, signs, strict=True):
         pairs = numbers if isinstance(numbers, AddFloat) else as_floats(numbers)
-        found = combine_arrays(found, pairs if sign > 0 else AddFloat(-pairs.high, -pairs.low))
-    return found
+        total_pairs = combine_arrays(total_pairs, pairs if sign > 0 else AddFloat(-pairs.high, -pairs.low))
+    return total_pairs
 
 
 def _corner(relation: Relation, terms: Terms, number: int, folded: Corner, report: Report) -> Combined:
@@ -120,12 +123,6 @@ def _is_count(planned: PlannedComponent) -> bool:
     return planned.component.kind in (COUNT_STAR.kind, "count")
 
 
-def _is_float(planned: PlannedComponent) -> bool:
-    """Whether the component is a sum of floats. A count is a whole number, whatever it counts."""
-    argument = planned.argument_type
-    return argument is not None and argument.kind is TypeKind.FLOAT and not _is_count(planned)
-
-
 def _counted(numbers: Number, report: Report) -> AddInt:
     assert not isinstance(numbers, AddFloat)
     if isinstance(numbers, AddInt):
@@ -136,7 +133,7 @@ def _counted(numbers: Number, report: Report) -> AddInt:
 
 
 def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple[AddInt | AddFloat, ...]:
-    """A sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
+    """Return a sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
 
     The sum of a join may exceed 64 bits even where the type of its argument is narrow, so integers are always halved.
     """

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Matched
+from windloom.kernels.folds.matching import Alone, Linked, Matchable
 from windloom.kernels.folds.registry import ROW_FOLDS, RowFold
 from windloom.model.join import Join, JoinKind, Link
 from windloom.rounds.joins.finish import finished
 from windloom.rounds.joins.folding import fold_of
-from windloom.rounds.joins.held import Held
 from windloom.rounds.joins.keys import number_kept, number_keys
-from windloom.rounds.joins.partner import Partner, child_of, nobody, parent_of
+from windloom.rounds.joins.partner import child_of, nobody, parent_of
 from windloom.rounds.joins.relation import Place, Relation, relation_of
 from windloom.rounds.joins.residual import allowed_pairs, residual_by_types, residual_places
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, Residual, SideRows
@@ -60,18 +59,18 @@ def fold_sides(
     technique: str,
     residual: Residual | None = None,
 ) -> FoldedRows:
-    """The rows of a join from those of its sides, whose windows end at `ends` different instants.
+    """Return the rows of a join from those of its sides, whose windows end at `ends` different instants.
 
     `order` names the links in the order in which they are folded: a side is folded into its parent after everything
     that hangs on it has been folded into it.
     """
     relations = {number: relation_of(number, side, types) for number, side in enumerate(sides)}
-    found = ROW_FOLDS[technique]
+    row_fold = ROW_FOLDS[technique]
     terms, steps = _steps(join, types, order)
     tested = residual or residual_by_types(types)
     for step in steps:
         parent, child = relations[step.link.parent], relations.pop(step.link.child)
-        relations[step.link.parent] = _fold(step, parent, child, terms, ends, found, tested)
+        relations[step.link.parent] = _fold(step, parent, child, terms, ends, row_fold, tested)
     relation = relations[0]
     combined, refused = finished(relation, terms, join.folded)
     groups = tuple(relation.columns[place] for place in join.groups)
@@ -79,7 +78,7 @@ def fold_sides(
 
 
 def _steps(join: Join, types: FoldTypes, order: Sequence[int]) -> tuple[Terms, list[_Step]]:
-    """What each fold has to make, from what is needed after it."""
+    """Return what each fold has to make, from what is needed after it."""
     covered = {number: frozenset([number]) for number in range(len(join.sides))}
     begun: list[tuple[Link, frozenset[int], frozenset[int]]] = []
     for place in order:
@@ -90,19 +89,19 @@ def _steps(join: Join, types: FoldTypes, order: Sequence[int]) -> tuple[Terms, l
     assert list(covered) == [0], "every link is folded once, and the first side is left"
     terms = Terms(types, covered[0])
     needed: dict[int, list[Term]] = {0: list(terms.all_of(join.folded))}
-    kept: set[Place] = set(join.groups)
+    columns_needed: set[Place] = set(join.groups)
     steps: list[_Step] = []
     for link, parent, child in reversed(begun):
         wanted = tuple(dict.fromkeys(needed[link.parent]))
-        steps.append(_Step(link, parent, child, wanted, tuple(sorted(kept))))
+        steps.append(_Step(link, parent, child, wanted, tuple(sorted(columns_needed))))
         is_pairing = link.kind in _PAIRING
         needed[link.parent] = [needed_term for term in wanted for needed_term in terms.needed_of(term, parent)]
         needed[link.child] = (
             [needed_term for term in wanted for needed_term in terms.needed_of(term, child)] if is_pairing else []
         )
         mine, others = residual_places(link)
-        kept |= {(link.parent, place) for place in (*mine, *(pair.parent for pair in link.keys))}
-        kept |= {(link.child, place) for place in (*others, *(pair.child for pair in link.keys))}
+        columns_needed |= {(link.parent, place) for place in (*mine, *(pair.parent for pair in link.keys))}
+        columns_needed |= {(link.child, place) for place in (*others, *(pair.child for pair in link.keys))}
     return terms, steps[::-1]
 
 
@@ -118,8 +117,8 @@ def _fold(
     link = step.link
     alone = _ALONE[link.kind]
     is_pairing = link.kind in _PAIRING
-    outs, kept = kept_of(parent, step.kept)
-    other_outs, other_kept, alone_out = _kept_of_child(child, step.kept, link.kind)
+    outs, parent_columns = kept_of(parent, step.kept)
+    other_outs, child_columns, alone_out = _kept_of_child(child, step.kept, link.kind)
     codes, other_codes, keys = number_keys(
         [parent.columns[link.parent, pair.parent] for pair in link.keys],
         [child.columns[link.child, pair.child] for pair in link.keys],
@@ -138,12 +137,21 @@ def _fold(
     )
     matched = technique.match(linked)
     partner = child_of(child, terms, with_nulls=alone is not Alone.NONE) if is_pairing else nobody()
-    held = _folded_terms(step.terms, terms, parent_of(parent), partner, matched)
-    return _result(step.sides, matched, kept, other_kept, held)
+    folds = {term: fold_of(term, terms, parent_of(parent), partner, len(matched.ends)) for term in step.terms}
+    for stretches in matched.stretches():
+        for fold in folds.values():
+            fold.add(stretches)
+    held = {term: fold.done() for term, fold in folds.items()}
+    is_used = np.diff(matched.bounds) > 0
+    bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
+    of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
+    columns = {place: values.take(of_parent) for place, values in parent_columns.items()}
+    columns |= {place: values.take(of_child) for place, values in child_columns.items()}
+    return Relation(step.sides, columns, bounds, matched.ends, held.__getitem__)
 
 
 def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
-    """What remains of the groups of a relation, as numbers, and their columns by number."""
+    """Return what remains of the groups of a relation, as numbers, and their columns by number."""
     places = [place for place in kept if place in relation.columns]
     columns = [relation.columns[place] for place in places]
     is_distinct = len(places) == len(relation.columns) and bool(places)
@@ -154,7 +162,7 @@ def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np
 def _kept_of_child(
     child: Relation, kept: Sequence[Place], kind: JoinKind
 ) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array], int]:
-    """The same for a child, and the number for rows without a match."""
+    """Return what remains of the groups of a child, as `kept_of` does, and the number for rows without a match."""
     if kind not in _PAIRING:
         return (np.zeros(child.groups, np.int64), 1), {}, 0
     if kind is JoinKind.INNER or not any(place in child.columns for place in kept):
@@ -164,28 +172,3 @@ def _kept_of_child(
     columns = [pa.concat_arrays([child.columns[place], pa.nulls(1, child.columns[place].type)]) for place in places]
     numbers, values, count = number_kept(columns, child.groups + 1, is_distinct=False)
     return (numbers[:-1], count), dict(zip(places, values, strict=True)), int(numbers[-1])
-
-
-def _folded_terms(
-    wanted: Sequence[Term], terms: Terms, parent: Partner, child: Partner, matched: Matched
-) -> dict[Term, Held]:
-    folds = {term: fold_of(term, terms, parent, child, len(matched.ends)) for term in wanted}
-    for stretches in matched.stretches():
-        for fold in folds.values():
-            fold.add(stretches)
-    return {term: fold.done() for term, fold in folds.items()}
-
-
-def _result(
-    sides: frozenset[int],
-    matched: Matched,
-    kept: dict[Place, pa.Array],
-    other_kept: dict[Place, pa.Array],
-    held: dict[Term, Held],
-) -> Relation:
-    is_used = np.diff(matched.bounds) > 0
-    bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
-    of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
-    columns = {place: values.take(of_parent) for place, values in kept.items()}
-    columns |= {place: values.take(of_child) for place, values in other_kept.items()}
-    return Relation(sides, columns, bounds, matched.ends, held.__getitem__)

@@ -40,7 +40,7 @@ class TermFold(Protocol):
 
 
 def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int) -> TermFold:
-    """The fold of a term over `rows` rows of the result, each of which has a match."""
+    """Return the fold of a term over `rows` rows of the result, each of which has a match."""
     match term:
         case Factors(of=operands):
             return (_FloatProducts if terms.is_float(operands) else _WholeProducts)(operands, parent, child, rows)
@@ -59,7 +59,7 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
 
 
 def is_settled(fold: TermFold) -> bool:
-    """Whether the result is known already, whatever matches there are."""
+    """Return whether the result is known already, whatever matches there are."""
     return isinstance(fold, _AnyKnown) and fold.out is None
 
 
@@ -117,7 +117,7 @@ class _WholeProducts:
 
 
 def _size(numbers: AddInt) -> int:
-    """The largest magnitude."""
+    """Return the largest magnitude."""
     return max(-int(numbers.value.min()), int(numbers.value.max())) if len(numbers.value) else 0
 
 
@@ -147,7 +147,7 @@ class _FloatProducts:
 
 
 def _as_floats(numbers: AddInt | Wide) -> AddFloat | NDArray[np.float64]:
-    """The numbers as doubles if that is exact, otherwise as pairs of doubles."""
+    """Return the numbers as doubles if that is exact, otherwise as pairs of doubles."""
     doubles = as_doubles(numbers) if isinstance(numbers, AddInt) else None
     return as_floats(numbers) if doubles is None else doubles
 
@@ -225,27 +225,27 @@ class _CarriedExtreme:
 
 
 def numbers_of(operands: Operands, partner: Partner) -> Number:
-    """The product of those operands that a partner has."""
+    """Return the product of those operands that a partner has."""
     held = partner.held(Factors(restricted(operands, partner.sides)))
     assert isinstance(held, AddInt | Wide | AddFloat)
     return held
 
 
 def known_of(operands: Operands, partner: Partner) -> Flags:
-    """Whether these operands have values; empty if all do."""
+    """Return whether these operands have values; empty if all do."""
     held = partner.held(Known(restricted(operands, partner.sides)))
     assert held is None or isinstance(held, np.ndarray)
     return _ALL_KNOWN if held is None else held
 
 
 def _times(term: Value, family: Family, other: Partner) -> NDArray[np.int64] | NDArray[np.float64]:
-    """How often the values of a term count, by row of the side that is not theirs."""
+    """Return how often the values of a term count, by row of the side that is not theirs."""
     what = ("times", family.name, restricted(term.weights, other.sides))
     return other.once(what, lambda: times_of(numbers_of(term.weights, other), family))
 
 
 def times_of(numbers: Number, family: Family) -> NDArray[np.int64] | NDArray[np.float64]:
-    """How often values of a family count: integers, or doubles for moments."""
+    """Return how often values of a family count: integers, or doubles for moments."""
     assert not isinstance(numbers, AddFloat)
     times: NDArray[np.int64] | NDArray[np.float64]
     if family.columns is Moments:

@@ -1,4 +1,4 @@
-"""What is held of a term over the rows of a relation: numbers, values or flags."""
+"""The values of a term over the rows of a relation: numbers, values of a family, or flags."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Held = Number | HeldValue | HeldExtreme | ListedRows | Flags | None
 def held_by_side(
     term: Term, combined: tuple[Combined | ListedRows, ...], planned: tuple[PlannedComponent, ...]
 ) -> Held:
-    """A term over one side alone, from what the side answers."""
+    """Return a term over one side alone, from what the side answers."""
     match term:
         case Factors(of=((_, component),)) | Known(of=((_, component),)) | Value(operand=(_, component), weights=()):
             held, kind = combined[component], planned[component]
@@ -66,7 +66,7 @@ def held_by_side(
 
 
 def number_of(combined: Combined, planned: PlannedComponent) -> Number:
-    """A sum or a count as numbers that can be multiplied."""
+    """Return a sum or a count as numbers that can be multiplied."""
     if planned.family is ADD_FLOAT:
         return normalised(combined.limbs[0])
     pieces: list[NDArray[np.int64]] = [_own(limb.value) for limb in combined.limbs]
@@ -91,7 +91,7 @@ def flags_or_none(flags: Flags) -> Flags | None:
 
 
 def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
-    """One row of a term for a row without a match: NULL, which only COUNT(*) counts."""
+    """Return one row of a term for a row without a match: NULL, which only COUNT(*) counts."""
     match term:
         case Factors(of=operands):
             count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in operands))
@@ -119,7 +119,7 @@ def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
 
 
 def appended(held: Held, row: Held, rows: int) -> Held:
-    """What is held, with one more row; `rows` is the number of rows before."""
+    """Return what is held, with one more row; `rows` is the number of rows before."""
     match held, row:
         case HeldValue(), HeldValue():
             return HeldValue(_appended(held.columns, row.columns), held.dictionary)
@@ -144,5 +144,5 @@ def _appended(columns: Columns, row: Columns) -> Columns:
 
 
 def _own(column: NDArray[Any]) -> NDArray[Any]:
-    """The column in memory that kernels were compiled for: contiguous, and not read-only."""
+    """Return the column in memory that kernels were compiled for: contiguous, and not read-only."""
     return np.require(column, requirements=["C", "W"])

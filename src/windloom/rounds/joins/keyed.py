@@ -24,7 +24,7 @@ _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> dict[tuple[int, int], LinkRound]:
-    """Counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
+    """Return counts of keys over the groups that are held, by place of the join in the plan and number of the link."""
     hashes: dict[object, NDArray[np.int64]] = {}
     of_keys: dict[object, _Counted] = {}
 
@@ -43,10 +43,13 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
         place, number = join.tuples[side], join.sides[side].set
         if (place, number, is_safe) not in of_keys:
             groups = tuples.grouped(place, number).groups
-            of_keys[place, number, is_safe] = _hashes_of_keys(tuples.keys(place, number), groups, is_safe)
+            # Keys that match nothing are left out.
+            keys = tuples.keys(place, number)
+            wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
+            of_keys[place, number, is_safe] = (spark_hash([keys], len(keys))[wanted], groups[wanted])
         return of_keys[place, number, is_safe]
 
-    found = {}
+    counts_by_link = {}
     counted: dict[tuple[int, int], LinkRound] = {}  # many joins link the same sides
     for place, join in enumerate(plan.joins):
         for number, link in enumerate(join.join.links):
@@ -55,64 +58,58 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
                 mine, its = keyed(join, link.parent, *safe), keyed(join, link.child, *safe)
                 if (id(mine), id(its)) not in counted:
                     counted[id(mine), id(its)] = linked_keys(mine, its)
-                found[place, number] = counted[id(mine), id(its)]
+                counts_by_link[place, number] = counted[id(mine), id(its)]
                 continue
             parent = hashed(join, link.parent, tuple(pair.parent for pair in link.keys), safe)
             child = hashed(join, link.child, tuple(pair.child for pair in link.keys), safe)
             both = id(parent), id(child)
             if both not in counted:
                 counted[both] = linked(parent, child)
-            found[place, number] = counted[both]
-    return found
+            counts_by_link[place, number] = counted[both]
+    return counts_by_link
 
 
 def with_relations(
     plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
 ) -> dict[tuple[int, int], LinkRound]:
-    """What all shards have counted together. Every shard has all of a relation, so its counts come from `whole`."""
-    found = dict(added)
+    """Return what all shards counted together. Every shard has all of a relation, so its counts come from `whole`."""
+    counts_by_link = dict(added)
     for (place, number), link in added.items():
         join = plan.joins[place].join
         if join.sides[join.links[number].parent].is_relation:
-            found[place, number] = whole[place, number]
+            counts_by_link[place, number] = whole[place, number]
         elif join.sides[join.links[number].child].is_relation:
-            found[place, number] = replace(link, child=whole[place, number].child)
-    return found
+            counts_by_link[place, number] = replace(link, child=whole[place, number].child)
+    return counts_by_link
 
 
 def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
-    """Hashes of the keys of all groups that can match anything."""
+    """Return hashes of the keys of all groups that can match anything."""
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
     return spark_hash(columns, cells.groups)[_matchable(columns, safe, cells.groups)]
 
 
-def _hashes_of_keys(keys: pa.Array, groups: NDArray[np.int64], is_safe: bool) -> _Counted:
-    """The same for distinct keys, with the number of groups of each."""
-    wanted = _matchable([keys], (is_safe,), len(keys)) & (groups > 0)
-    return spark_hash([keys], len(keys))[wanted], groups[wanted]
-
-
 def _matchable(columns: Sequence[pa.Array], safe: Sequence[bool], groups: int) -> NDArray[np.bool_]:
-    found = np.ones(groups, np.bool_)
+    matchable = np.ones(groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            found &= column.is_valid().to_numpy(zero_copy_only=False)
-    return found
+            matchable &= column.is_valid().to_numpy(zero_copy_only=False)
+    return matchable
 
 
 def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
-    """The counts of two sides, given the hashes of their keys and how many groups each key has."""
+    """Return the counts of two sides, given the hashes of their keys and how many groups each key has."""
     if max(len(parent[0]), len(child[0])) > MOST_GROUPS:
         return linked(np.repeat(*parent), np.repeat(*child))
     return _counted(_by_hash(parent), _by_hash(child), 1)
 
 
 def _by_hash(counted: _Counted) -> _Counted:
-    """Adds up the groups of keys that have equal hashes."""
-    hashes, place = np.unique(counted[0], return_inverse=True)
-    return hashes, np.bincount(place, counted[1], len(hashes)).astype(np.int64)
+    """Add up the groups of keys that have equal hashes."""
+    hashes, bucket = np.unique(counted[0], return_inverse=True)
+    return hashes, np.bincount(bucket, counted[1], len(hashes)).astype(np.int64)
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
@@ -128,7 +125,7 @@ def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
     heavy = np.union1d(_heavy(parent), _heavy(child))
     apart = [np.isin(side & _BUCKETS, heavy) for side in (parent, child)]
     exact = _counted(_distinct(parent[apart[0]]), _distinct(child[apart[1]]), 1)
-    mine, its = (side[~own & (side % factor == 0)] for side, own in zip((parent, child), apart, strict=True))
+    mine, its = (side[~is_heavy & (side % factor == 0)] for side, is_heavy in zip((parent, child), apart, strict=True))
     return exact + _counted(_distinct(mine), _distinct(its), factor)
 
 
@@ -137,7 +134,7 @@ def _distinct(hashes: NDArray[np.int64]) -> _Counted:
 
 
 def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The buckets of hashes that have the most groups."""
+    """Return the buckets of hashes that have the most groups."""
     groups = np.bincount(hashes & _BUCKETS, minlength=_BUCKETS + 1)
     wanted = 2 * MOST_COUNTED
     # Most buckets have equally many groups. Then sorting places instead of numbers takes ten times as long, and so does
@@ -148,7 +145,7 @@ def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
-    """The counts of two sides of which only one key in `factor` is looked at."""
+    """Return the counts of two sides of which only one key in `factor` is looked at."""
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor
     matched = int(mine[1][left].sum()) * factor
@@ -158,6 +155,6 @@ def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
 def _histogram(counted: _Counted, factor: int) -> KeyHistogram:
     keys, groups = counted
     order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
-    most = tuple((int(keys[place]), int(groups[place])) for place in order)
+    most = tuple((int(keys[index]), int(groups[index])) for index in order)
     rest = int(groups.sum()) - sum(groups_of_key for _, groups_of_key in most)
     return KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor)

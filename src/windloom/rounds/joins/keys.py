@@ -15,7 +15,7 @@ from windloom.rounds.groups import number_groups
 def number_keys(
     left: Sequence[pa.Array], right: Sequence[pa.Array], null_safe: Sequence[bool], groups: tuple[int, int]
 ) -> tuple[Ints, Ints, int]:
-    """A number for the key of every group of both sides, and how many there are; -1 if a key matches nothing.
+    """Return a number for the key of every group of both sides, and how many there are; -1 if a key matches nothing.
 
     NULL equals nothing unless its column is null-safe. NaN equals NaN, and -0.0 equals 0.0.
     """
@@ -29,7 +29,7 @@ def number_keys(
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Floats with one zero and one NaN."""
+    """Return a column whose floats have one zero and one NaN."""
     if not pa.types.is_floating(column.type):
         return column
     plain = pc.add(column, pa.scalar(0.0, column.type))
@@ -37,7 +37,8 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def number_kept(columns: Sequence[pa.Array], groups: int, *, is_distinct: bool) -> tuple[Ints, list[pa.Array], int]:
-    """A number for the values that are kept of every group, these values by number, and how many numbers there are.
+    """Return a number for the values that are kept of every group, these values by number, and how many numbers there
+    are.
 
     `is_distinct` says that no two groups keep the same values.
     """

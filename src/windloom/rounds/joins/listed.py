@@ -49,17 +49,17 @@ class ListFold:
         listed = self._held.listed
         runs = (self._held.lo, self._held.hi)
         matched = (outs, rows, times)
-        made = add_lists(self._made, listed.cells, len(listed.dictionary), matched, runs, largest=listed.rule.largest)
-        if made is None:
+        added = add_lists(self._made, listed.cells, len(listed.dictionary), matched, runs, largest=listed.rule.largest)
+        if added is None:
             raise WindloomError(
                 "a join has too many matches",
                 "a value of a list would count 2^63 times or more",
                 "join on more columns, or use a shorter window",
             )
-        self._made = made
+        self._made = added
 
 
 def one_each(listed: Listed) -> ListedRows:
-    """Rows with one cell each."""
+    """Return rows with one cell each."""
     lo = np.arange(len(listed), dtype=np.int32)
     return ListedRows(listed, lo, lo + np.int32(1))

@@ -30,11 +30,11 @@ class Lowering:
     def __init__(self, plan: Plan, join: PlannedJoin, landmarks: Mapping[str, Landmark]) -> None:
         self._shape, self._join = plan.shapes[join.shape], join
         self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
-        own = (landmarks[place.name] for place in join.sides if place.name in landmarks)
-        self._landmark = min((landmark.start for landmark in own if landmark.is_known), default=None)
+        side_landmarks = (landmarks[place.name] for place in join.sides if place.name in landmarks)
+        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
-        """The rows as a block of answers; `end` is where the window of each ends."""
+        """Return the rows as a block of answers; `end` is where the window of each ends."""
         self.refuse_first(folded, end)
         instant, refuse = arrow_type(self._shape.time), self._refusing(folded, end)
         arrays = [pa.array(self._starts(end)).view(instant), pa.array(end).view(instant)]
@@ -45,7 +45,7 @@ class Lowering:
         return Block(self._join.shape, (self._join.name,), np.array([0, table.num_rows], np.int64), table)
 
     def refuse_first(self, folded: FoldedRows, end: NDArray[np.int64]) -> None:
-        """Raises the error of the first value that no layout holds, if there is one."""
+        """Raise the error of the first value that no layout holds, if there is one."""
         for refused in folded.refused:
             self._refusing(folded, end)(refused.row, refused.text)
 
@@ -62,7 +62,7 @@ class Lowering:
         return refuse
 
     def _starts(self, end: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The starts of windows: for each, the earliest one of all sides."""
+        """Return the starts of windows: for each, the earliest one of all sides."""
         sliding = [side.window.extent_ticks or 0 for side in self._join.join.sides]
         start = end - max(sliding)
         return start if self._landmark is None else np.minimum(start, self._landmark)
@@ -70,20 +70,17 @@ class Lowering:
     def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse) -> pa.Array:
         places = [self._join.query.components.index(component) for component in aggregate.components]
         argument = self._join.components[places[0]].argument_type
-        parts = [folded.combined[place] for place in places]
+        parts = [folded.combined[index] for index in places]
         if isinstance(parts[0], Listed):
-            return _asked(aggregate, parts[0])
+            # The answers of a holistic aggregate, from lists that are one row each.
+            listed = parts[0]
+            card, rows = card_for(aggregate, None), len(listed)
+            assert isinstance(card, ListCard)
+            every = np.arange(rows, dtype=np.int32)
+            lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
+            ones = np.ones(1, np.int64)
+            windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
+            question = card.question(aggregate, Asked(len(listed.dictionary), rows, lanes.window_start, windows))
+            find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
+            return card.answer(question, listed, slice(0, rows))
         return lower(aggregate, argument, [part for part in parts if isinstance(part, Combined)], refuse)
-
-
-def _asked(aggregate: Aggregate, listed: Listed) -> pa.Array:
-    """The answers of a holistic aggregate, from lists that are one row each."""
-    card, rows = card_for(aggregate, None), len(listed)
-    assert isinstance(card, ListCard)
-    every = np.arange(rows, dtype=np.int32)
-    lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
-    ones = np.ones(1, np.int64)
-    windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
-    question = card.question(aggregate, Asked(len(listed.dictionary), rows, lanes.window_start, windows))
-    find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
-    return card.answer(question, listed, slice(0, rows))

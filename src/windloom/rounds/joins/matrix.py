@@ -80,7 +80,7 @@ class Sums:
 
 
 class Matrix:
-    """What two sides have in common. `cells` are those of their sets, `components` what all joins need of each side.
+    """The matches of two sides, slice by slice. `cells` are those of their sets, `components` what all joins need of each side.
 
     `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows, and
     slices of a side begin at multiples of its period.
@@ -139,7 +139,7 @@ class Matrix:
         return outs, GroupPairs(linked)
 
     def _numbered(self) -> tuple[NDArray[np.int32], dict[Place, pa.Array], int, int]:
-        """A number for every group of the result, by what remains of both sides, and their columns by number.
+        """Return a number for every group of the result, by what remains of both sides, and their columns by number.
 
         Also how many groups there are, and how many pairs of groups of the sides match.
         """
@@ -161,33 +161,36 @@ class Matrix:
     # ---- some windows -------------------------------------------------------------------------------------------
 
     def wanting(self, terms: Sequence[Term], known: Terms) -> Wanted:
-        """The terms, prepared to be folded."""
+        """Return the terms, prepared to be folded."""
         whole = WholeTerms(terms, known, self._relations, self.fixed, self.matches)
         return Wanted(whole, [term for term in terms if term not in whole], known)
 
     def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """How many entries the band of these slices has."""
+        """Return how many entries the band of these slices has."""
         band = self._band(first, last)
         return self.groups * len(band) * band.width
 
     def sums(
         self, wanted: Wanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums of integers over the slices `first : last` of both sides. Successive calls must move forward in time.
+        """Return sums of integers over the slices `first : last` of both sides. Successive calls must move forward in
+        time.
 
         If there is a pool of threads, they divide the pairs of groups.
         """
         sides = self._sides(first, last, self._band_cursors)
         both, band = (sides[self.fixed], sides[1 - self.fixed]), self._band(first, last)
-        made = wanted.whole.folded(self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads)
-        return Sums(made, first)
+        whole_sums = wanted.whole.folded(
+            self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads
+        )
+        return Sums(whole_sums, first)
 
     def values(
         self, wanted: Wanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
-        """Every term over the slices `first : last` of both sides. Successive calls must move forward in time.
+        """Return every term over the slices `first : last` of both sides. Successive calls must move forward in time.
 
-        `sums` have been made of these slices and others. If there is a pool of threads, they divide the other terms.
+        `sums` cover these slices and others. If there is a pool of threads, they divide the other terms.
         """
         fixed, moving = self.fixed, 1 - self.fixed
         shape = (self.groups, last[fixed] - first[fixed], last[moving] - first[moving])
@@ -223,7 +226,7 @@ class Matrix:
                     list(pool.map(partial(_add, stretches), active))
 
     def _sides(self, first: tuple[int, int], last: tuple[int, int], cursors: Sequence[Pair]) -> list[CellSide]:
-        """The cells of both sides in these slices, to which the cursors are moved."""
+        """Return the cells of both sides in these slices, to which the cursors are moved."""
         for side in (0, 1):
             cells_between(self._bounds[side], self._slices[side], first[side], last[side], *cursors[side])
         return [
@@ -237,7 +240,7 @@ class Matrix:
         return self._numbers.T.copy() if self.fixed else self._numbers
 
     def _ordered_pairs(self) -> Iterator[tuple[Positions, Positions]]:
-        """Pairs of groups of the fixed and the moving side, block by block in order of the latter."""
+        """Yield pairs of groups of the fixed and the moving side, block by block in order of the latter."""
         for pairs in self._pairs.blocks():
             if self._ordered is None or self._ordered[0] is not pairs:
                 both = pairs[self.fixed], pairs[1 - self.fixed]
@@ -262,9 +265,9 @@ def band_of(
     By side, `ticks` are where slices begin, `ranges` the longest windows, and `first : last` the slices.
     """
     moving = 1 - fixed
-    own, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
-    low = np.searchsorted(others, own - ranges[moving], side="right")
-    high = np.searchsorted(others, own + ranges[fixed], side="left")
+    fixed_ticks, others = ticks[fixed][first[fixed] : last[fixed]], ticks[moving][first[moving] : last[moving]]
+    low = np.searchsorted(others, fixed_ticks - ranges[moving], side="right")
+    high = np.searchsorted(others, fixed_ticks + ranges[fixed], side="left")
     return Band.of(low.astype(np.int32), high.astype(np.int32))
 
 
@@ -274,7 +277,7 @@ def _add(stretches: Stretches, fold: TermFold) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Outs:
-    """What remains of the groups of a side: a number for each, how many there are, and their columns by number."""
+    """The groups of a side after folding: a number for each, how many there are, and their columns by number."""
 
     numbers: Ints
     count: int
@@ -296,21 +299,21 @@ class Window:
     fixed: int
 
     def over_all(self, terms: Collection[Term], rectangles: Rectangles) -> dict[Term, Held]:
-        """Terms over every rectangle; what several terms have in common is made once."""
-        made: dict[int, Held] = {}
+        """Return terms over every rectangle; what several terms have in common is made once."""
+        by_identity: dict[int, Held] = {}
         for term in terms:
-            if id(self.held[term]) not in made:
-                made[id(self.held[term])] = self.over(term, rectangles)
-        return {term: made[id(self.held[term])] for term in terms}
+            if id(self.held[term]) not in by_identity:
+                by_identity[id(self.held[term])] = self.over(term, rectangles)
+        return {term: by_identity[id(self.held[term])] for term in terms}
 
     def over(self, term: Term, rectangles: Rectangles) -> Held:
-        """A term over every rectangle, group by group."""
+        """Return a term over every rectangle, group by group."""
         match self.held[term]:
             case AddInt() | Wide() as numbers:
                 return sum_rectangles(numbers, self.shape, rectangles)
             case AddFloat() as pairs:
-                found: AddFloat = combine_rectangles(pairs, self.shape, rectangles)
-                return found
+                combined: AddFloat = combine_rectangles(pairs, self.shape, rectangles)
+                return combined
             case HeldValue(columns=columns, dictionary=dictionary):
                 return HeldValue(combine_rectangles(columns, self.shape, rectangles), dictionary)
             case np.ndarray() as flags:
@@ -323,7 +326,9 @@ class Window:
         raise AssertionError(f"a matrix does not hold {term}")
 
     def rectangles(self, asked: Asked, part: Ints) -> Rectangles:
-        """Windows as rectangles; `part` are the places of windows in order of their ends and then of their starts."""
+        """Return windows as rectangles; `part` are the places of windows in order of their ends and then of their
+        starts.
+        """
         fixed, moving = self.fixed, 1 - self.fixed
         lo, hi, left, right = (
             (bound[side][part] - self.first[side]).astype(np.int32)
@@ -336,7 +341,7 @@ class Window:
 
 
 def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> Held:
-    """A term as several matrices hold it, group by group, for all windows; `counts` has the windows of each."""
+    """Return a term as several matrices hold it, group by group, for all windows; `counts` has the windows of each."""
     if len(parts) == 1 or all(piece is None for piece in parts):
         return parts[0]
     if any(isinstance(piece, Wide) for piece in parts):
@@ -349,15 +354,15 @@ def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> He
         return _beside(flags, groups)
     if isinstance(parts[0], HeldValue):
         columns = [piece.columns for piece in parts if isinstance(piece, HeldValue)]
-        made = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
-        return HeldValue(made, parts[0].dictionary)
+        joined_columns = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
+        return HeldValue(joined_columns, parts[0].dictionary)
     numbers = [piece for piece in parts if isinstance(piece, AddInt | Wide | AddFloat)]
-    found: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
-    return found
+    joined: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
+    return joined
 
 
 def rows_of_held(held: Held, rows: Ints) -> Held:
-    """Some rows of what is held."""
+    """Return some rows of what is held."""
     match held:
         case None:
             return None

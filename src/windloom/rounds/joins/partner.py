@@ -29,7 +29,7 @@ class Partner:
     _made: dict[Hashable, Any] = field(default_factory=dict)
 
     def once(self, what: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` makes of its values for kernels, made only once: folds may use a partner several times."""
+        """Return the result of `make` on its values, computed once: folds may use a partner several times."""
         if what not in self._made:
             self._made[what] = make()
         found: Made = self._made[what]
@@ -41,18 +41,18 @@ def parent_of(relation: Relation) -> Partner:
 
 
 def child_of(relation: Relation, terms: Terms, *, with_nulls: bool) -> Partner:
-    """The child; `with_nulls` adds a row of NULLs, which rows of the parent that match nothing are paired with."""
+    """Return the child; `with_nulls` adds a row of NULLs, with which parent rows without a match are paired."""
     rows = len(relation.ends)
 
     def held(term: Term) -> Held:
-        found = relation.held(term)
-        return appended(found, of_no_match(term, found, terms), rows)
+        values = relation.held(term)
+        return appended(values, of_no_match(term, values, terms), rows)
 
     return Partner(relation.sides, rows, held if with_nulls else relation.held, lambda stretches: stretches.child)
 
 
 def nobody() -> Partner:
-    """What stands in for the child of a SEMI or ANTI join: it counts once, and holds nothing."""
+    """Return what stands in for the child of a SEMI or ANTI join: it counts once, and holds nothing."""
 
     def held(term: Term) -> Held:
         assert term in (Factors(()), Known(())), "a SEMI or ANTI join gives no values"

@@ -33,7 +33,7 @@ class Relation:
 
 
 def relation_of(number: int, side: SideRows, types: FoldTypes) -> Relation:
-    """The relation of one side alone."""
+    """Return the relation of one side alone."""
     held: dict[Term, Held] = {}
 
     def term(wanted: Term) -> Held:

@@ -28,19 +28,19 @@ _PLACE = re.compile(r"__([pc])(\d+)")
 
 
 def residual_places(link: Link) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The grouping columns of the parent and of the child that the condition of a link reads."""
+    """Return the grouping columns of the parent and of the child that the condition of a link reads."""
     if link.residual is None:
         return (), ()
-    found = [_PLACE.fullmatch(name) for name in link.residual.columns]
+    matches = [_PLACE.fullmatch(name) for name in link.residual.columns]
     places: dict[str, list[int]] = {"p": [], "c": []}
-    for match in found:
+    for match in matches:
         assert match is not None, f"a residual condition reads {link.residual.columns}"
         places[match[1]].append(int(match[2]))
     return tuple(sorted(places["p"])), tuple(sorted(places["c"]))
 
 
 def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Residual) -> Allowed | None:
-    """The condition of a link as a table over distinct values of both sides; None if there is no condition."""
+    """Return the condition of a link as a table over distinct values of both sides; None if there is no condition."""
     if link.residual is None:
         return None
     mine, others = residual_places(link)
@@ -50,7 +50,7 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
     columns = len(child_values[0]) if child_values else 1
 
     def test(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the condition holds for pairs of values, given by their numbers; each is tested once."""
+        """Return whether the condition holds for pairs of values, given by their numbers; each is tested once."""
         different, place = np.unique(first * columns + second, return_inverse=True)
         holds = np.zeros(len(different), np.bool_)
         for begin in range(0, len(different), _TESTED):
@@ -71,24 +71,24 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
 
 
 def residual_by_types(types: FoldTypes) -> Residual:
-    """Evaluates conditions without Spark, from the types of the sides' grouping columns."""
+    """Evaluate conditions without Spark, from the types of the sides' grouping columns."""
 
     def holds(link: Link, columns: dict[str, pa.Array]) -> NDArray[np.bool_]:
         assert link.residual is not None
-        kinds = {f"__p{place}": kind for place, kind in enumerate(types.groups[link.parent])}
-        kinds |= {f"__c{place}": kind for place, kind in enumerate(types.groups[link.child])}
+        kinds = {f"__p{index}": kind for index, kind in enumerate(types.groups[link.parent])}
+        kinds |= {f"__c{index}": kind for index, kind in enumerate(types.groups[link.child])}
         table = pa.table(columns)
         try:
-            found = evaluate(resolve(link.residual.tree, kinds), DecodedColumns(table))
+            result = evaluate(resolve(link.residual.tree, kinds), DecodedColumns(table))
         except (NotKnownError, DeclinedError, pa.ArrowInvalid) as error:
             raise WindloomError(
                 f"the condition '{link.residual}' cannot be evaluated",
                 str(error),
                 "compare columns of both sides as they are, or compute the values to compare in each stream",
             ) from None
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, table.num_rows)
-        flags: NDArray[np.bool_] = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+        if isinstance(result, pa.Scalar):
+            result = pa.repeat(result, table.num_rows)
+        flags: NDArray[np.bool_] = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
         return flags
 
     return holds

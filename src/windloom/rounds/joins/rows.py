@@ -1,4 +1,4 @@
-"""The input of a fold, which is the rows of each side, and what the fold makes of them."""
+"""The input of a fold, which is the rows of each side, and its result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ListedRows:
 
 @dataclass(frozen=True, slots=True)
 class SideRows:
-    """What one side answers for the windows that end at the given ends.
+    """The answers of one side for the windows that end at the given ends.
 
     Rows `bounds[g] : bounds[g + 1]` belong to group g, and ascend by end. Ends are ordinals, common to all sides.
     """

@@ -1,4 +1,4 @@
-"""What the sides of a join answer, for a stretch of window ends at a time."""
+"""The answers of the sides of a join, for a stretch of window ends at a time."""
 
 from __future__ import annotations
 
@@ -71,20 +71,24 @@ def no_cells(partial_set: PartialSet) -> Cells:
     return built.build(neutral(component, 0) for component in partial_set.components)
 
 
-def side_rows(held: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]) -> SideRows:
-    """The rows of a side whose windows end at these ends."""
-    windows = make_windows(held.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
-    groups = slice(0, held.cells.groups)
-    located = held.located(windows, groups, None)
-    combined = held.combine(windows, groups, located.lanes)
-    place = {planned_component.component: i for i, planned_component in enumerate(held.partial_set.components)}
-    runs = held.list_rows(windows, groups, located.lanes).lanes
+def side_rows(
+    trees_cells: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]
+) -> SideRows:
+    """Return the rows of a side whose windows end at these ends."""
+    windows = make_windows(trees_cells.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
+    groups = slice(0, trees_cells.cells.groups)
+    located = trees_cells.located(windows, groups, None)
+    combined = trees_cells.combine(windows, groups, located.lanes)
+    positions = {
+        planned_component.component: i for i, planned_component in enumerate(trees_cells.partial_set.components)
+    }
+    runs = trees_cells.list_rows(windows, groups, located.lanes).lanes
 
     def rows_of(component: Component) -> Combined | ListedRows:
-        listed = held.lists(place[component])
-        return combined[place[component]] if listed is None else ListedRows(listed, runs.lo, runs.hi)
+        listed = trees_cells.lists(positions[component])
+        return combined[positions[component]] if listed is None else ListedRows(listed, runs.lo, runs.hi)
 
     values = [rows_of(component) for component in side.components]
     ordinals = (located.window_end - ends.first) // ends.slide
-    keys = [held.cells.keys[position] for position in planned.group_positions]
+    keys = [trees_cells.cells.keys[position] for position in planned.group_positions]
     return SideRows(keys, located.lanes.bounds, ordinals.astype(np.int32), tuple(values))

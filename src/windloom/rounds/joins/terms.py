@@ -1,4 +1,4 @@
-"""Terms: everything that a fold computes for each row of a relation, named by what it is made of.
+"""Terms: everything that a fold computes for each row of a relation, named by its operands.
 
 A relation covers some sides of a join. A term over it says which component of each of these sides takes part, so that
 equal terms of several aggregates are computed once, and the terms that a fold needs of its parent and its child follow
@@ -67,19 +67,19 @@ def joined(*operands: tuple[int, int]) -> Operands:
 
 
 def sides_of(term: Term) -> frozenset[int]:
-    """The sides that a term is about."""
+    """Return the sides that a term is about."""
     match term:
         case Factors(of=operands) | Known(of=operands):
-            found = {side for side, _ in operands}
+            sides = {side for side, _ in operands}
         case Value():
-            found = {term.operand[0], *(side for side, _ in term.weights)}
+            sides = {term.operand[0], *(side for side, _ in term.weights)}
         case Extreme():
-            found = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
-    return frozenset(found)
+            sides = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
+    return frozenset(sides)
 
 
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[Value, Value, Known]:
-    """The lowest and highest value at one end of an extreme, and whether there is one."""
+    """Return the lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
     return Value((side, low), weights), Value((side, high), weights), Known(joined((side, low), *weights))
 
@@ -91,11 +91,11 @@ class Terms:
         self.types, self.sides = types, sides
 
     def all_of(self, folded: Iterable[Folded]) -> tuple[Term, ...]:
-        found = (term for number, component in enumerate(folded) for term in self.of(number, component))
-        return tuple(dict.fromkeys(found))
+        terms = (term for number, component in enumerate(folded) for term in self.of(number, component))
+        return tuple(dict.fromkeys(terms))
 
     def of(self, number: int, folded: Folded) -> tuple[Term, ...]:
-        """The terms that component `number` of the join needs."""
+        """Return the terms that component `number` of the join needs."""
         match folded:
             case Carried():
                 return self.carried(folded)
@@ -108,7 +108,7 @@ class Terms:
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: Carried) -> tuple[Term, ...]:
-        """Its values, and whether there is one; lists need only the values, because an empty list shows it."""
+        """Return its values, and whether there is one; lists need only the values, because an empty list shows it."""
         operand, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
         every = joined(operand, *weights)
@@ -130,40 +130,44 @@ class Terms:
         return tuple(operand for operand in self._operands(components) if operand[0] not in without)
 
     def is_float(self, operands: Operands) -> bool:
-        """Whether one of the operands is a sum of floats, so that their product is a float."""
+        """Return whether one of the operands is a sum of floats, so that their product is a float."""
         return any(self.types.sides[side][component].family is ADD_FLOAT for side, component in operands)
 
     def needed_of(self, term: Term, sides: frozenset[int]) -> tuple[Term, ...]:
-        """The terms over a relation of some sides that a fold needs to compute a term over more sides."""
+        """Return the terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
             case Factors(of=operands):
-                own = restricted(operands, sides)
+                restricted_operands = restricted(operands, sides)
                 # Zero times infinity is NaN, but no value times infinity is no value.
-                return (Factors(own), Known(own)) if self.is_float(operands) else (Factors(own),)
+                return (
+                    (Factors(restricted_operands), Known(restricted_operands))
+                    if self.is_float(operands)
+                    else (Factors(restricted_operands),)
+                )
             case Known(of=operands):
                 return (Known(restricted(operands, sides)),)
             case Value(operand=operand, weights=weights):
-                own = restricted(weights, sides)
-                return (Value(operand, own),) if operand[0] in sides else (Factors(own),)
+                restricted_operands = restricted(weights, sides)
+                return (
+                    (Value(operand, restricted_operands),) if operand[0] in sides else (Factors(restricted_operands),)
+                )
             case Extreme():
-                return _needed_of_extreme(term, sides)
-
-
-def _needed_of_extreme(term: Extreme, sides: frozenset[int]) -> tuple[Term, ...]:
-    own = restricted(term.weights, sides)
-    ends = [end for end in (term.left, term.right) if end[0] in sides]
-    if len(ends) == 2:
-        return (Extreme(term.operator, term.left, term.right, own, term.lowest, term.kind),)
-    if not ends:
-        return (Factors(own), Known(own))
-    return corner_terms(ends[0], own)
+                weights = restricted(term.weights, sides)
+                ends = [end for end in (term.left, term.right) if end[0] in sides]
+                if len(ends) == 2:
+                    return (Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind),)
+                if not ends:
+                    return (Factors(weights), Known(weights))
+                return corner_terms(ends[0], weights)
 
 
 def is_number(planned: PlannedComponent) -> bool:
-    """Whether the component is a sum or a count, which a product can hold."""
+    """Return whether the component is a sum or a count, which a product can hold."""
     return planned.family in (ADD_INT, ADD_FLOAT)
 
 
 def counts_all(planned: PlannedComponent) -> bool:
-    """Whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT join."""
+    """Return whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT
+    join.
+    """
     return planned.component == COUNT_STAR

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.kernels.compiling.lanes import LANES
-from windloom.kernels.folds.cell_products import Band
 from windloom.kernels.folds.tuple_products import LaneColumns, TupleSide, add_tuple_products, tuples_between
 from windloom.model.aggregate import Component
 from windloom.model.arrays import Ints
@@ -33,7 +32,7 @@ _PARTS_PER_THREAD = 4
 
 
 class TupleMatrix:
-    """What two sides have in common; used like a `Matrix`.
+    """The matches of two sides, slice by slice; used like a `Matrix`.
 
     `planned` is one of the joins, `components` what all of them need of each side; `ranges` are the longest windows.
     Raises TooManyGroupsError if cells have to be made after all.
@@ -46,13 +45,23 @@ class TupleMatrix:
         components: Sequence[tuple[Component, ...]],
         ranges: tuple[int, int],
     ) -> None:
-        found = sides.of(planned)
-        assert found is not None
-        self._keyed, self._ranges, join = found, ranges, planned.join
+        keyed_sides = sides.of(planned)
+        assert keyed_sides is not None
+        self._keyed, self._ranges, join = keyed_sides, ranges, planned.join
         self.ticks = [keyed.starts for keyed in self._keyed]
         grouped = [sides.grouped(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
-        self._pairs = self._matched(planned, sides)
-        tuples = [np.diff(keyed.bounds)[own] for keyed, own in zip(self._keyed, self._pairs, strict=True)]
+        # The keys of both sides that are equal, by number.
+        (link,) = planned.join.links
+        keys = [sides.keys(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
+        safe = [pair.null_safe for pair in link.keys]
+        left, right, count = number_keys([keys[0]], [keys[1]], safe, (len(keys[0]), len(keys[1])))
+        partner = np.full(count, -1, np.int64)
+        partner[right[right >= 0]] = np.flatnonzero(right >= 0)
+        first = np.flatnonzero((left >= 0) & (partner[left] >= 0))
+        self._pairs = (first, partner[left[first]])
+        tuples = [
+            np.diff(keyed.bounds)[keys_of_side] for keyed, keys_of_side in zip(self._keyed, self._pairs, strict=True)
+        ]
         pairs = float((grouped[0].groups[self._pairs[0]] * 1.0) @ grouped[1].groups[self._pairs[1]])
         self.matches = int(min(2.0**62, pairs))
         self._meeting = float((tuples[0] * 1.0) @ tuples[1])
@@ -76,37 +85,26 @@ class TupleMatrix:
         ]
         self._cursors = [(keyed.bounds[:-1].copy(), keyed.bounds[:-1].copy()) for keyed in self._keyed]
 
-    def _matched(self, planned: PlannedJoin, sides: KeyedSides) -> tuple[Ints, Ints]:
-        """The keys of both sides that are equal, by number."""
-        (link,) = planned.join.links
-        keys = [sides.keys(planned.tuples[side], planned.sides[side].set) for side in (0, 1)]
-        safe = [pair.null_safe for pair in link.keys]
-        left, right, count = number_keys([keys[0]], [keys[1]], safe, (len(keys[0]), len(keys[1])))
-        partner = np.full(count, -1, np.int64)
-        partner[right[right >= 0]] = np.flatnonzero(right >= 0)
-        first = np.flatnonzero((left >= 0) & (partner[left] >= 0))
-        return first, partner[left[first]]
-
     def wanting(self, terms: Sequence[Term], known: Terms) -> TupleWanted:
-        """The terms, prepared to be folded."""
+        """Return the terms, prepared to be folded."""
         return TupleWanted(terms, self._places, self.fixed, self._fits)
 
     def _fits(self, columns: tuple[int, int]) -> bool:
-        """Whether sums of products of two columns surely fit into 64 bits, and those of a slice and key into 32."""
+        """Return whether sums of products of two columns surely fit 64 bits, and those of a slice and key 32."""
         sizes = [keyed.sizes[column - 1] if column else 1 for keyed, column in zip(self._keyed, columns, strict=True)]
         moving = 1 - self.fixed
         return max(1.0, self._meeting) * sizes[0] * sizes[1] < LIMIT and self._most[moving] * sizes[moving] < NARROW
 
     def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """How many entries the band of these slices has."""
-        band = self._band(first, last)
+        """Return how many entries the band of these slices has."""
+        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
         return self.groups * len(band) * band.width
 
     def sums(
         self, wanted: TupleWanted, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
-        band = self._band(first, last)
+        """Return sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
+        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
         sides = [self._side(side, first[side], last[side]) for side in (0, 1)]
         both, pairs = (sides[self.fixed], sides[1 - self.fixed]), (self._pairs[self.fixed], self._pairs[1 - self.fixed])
         entries = self.groups * len(band) * band.width
@@ -120,24 +118,24 @@ class TupleMatrix:
         waiting = iter(pieces)
 
         def add(into: Sequence[Ints]) -> None:
-            for own in waiting:
+            for part_of_pairs in waiting:
                 for factors, out in zip(wanted.lots, into, strict=True):
-                    add_tuple_products(own, *both, band, self._numbers, factors, out)
+                    add_tuple_products(part_of_pairs, *both, band, self._numbers, factors, out)
 
         if pool is None or workers == 1:
             add(every[0])
         else:
             list(pool.map(add, every))
         sums = every[0]
-        for made in every[1:]:
-            for out, more in zip(sums, made, strict=True):
+        for partial_sums in every[1:]:
+            for out, more in zip(sums, partial_sums, strict=True):
                 out += more
         return Sums(WholeSums(sums, wanted.places, band, self.groups), first)
 
     def values(
         self, wanted: TupleWanted, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> Window:
-        """Every term over the slices `first : last` of both sides, of which `sums` have been made."""
+        """Return every term over the slices `first : last` of both sides, of which `sums` have been made."""
         fixed, moving = self.fixed, 1 - self.fixed
         shape = (self.groups, last[fixed] - first[fixed], last[moving] - first[moving])
         rows, columns = ((first[side] - sums.first[side], last[side] - sums.first[side]) for side in (fixed, moving))
@@ -148,9 +146,6 @@ class TupleMatrix:
         keyed = self._keyed[side]
         tuples_between(keyed.bounds, keyed.records, first, last, *self._cursors[side])
         return TupleSide(*self._cursors[side], keyed.records, first, last - first)
-
-    def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
-        return band_of(self.ticks, self._ranges, self.fixed, first, last)
 
 
 class TupleWanted:
@@ -176,10 +171,10 @@ class TupleWanted:
         if len(self.known) + len(columns) < len(terms) or not all(map(fits, columns.values())):
             raise TooManyGroupsError
         order = list(dict.fromkeys(columns.values()))
-        self.places = {term: divmod(order.index(found), LANES) for term, found in columns.items()}
+        self.places = {term: divmod(order.index(pair_of_columns), LANES) for term, pair_of_columns in columns.items()}
         self.lots: list[tuple[LaneColumns, LaneColumns]] = []
         for first in range(0, len(order), LANES):
-            own = order[first : first + LANES]
-            own += own[:1] * (LANES - len(own))  # a lane that is left over repeats the first
-            fixed_columns, moving_columns = (tuple(each[side] for each in own) for side in (fixed, 1 - fixed))
+            walk = order[first : first + LANES]
+            walk += walk[:1] * (LANES - len(walk))  # a lane that is left over repeats the first
+            fixed_columns, moving_columns = (tuple(each[side] for each in walk) for side in (fixed, 1 - fixed))
             self.lots.append((fixed_columns, moving_columns))

@@ -52,7 +52,9 @@ class WholeTerms:
                 self._sums[term] = places[0], places[1]
         order = list(dict.fromkeys(self._sums.values()))
         self._lots = list(_lots(order, columns))
-        self._places = {term: divmod(order.index(found), LANES) for term, found in self._sums.items()}
+        self._places = {
+            term: divmod(order.index(pair_of_columns), LANES) for term, pair_of_columns in self._sums.items()
+        }
 
     def __contains__(self, term: Term) -> bool:
         return term in self._sums
@@ -67,16 +69,16 @@ class WholeTerms:
         pool: Executor | None,
         threads: int,
     ) -> WholeSums:
-        """Every term over the band, from pairs of groups of the fixed and the moving side.
+        """Return every term over the band, from pairs of groups of the fixed and the moving side.
 
         The result has `count` groups.
         """
         entries = count * len(band) * band.width
         sums = [np.zeros(entries * LANES, np.int64) for _ in self._lots]
 
-        def add(own: Pairs, into: Sequence[Ints]) -> Sequence[Ints]:
+        def add(part_of_pairs: Pairs, into: Sequence[Ints]) -> Sequence[Ints]:
             for (columns, narrow), out in zip(self._lots, into, strict=True):
-                add_cell_products(own, *sides, band, groups, columns, out, narrow=narrow)
+                add_cell_products(part_of_pairs, *sides, band, groups, columns, out, narrow=narrow)
             return into
 
         for pairs in blocks if self._lots else ():
@@ -90,8 +92,8 @@ class WholeTerms:
                 continue
             # Threads add into sums of their own: pairs of different groups may meet in one entry.
             others = [[np.zeros_like(out) for out in sums] for _ in pieces[1:]]
-            for made in list(pool.map(add, pieces, [sums, *others]))[1:]:
-                for out, more in zip(sums, made, strict=True):
+            for partial_sums in list(pool.map(add, pieces, [sums, *others]))[1:]:
+                for out, more in zip(sums, partial_sums, strict=True):
                     out += more
         return WholeSums(sums, self._places, band, count)
 
@@ -106,21 +108,23 @@ class WholeSums:
     groups: int
 
     def matrices(self, rows: tuple[int, int], columns: tuple[int, int]) -> dict[Term, AddInt]:
-        """Every term over slices `first : last` of the fixed and of the moving side."""
-        made: dict[tuple[int, int], AddInt] = {}
+        """Return every term over slices `first : last` of the fixed and of the moving side."""
+        by_lane: dict[tuple[int, int], AddInt] = {}
         for walk, lane in self.places.values():
-            if (walk, lane) not in made:
-                made[walk, lane] = AddInt(entries_of(self.sums[walk], lane, self.groups, self.band, rows, columns))
-        return {term: made[place] for term, place in self.places.items()}
+            if (walk, lane) not in by_lane:
+                by_lane[walk, lane] = AddInt(entries_of(self.sums[walk], lane, self.groups, self.band, rows, columns))
+        return {term: by_lane[place] for term, place in self.places.items()}
 
 
 def _lots(sums: list[tuple[int, int]], columns: tuple[_Columns, _Columns]) -> Iterable[tuple[Lanes, bool]]:
-    """The columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the first."""
+    """Return the columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the
+    first.
+    """
     for first in range(0, len(sums), LANES):
-        own = sums[first : first + LANES]
-        own += own[:1] * (LANES - len(own))
-        narrow = all(columns[side].sizes[places[side]] < NARROW for places in own for side in (0, 1))
-        fixed, moving = (tuple(columns[side].kept[places[side]] for places in own) for side in (0, 1))
+        walk = sums[first : first + LANES]
+        walk += walk[:1] * (LANES - len(walk))
+        narrow = all(columns[side].sizes[places[side]] < NARROW for places in walk for side in (0, 1))
+        fixed, moving = (tuple(columns[side].kept[places[side]] for places in walk) for side in (0, 1))
         yield (fixed, moving), narrow
 
 
@@ -133,17 +137,13 @@ class _Columns:
         self.sizes: list[int] = []
 
     def place(self, term: Factors) -> int | None:
-        """None if the numbers need more than 64 bits."""
-        held = self._relation.held(Factors(restricted(term.of, self._relation.sides)))
-        if not isinstance(held, AddInt):
+        """Return the index of the column of a term, or None if the numbers need more than 64 bits."""
+        numbers = self._relation.held(Factors(restricted(term.of, self._relation.sides)))
+        if not isinstance(numbers, AddInt):
             return None
-        for place, column in enumerate(self.kept):
-            if held.value is column or np.array_equal(held.value, column):
-                return place
-        self.kept.append(held.value)
-        self.sizes.append(_size(held.value))
+        for index, column in enumerate(self.kept):
+            if numbers.value is column or np.array_equal(numbers.value, column):
+                return index
+        self.kept.append(numbers.value)
+        self.sizes.append(max(-int(numbers.value.min()), int(numbers.value.max())) if len(numbers.value) else 0)
         return len(self.kept) - 1
-
-
-def _size(values: Ints) -> int:
-    return max(-int(values.min()), int(values.max())) if len(values) else 0

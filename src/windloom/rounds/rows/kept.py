@@ -29,7 +29,7 @@ class TupleFile:
     bytes: int
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Whether it may hold a tick in `[begin, end)`."""
+        """Return whether it may hold a tick in `[begin, end)`."""
         return self.first < end and self.last >= begin
 
 
@@ -46,13 +46,13 @@ class Coverage:
         return cls(store.columns, store.wheres, since)
 
     def holds(self, columns: Iterable[str], where: str | None) -> bool:
-        """Whether it covers all tuples that a condition wants (None: all tuples), with these columns."""
+        """Return whether it covers all tuples that a condition wants (None: all tuples), with these columns."""
         if not set(columns) <= set(self.columns):
             return False
         return self.wheres is None or (where is not None and where in self.wheres)
 
     def is_kept_by(self, store: Store) -> bool:
-        """Whether it stays true of tuples that the store will keep."""
+        """Return whether it stays true of tuples that the store will keep."""
         if not set(self.columns) <= set(store.columns):
             return False
         if store.wheres is None:
@@ -72,29 +72,30 @@ class KeptTuples:
         return sum(file.bytes for file in self.files)
 
     def since(self, columns: Iterable[str], where: str | None) -> int | None:
-        """The tick from which all tuples that a condition wants are there; None if no such tick is known."""
+        """Return the tick from which all tuples that a condition wants are there; None if no such tick is known."""
         columns = tuple(columns)
-        found = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
-        return min(found, default=None)
+        ticks = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
+        return min(ticks, default=None)
 
     def between(self, begin: int, end: int) -> tuple[TupleFile, ...]:
-        """The files that may hold a tick in `[begin, end)`."""
+        """Return the files that may hold a tick in `[begin, end)`."""
         return tuple(file for file in self.files if file.overlaps(begin, end))
 
     def without_before(self, tick: int) -> KeptTuples:
-        """What is left when tuples before a tick are not needed any more."""
+        """Return what is left when tuples before a tick are not needed any more."""
         if tick == TICK_MIN:
             return self
         gone = [file.last for file in self.files if file.last < tick]
         return self._known_from(tuple(file for file in self.files if file.last >= tick), gone)
 
     def without(self, lost: Collection[str]) -> KeptTuples:
-        """What is left without some files: windows that need one of them are not complete."""
+        """Return what is left without some files: windows that need one of them are not complete."""
         gone = [file.last for file in self.files if file.name in lost]
         return self._known_from(tuple(file for file in self.files if file.name not in lost), gone)
 
     def _known_from(self, files: tuple[TupleFile, ...], gone: Sequence[int]) -> KeptTuples:
-        """These files: tuples up to the last tick of the files that are `gone` are no longer certain to be there."""
+        """Return these files; tuples up to the last tick of the files that are `gone` are no longer certain to be
+        there."""
         if not gone:
             return self
         least = max(gone) + 1
@@ -104,7 +105,7 @@ class KeptTuples:
 
 @dataclass(frozen=True, slots=True)
 class BroughtTuples:
-    """What a round adds to the files of one stream, and which of them it replaces by others; `lost` are gone."""
+    """The files that a round adds to those of one stream, and those that it replaces; `lost` are gone."""
 
     added: tuple[TupleFile, ...] = ()
     replaced: frozenset[str] = frozenset()
@@ -120,13 +121,15 @@ Kept = Mapping[str, KeptTuples]
 
 
 def files_of(kept: Kept) -> set[str]:
-    """The names of all files."""
+    """Return the names of all files."""
     return {file.name for kept_tuples in kept.values() for file in kept_tuples.files}
 
 
 def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, KeptTuples]:
-    """The kept tuples in terms of another plan: what it continues to keep stays known, and what is new begins now."""
-    found = {}
+    """Return the kept tuples in terms of another plan: what it continues to keep stays known, and what is new begins
+    now.
+    """
+    stores = {}
     for store in new.stores:
         before = kept.get(store.stream, KeptTuples())
         coverages = [coverage for coverage in before.coverages if coverage.is_kept_by(store)]
@@ -139,30 +142,30 @@ def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, 
             since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
             coverages.append(replace(wanted, since=since))
         # A file is of no use if nothing is known any more about what it holds.
-        found[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
-    return found
+        stores[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
+    return stores
 
 
 def strand_since(kept: Kept, strand: Strand) -> int | None:
-    """The tick from which a strand finds all its tuples among those that are kept; None if it finds all of them."""
-    held = kept.get(strand.stream)
+    """Return the tick from which a strand finds all its tuples among those that are kept; None if it finds them all."""
+    tuples = kept.get(strand.stream)
     condition = strand.condition
-    since = None if held is None else held.since(strand.columns, None if condition is None else condition.sql)
+    since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
     assert since is not None, "a plan keeps what its row queries read"
     return None if since == TICK_MIN else since
 
 
 def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> dict[str, KeptTuples]:
-    """Everything that is there in a round: what was kept, and what the round brings."""
-    found = {}
+    """Return everything that is there in a round: the files so far, and those that the round adds."""
+    tuples_by_stream = {}
     for store in plan.stores:
         before = kept.get(store.stream)
         if before is None:  # the first round of all
             before = KeptTuples((), (Coverage.of(store, TICK_MIN),))
-        own = brought.get(store.stream, BroughtTuples())
-        every = replace(before, files=(*before.files, *own.added)).without(own.lost)
-        found[store.stream] = replace(every, files=own.files(before.files))
-    return found
+        round_tuples = brought.get(store.stream, BroughtTuples())
+        every = replace(before, files=(*before.files, *round_tuples.added)).without(round_tuples.lost)
+        tuples_by_stream[store.stream] = replace(every, files=round_tuples.files(before.files))
+    return tuples_by_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,11 @@ class Needs:
 def needs_after(
     plan: Plan, closed: Mapping[tuple[str, ...], int], seen: Mapping[str, int], frontiers: Mapping[str, int]
 ) -> Needs:
-    """`closed` says, by inputs of queries, up to where windows are closed after the round."""
-    found: dict[str, int] = {}
+    """Return the ticks from which tuples are needed after a round.
+
+    `closed` says, by inputs of queries, up to where windows are closed after the round.
+    """
+    ticks_by_stream: dict[str, int] = {}
     for store in plan.stores:
         name = store.stream
         needed = [TICK_MAX]
@@ -188,12 +194,12 @@ def needs_after(
         for planned in plan.rows:
             until = closed[planned.query.inputs]
             needed += [_needed(strand, until) for strand in planned.rows.strands if strand.stream == name]
-        found[name] = min(needed)
-    return Needs(found)
+        ticks_by_stream[name] = min(needed)
+    return Needs(ticks_by_stream)
 
 
 def _needed(strand: Strand, closed: int) -> int:
-    """The first tick that may lie in a window that is open, or in the last one that is closed."""
+    """Return the first tick that may lie in a window that is open, or in the last one that is closed."""
     if closed in (TICK_MIN, TICK_MAX):
         return closed
     return last_end_upto(strand.window, closed) - strand.window.range_ticks

@@ -1,6 +1,6 @@
 """Interval joins of two streams by plain keys, made here: tuples are sorted by key and time, and looked up.
 
-Joining what a round brings is little work compared with what Spark takes to plan, compile and shuffle it. New tuples of
+Joining the tuples of one round is little work compared with Spark's planning, compiling and shuffling. New tuples of
 the first stream look up all tuples of the second, and kept tuples of the first look up new tuples of the second: no
 pair is made that was reported before.
 """
@@ -43,7 +43,7 @@ class NearTuples:
 
 
 def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
-    """Whether all keys, each with all times, fit into 64 bits; otherwise Spark makes the pairs."""
+    """Return whether all keys, each with all times, fit into 64 bits; otherwise Spark makes the pairs."""
     ticks = np.concatenate([near_tuples.ticks for near_tuples in sides])
     if not len(ticks):
         return True
@@ -52,7 +52,7 @@ def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
 
 
 def near_blocks(plan: Plan, asked: AskedRows, join: NearJoin, sides: Sequence[NearTuples]) -> Iterator[Block]:
-    """The pairs that a span reports, some at a time."""
+    """Yield the pairs that a span reports, some at a time."""
     planned, span = asked.planned, asked.span
     (selection,) = planned.rows.selections
     left, right = (
@@ -79,20 +79,20 @@ def _needed(near_tuples: NearTuples, begin: int, end: int) -> NearTuples:
 
 
 def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of both sides with equal keys, less than `within_ticks` apart, of which one is new."""
+    """Yield rows of both sides with equal keys, less than `within_ticks` apart, of which one is new."""
     if not len(left.ticks) or not len(right.ticks):
         return
     left_rows, right_rows, left_places, right_places = _placed(left, right, join)
-    new, found = _new(left, span)[left_rows], _new(right, span)[right_rows]
-    yield from _looked_up(left_rows[new], left_places[new], right_rows, right_places, join.within_ticks)
-    if not new.all():
-        kept = ~new
-        sides = left_rows[kept], left_places[kept], right_rows[found], right_places[found]
+    is_new_left, is_new_right = _new(left, span)[left_rows], _new(right, span)[right_rows]
+    yield from _looked_up(left_rows[is_new_left], left_places[is_new_left], right_rows, right_places, join.within_ticks)
+    if not is_new_left.all():
+        kept = ~is_new_left
+        sides = left_rows[kept], left_places[kept], right_rows[is_new_right], right_places[is_new_right]
         yield from _looked_up(*sides, join.within_ticks)
 
 
 def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
-    """Which tuples cannot be part of a pair that was reported before."""
+    """Return which tuples cannot be part of a pair that was reported before."""
     if not span.follows:
         return np.ones(len(near_tuples.ticks), np.bool_)
     assert span.first is not None
@@ -100,7 +100,7 @@ def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
 
 
 def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
+    """Return rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
 
     Keys lie so far apart on this line that no tuple is near a tuple of another key.
     """
@@ -125,7 +125,7 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
 
 
 def _with_keys(near_tuples: NearTuples, names: Sequence[str]) -> Ints:
-    """The rows that have no NULL among their keys: NULL equals nothing."""
+    """Return the rows that have no NULL among their keys: NULL equals nothing."""
     whole = np.ones(len(near_tuples.ticks), np.bool_)
     for name in names:
         whole &= np.asarray(pc.is_valid(near_tuples.columns[name]).to_numpy(zero_copy_only=False))
@@ -139,10 +139,10 @@ def _looked_up(rows: Ints, places: Ints, others: Ints, sorted_places: Ints, with
     begin = 0
     while begin < len(rows):
         end = max(begin + 1, int(np.searchsorted(before, before[begin] + BLOCK_PAIRS, side="right")) - 1)
-        own = np.repeat(np.arange(begin, end), counts[begin:end])
-        if len(own):
-            found = first[own] + np.arange(before[begin], before[end]) - before[own]
-            yield rows[own], others[found]
+        row_index = np.repeat(np.arange(begin, end), counts[begin:end])
+        if len(row_index):
+            other_index = first[row_index] + np.arange(before[begin], before[end]) - before[row_index]
+            yield rows[row_index], others[other_index]
         begin = end
 
 
@@ -165,6 +165,6 @@ def _block(
 
 
 def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:
-    """One side from a table; `names` has its columns, by name of the stream's column."""
-    columns = {name: as_array(table.column(own)) for name, own in names.items()}
+    """Return one side from a table; `names` has its columns, by name of the stream's column."""
+    columns = {name: as_array(table.column(column_name)) for name, column_name in names.items()}
     return NearTuples(as_integers(table.column(tick)), as_integers(table.column(round)), columns)

@@ -1,10 +1,9 @@
-"""What kept tuples can answer: from which tick on they hold all that a set, or a row query, reads."""
+"""The questions that stored tuples can answer: since which tick they hold all that a set, or a row query, reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from windloom.model.rows import Strand
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet
 from windloom.plan.rows import PlannedRows
@@ -15,7 +14,7 @@ from windloom.rounds.windows.registry import life_of
 
 
 def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
-    """The columns of its stream that a set is made from."""
+    """Return the columns of its stream that a set is made from."""
     read = [
         *partial_set.group_by,
         *(expression for planned in partial_set.components for expression in planned.component.expressions),
@@ -25,7 +24,7 @@ def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
 
 
 def set_since(partial_set: PartialSet, kept: Kept) -> int | None:
-    """The tick from which kept tuples hold all that a set needs; None if they do not hold it."""
+    """Return the tick from which kept tuples hold all that a set needs; None if they do not hold it."""
     if partial_set.stream not in kept or partial_set.counted_by is not None:
         return None
     return kept[partial_set.stream].since(
@@ -38,24 +37,25 @@ def history_from(since: int) -> History:
 
 
 def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | None:
-    """The tick, by stream, from which kept tuples hold all that the sets need; None if a stream lacks something."""
-    found: dict[str, int] = {}
+    """Return the tick, by stream, from which kept tuples hold all that the sets need; None if one lacks something."""
+    ticks_by_stream: dict[str, int] = {}
     for partial_set in sets:
         since = set_since(partial_set, kept)
         if since is None or not life_of(partial_set.window).weaves_again:
             return None
-        found[partial_set.stream] = max(since, found.get(partial_set.stream, since))
-    return found
+        ticks_by_stream[partial_set.stream] = max(since, ticks_by_stream.get(partial_set.stream, since))
+    return ticks_by_stream
 
 
 def rows_question(planned: PlannedRows, kept: Kept, closed: int) -> tuple[AskedRows | None, int | None] | None:
-    """Every complete window of a row query that kept tuples cover, and the start of the first of them.
+    """Return every complete window of a row query that kept tuples cover, and the start of the first of them.
 
     Returns None if tuples that it reads are not kept, and no windows to ask for if none is complete.
     """
     after = TICK_MIN
     for strand in planned.rows.strands:
-        since = _strand_since(strand, kept)
+        tuples, condition = kept.get(strand.stream), strand.condition
+        since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
         if since is None:
             return None
         if since != TICK_MIN:
@@ -63,8 +63,3 @@ def rows_question(planned: PlannedRows, kept: Kept, closed: int) -> tuple[AskedR
     span = row_span(planned.query.window, after, closed, NO_ROUND)
     first = None if after == TICK_MIN else after - planned.query.window.range_ticks + 1
     return (None if span is None else AskedRows(planned, span)), first
-
-
-def _strand_since(strand: Strand, kept: Kept) -> int | None:
-    held, condition = kept.get(strand.stream), strand.condition
-    return None if held is None else held.since(strand.columns, None if condition is None else condition.sql)

@@ -1,4 +1,4 @@
-"""Which windows of a row query a round reports, and which tuples of its strands that needs."""
+"""The windows of a row query that a round reports, and the tuples of its strands that these need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RowSpan:
 
 
 def first_end_after(window: Window, tick: int) -> int:
-    """The first end after a tick.
+    """Return the first end after a tick.
 
     >>> from windloom.model.windows import TimeWindow
     >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
@@ -42,12 +42,12 @@ def first_end_after(window: Window, tick: int) -> int:
 
 
 def last_end_upto(window: Window, tick: int) -> int:
-    """The last end at or before a tick."""
+    """Return the last end at or before a tick."""
     return tick - (tick - window.end_ticks) % window.slide_ticks
 
 
 def row_span(window: Window, after: int, until: int, seen: int) -> RowSpan | None:
-    """The span of ends in `(after, until]`; None if there are none."""
+    """Return the span of ends in `(after, until]`; None if there are none."""
     first = None if after == TICK_MIN else first_end_after(window, after)
     last = None if until == TICK_MAX else last_end_upto(window, until)
     if until == TICK_MIN or (first is not None and last is not None and first > last):
@@ -64,7 +64,7 @@ class AskedRows:
 
 
 def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:
-    """The tick from which on tuples are needed of a strand that is read through `window`."""
+    """Return the first tick whose tuples are needed of a strand that is read through `window`."""
     if span.first is None:
         return TICK_MIN
     looks_back = span.follows and (rows.reports is Reports.LEAVING or not rows.has_lifetimes)
@@ -72,5 +72,5 @@ def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:
 
 
 def needed_until(span: RowSpan) -> int:
-    """The tick before which tuples are needed."""
+    """Return the tick before which tuples are needed."""
     return TICK_MAX if span.last is None else span.last

@@ -1,6 +1,6 @@
 """Aggregates over rows: rows are summarised by the first and the last end at which they stand, then summed over ends.
 
-The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round brings
+The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round adds
 cells of the rows that enter in it, answers every end from the cells that stand there, and drops those that have left.
 """
 
@@ -29,7 +29,9 @@ BLOCK_ROWS = 1 << 20
 
 
 def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
-    """Cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's fields."""
+    """Return cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's
+    fields.
+    """
     kinds = [kind for _, kind in plan.shapes[planned.shape].groups]
     columns = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns[2:], kinds, strict=False)]
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
@@ -41,12 +43,12 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
 
 
 def lasts_of(cells: Cells) -> Ints:
-    """The last end of every group."""
+    """Return the last end of every group."""
     return as_integers(cells.keys[0])
 
 
 def left_after(cells: Cells, closed: int) -> Cells | None:
-    """The cells of rows that stand at an end after `closed`; None if there are none."""
+    """Return the cells of rows that stand at an end after `closed`; None if there are none."""
     if not len(cells) or closed == TICK_MAX:
         return None
     stays = lasts_of(cells) > closed
@@ -54,7 +56,7 @@ def left_after(cells: Cells, closed: int) -> Cells | None:
 
 
 def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
-    """One cell for every end of a span and group that has rows there: it begins at that end."""
+    """Return one cell for every end of a span and group that has rows there: it begins at that end."""
     last = lasts_of(cells)[group_of_cells(cells)]
     begin = cells.starts if span.first is None else np.maximum(cells.starts, span.first)
     until = last if span.last is None else np.minimum(last, span.last)
@@ -68,16 +70,16 @@ def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
 
 
 def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan) -> Iterator[Block]:
-    """The answers of a span, a stretch of ends at a time."""
+    """Yield the answers of a span, a stretch of ends at a time."""
     window = planned.query.window
     for part in _stretches(cells, span, window.slide_ticks):
-        found = standing_cells(cells, part, window.slide_ticks)
-        if len(found):
-            yield _Lowering(plan, planned, found).block()
+        standing = standing_cells(cells, part, window.slide_ticks)
+        if len(standing):
+            yield _Lowering(plan, planned, standing).block()
 
 
 def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
-    """Spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
+    """Yield spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
     if not len(cells):
         return
     first = int(cells.starts.min()) if span.first is None else max(span.first, int(cells.starts.min()))
@@ -108,7 +110,7 @@ class _Lowering:
             components = [planned_component.component for planned_component in self._planned.components]
             places = [components.index(component) for component in aggregate.components]
             argument = self._planned.components[places[0]].argument_type
-            combined = [_combined(cells.lifted[place]) for place in places]
+            combined = [_combined(cells.lifted[position]) for position in places]
             arrays.append(lower(aggregate, argument, combined, self._refuse).cast(arrow_type(kind)))
         names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
         table = pa.Table.from_arrays(arrays, names=names)
@@ -117,8 +119,8 @@ class _Lowering:
     def _refuse(self, row: int, value: str) -> None:
         window = self._planned.query.window
         edges = [window.edge_text(int(edge[row])) for edge in (self._starts, self._cells.starts)]
-        place = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
-        group = describe_group(self._cells.keys, place)
+        group_index = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
+        group = describe_group(self._cells.keys, group_index)
         raise WindloomError(
             f"query '{self._planned.name}': a value does not fit its type",
             f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",

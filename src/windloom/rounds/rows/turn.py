@@ -1,4 +1,4 @@
-"""Row queries in one round: which windows they report, and what is kept of tuples and of rows after it."""
+"""Row queries in one round: the windows that they report, and the tuples and rows that are kept after it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,37 @@ def rows_turn(
     until: Mapping[Inputs, int],
     intervals: Mapping[str, tuple[int, int]],
 ) -> RowsTurn:
-    """`until` says, by inputs of queries, up to where windows are closed after the round."""
+    """Return which row queries report windows, and what the round leaves of tuples and rows.
+
+    `until` says, by inputs of queries, up to where windows are closed after the round.
+    """
     asked = asked_rows(plan, intervals, state)
-    summaries = _summaries(state, round_input, plan)
+    # Aggregates over rows are answered from these.
+    summaries = {}
+    for planned in plan.rows:
+        both = (state.summaries, round_input.summaries)
+        parts = [by_query[planned.name] for by_query in both if planned.name in by_query]
+        if parts:
+            summaries[planned.name] = merge_all(parts)
+    standing = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            standing[planned.name] = left
     return RowsTurn(
         tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
         {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
-        _left(state, round_input, plan, moved, until),
-        _still_standing(summaries, plan, until),
+        needs_after(plan, until, moved.seen, moved.frontiers).left_of(kept_with(state.kept, round_input.kept, plan)),
+        standing,
     )
 
 
 def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[AskedRows]:
-    """The row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every query."""
-    found = []
+    """Return the row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every
+    query.
+    """
+    asked = []
     for planned in plan.rows:
         after, until = intervals[planned.name]
         # Where windows are left out, because they are not complete, the one before was not reported.
@@ -58,12 +75,12 @@ def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: Stat
         seen = state.reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
         span = row_span(planned.query.window, after, until, seen)
         if span is not None:
-            found.append(AskedRows(planned, span))
-    return found
+            asked.append(AskedRows(planned, span))
+    return asked
 
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state after kept tuples have been lost: row queries do not report the windows that would need them."""
+    """Return the state after tuples have been lost: row queries do not report the windows that would need them."""
     if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
     kept = kept_with(state.kept, round_input.kept, plan)
@@ -78,37 +95,3 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
                 summaries.pop(planned.name, None)
                 reported.pop(planned.name, None)
     return replace(state, since=since, summaries=summaries, reported=reported)
-
-
-def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
-    """What aggregates over rows are answered from."""
-    found = {}
-    for planned in plan.rows:
-        parts = [
-            summaries[planned.name]
-            for summaries in (state.summaries, round_input.summaries)
-            if planned.name in summaries
-        ]
-        if parts:
-            found[planned.name] = merge_all(parts)
-    return found
-
-
-def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
-    found = {}
-    for planned in plan.rows:
-        cells = summaries.get(planned.name)
-        left = None if cells is None else left_after(cells, until[planned.query.inputs])
-        if left is not None:
-            found[planned.name] = left
-    return found
-
-
-def _left(
-    state: State, round_input: RoundInput, plan: Plan, moved: State, until: Mapping[Inputs, int]
-) -> Mapping[str, KeptTuples]:
-    """The files of tuples that are needed after the round."""
-    if not plan.stores:
-        return {}
-    needs = needs_after(plan, until, moved.seen, moved.frontiers)
-    return needs.left_of(kept_with(state.kept, round_input.kept, plan))

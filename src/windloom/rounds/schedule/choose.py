@@ -31,7 +31,7 @@ class Chosen:
 def choose(
     tasks: Sequence[Task], schedule: Schedule, costs: JointCosts, seconds: float, round_seconds: float
 ) -> Chosen:
-    """The tasks to answer within `seconds`: at least one, unless all of them can wait."""
+    """Return the tasks to answer within `seconds`: at least one, unless all of them can wait."""
     every = _Taking(costs)
     for task in tasks:
         every.take(task, task.windows)
@@ -57,7 +57,7 @@ def choose(
 
 
 def urgency(task: Task) -> tuple[int, float, int, tuple[str, ...]]:
-    """A sort key: less is more urgent."""
+    """Return a sort key: less is more urgent."""
     return task.priority, task.slack, -task.passed, task.names
 
 
@@ -66,7 +66,7 @@ def _waiting(task: Task) -> tuple[int, float]:
 
 
 class _Taking:
-    """What has been taken so far, and what that costs."""
+    """The tasks taken so far, and their cost."""
 
     def __init__(self, costs: JointCosts) -> None:
         self.windows: dict[Task, int] = {}
@@ -82,14 +82,14 @@ class _Taking:
         self.total += cost - before
 
     def take_whole(self, task: Task, seconds: float) -> bool:
-        """Takes a task if all of it fits."""
+        """Take a task if all of it fits."""
         if self._with(task, task.windows) > seconds:
             return False
         self.take(task, task.windows)
         return True
 
     def take_part(self, task: Task, seconds: float, *, is_first: bool) -> None:
-        """Takes as many of its windows as fit; one in any case if it is the first."""
+        """Take as many of its windows as fit; one in any case if it is the first."""
         low, high = 0, task.windows
         while low < high:
             middle = (low + high + 1) // 2
@@ -101,7 +101,7 @@ class _Taking:
             self.take(task, max(1, low))
 
     def _with(self, task: Task, windows: int) -> float:
-        """All seconds if a task were taken too."""
+        """Return all seconds if a task were taken too."""
         _, before = self._groups.get(task.group, ({}, 0.0))
         return self.total - before + self._cost(task, windows)
 

@@ -1,4 +1,4 @@
-"""What a round could answer: the closed windows of every query that it has not reported, and the tasks they form."""
+"""The windows that a round could answer: those closed and not reported, and the tasks that they form."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ class Due:
     closed: int
 
     def end_of(self, windows: int) -> int:
-        """Where the last of the next `windows` windows ends."""
+        """Return where the last of the next `windows` windows ends."""
         return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
 
     def late(self, now: int, counting_from: int) -> tuple[int, float]:
-        """How many of its windows are late if they are reported at the tick `now`, and by how many seconds at most.
+        """Return how many of its windows are late if they are reported at the tick `now`, and by how many seconds at
+        most.
 
         Deadlines of windows that ended before `counting_from` are counted from there.
         """
@@ -59,8 +60,8 @@ class Due:
 
 
 def units_of(plan: Plan) -> list[Unit]:
-    """The units with a query that may wait."""
-    found = [
+    """Return the units with a query that may wait."""
+    units = [
         Unit(tree.answered, ((partial_set.number, tree.number),))
         for partial_set in plan.sets
         for tree in partial_set.trees
@@ -71,29 +72,29 @@ def units_of(plan: Plan) -> list[Unit]:
         families.setdefault(join.pairing if join.fold == SliceMatrix.name else join.sides, []).append(join)
     for joins in families.values():
         trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
-        found.append(Unit(tuple(joins), tuple(trees)))
-    return [unit for unit in found if any(map(can_wait, unit.members))]
+        units.append(Unit(tuple(joins), tuple(trees)))
+    return [unit for unit in units if any(map(can_wait, unit.members))]
 
 
-def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
-    """The queries that have windows to report in a round that brings `given`, with the number of their unit."""
-    after = moved(state, given, plan)
+def due_windows(plan: Plan, state: State, round_input: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
+    """Yield the queries that have windows to report in a round with this input, with the number of their unit."""
+    after = moved(state, round_input, plan)
     for number, unit in enumerate(units):
         for planned in unit.members:
-            found = _due(planned, state, after)
-            if found is not None:
-                yield number, found
+            due = _due(planned, state, after)
+            if due is not None:
+                yield number, due
 
 
 def reported_windows(units: Sequence[Unit], before: State, after: State) -> Iterator[tuple[Due, int]]:
-    """Queries that had windows to report in the round between two states, and how many they left to later rounds."""
+    """Yield queries that had windows to report between two states, and how many they left to later rounds."""
     for unit in units:
         for planned in unit.members:
-            found = _due(planned, before, after)
-            if found is not None:
+            due = _due(planned, before, after)
+            if due is not None:
                 until, slide = after.answered_by(planned.query), planned.query.window.slide_ticks
-                answered = 0 if until < found.first_end else (until - found.first_end) // slide + 1
-                yield found, found.windows - answered
+                answered = 0 if until < due.first_end else (until - due.first_end) // slide + 1
+                yield due, due.windows - answered
 
 
 def _due(planned: PlannedQuery | PlannedJoin, state: State, moved: State) -> Due | None:
@@ -117,13 +118,13 @@ def tasks_of(
 
     By query, `counting_from` is the tick from which on deadlines count, `passed` how many rounds have passed it over.
     """
-    found: dict[tuple[int, int, int, int], list[Due]] = {}
+    due_by_key: dict[tuple[int, int, int, int], list[Due]] = {}
     for number, due_query in due:
         query = due_query.planned.query
         key = (number, query.window.slide_ticks, query.deadline_ticks, query.urgency.priority)
-        found.setdefault(key, []).append(due_query)
+        due_by_key.setdefault(key, []).append(due_query)
     tasks = {}
-    for (number, slide, within, priority), every in found.items():
+    for (number, slide, within, priority), every in due_by_key.items():
         ends = (max(due.first_end, counting_from.get(due.planned.name, TICK_MIN)) - due.closed for due in every)
         task = Task(
             number,
@@ -140,11 +141,11 @@ def tasks_of(
 
 
 def postponed_by(tasks: Mapping[Task, list[Due]], chosen: Mapping[Task, int]) -> dict[str, int]:
-    """For each query that is not answered entirely, the tick after which its windows are left to later rounds."""
-    found = {}
+    """Return, for each query that is not answered entirely, after which tick its windows are left to later rounds."""
+    ticks_by_query = {}
     for task, every in tasks.items():
         windows = chosen.get(task, 0)
         for due in every:
             if windows < due.windows:
-                found[due.planned.name] = due.end_of(windows) if windows else TICK_MIN
-    return found
+                ticks_by_query[due.planned.name] = due.end_of(windows) if windows else TICK_MIN
+    return ticks_by_query

@@ -22,31 +22,28 @@ class Hybrid(Conservative):
     about = "conservative, and tasks without hurry wait for others of their tree"
 
     def waits(self, tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> set[Task]:
-        found = set()
+        waiting = set()
         for group in sorted({task.group for task in tasks}):
-            own = [task for task in tasks if task.group == group]
-            if len(own) > 1:
-                periods = _periods(own, costs, round_seconds)
-                found |= {
+            group_tasks = [task for task in tasks if task.group == group]
+            if len(group_tasks) > 1:
+                # The number of rounds after which each task is answered; tasks can share a pass over the cells of the
+                # tree.
+                once = [costs.seconds([(task, 0)]) for task in group_tasks]
+                periods = cheapest_periods(once, [_candidates(task, round_seconds) for task in group_tasks])
+                waiting |= {
                     task
-                    for task, period in zip(own, periods, strict=True)
+                    for task, period in zip(group_tasks, periods, strict=True)
                     if task.passed + 1 < period and not task.is_pending(round_seconds)
                 }
-        return found
-
-
-def _periods(tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> tuple[int, ...]:
-    """The number of rounds after which each task is answered; tasks can share a pass over the cells of the tree."""
-    once = [costs.seconds([(task, 0)]) for task in tasks]
-    return cheapest_periods(once, [_candidates(task, round_seconds) for task in tasks])
+        return waiting
 
 
 def _candidates(task: Task, round_seconds: float) -> list[int]:
-    """Periods in rounds: from that of the slide to the longest that keeps the deadline."""
+    """Return periods in rounds, from that of the slide to the longest that keeps the deadline."""
     length = max(round_seconds, 1e-9)
-    own = int(max(1, task.period // length))
-    longest = int(min(own + task.within // length, LONGEST_PERIOD))
-    if longest <= own:
-        return [own]
-    step = max(1, -(-(longest - own) // (TRIED_PERIODS - 1)))
-    return sorted({*range(own, longest, step), longest})
+    own_period = int(max(1, task.period // length))
+    longest = int(min(own_period + task.within // length, LONGEST_PERIOD))
+    if longest <= own_period:
+        return [own_period]
+    step = max(1, -(-(longest - own_period) // (TRIED_PERIODS - 1)))
+    return sorted({*range(own_period, longest, step), longest})

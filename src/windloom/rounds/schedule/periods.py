@@ -36,12 +36,12 @@ def cost_rate(costs: Sequence[float], periods: Sequence[int]) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _density(periods: tuple[int, ...]) -> float:
-    """The share of instants that are multiples of one of these periods."""
+    """Return the share of instants that are multiples of one of these periods."""
     return float(EdgeSet.of([EdgeClass(period) for period in periods]).density.value)
 
 
 def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """One of the candidates for each task, such that all together cost least per unit of time.
+    """Return one of the candidates for each task, such that all together cost least per unit of time.
 
     >>> cheapest_periods([9, 14, 29], [[2], [2, 3], [2, 3, 5]])
     (2, 2, 5)
@@ -54,9 +54,9 @@ def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]
         if not improves:
             break
         improves = False
-        for place, each in enumerate(candidates):
+        for index, each in enumerate(candidates):
             for period in each:
-                tried = [*best[:place], period, *best[place + 1 :]]
+                tried = [*best[:index], period, *best[index + 1 :]]
                 cost = cost_rate(costs, tried)
                 if cost < least * (1 - 1e-9):
                     best, least, improves = tried, cost, True
@@ -65,4 +65,4 @@ def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]
 
 def shortened(periods: Sequence[int]) -> list[list[int]]:
     """For each task its own period and all shorter ones: the candidates of the thesis, where a task may run sooner."""
-    return [sorted({own, *(other for other in periods if other < own)}) for own in periods]
+    return [sorted({period, *(other for other in periods if other < period)}) for period in periods]

@@ -30,11 +30,11 @@ class Schedule(Protocol):
         ...
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
-        """The other tasks of the same tree that are answered along with a task."""
+        """Return the other tasks of the same tree that are answered along with a task."""
         ...
 
     def waits(self, tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> set[Task]:
-        """Tasks that this round does not answer, because they are cheaper later and still in time."""
+        """Return tasks that this round does not answer, because they are cheaper later and still in time."""
         ...
 
 

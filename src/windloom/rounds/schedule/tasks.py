@@ -30,17 +30,17 @@ class Task:
         return self.slack < 0
 
     def is_pending(self, round_seconds: float) -> bool:
-        """Whether it is late when the next round is done, if this one does not answer it."""
+        """Return whether it is late when the next round is done, if this one does not answer it."""
         return self.slack < round_seconds
 
     def due_round(self, round_seconds: float) -> int:
-        """How many more rounds it can wait; below 0 if it is late."""
+        """Return how many more rounds it can wait; below 0 if it is late."""
         return int(self.slack // max(round_seconds, 1e-9))
 
 
 class JointCosts(Protocol):
-    """What answers are predicted to take."""
+    """The predicted time of answers."""
 
     def seconds(self, tasks: Sequence[tuple[Task, int]]) -> float:
-        """Seconds to answer the given number of windows of each task, all of one group, in one pass."""
+        """Return seconds to answer the given number of windows of each task, all of one group, in one pass."""
         ...

@@ -19,13 +19,16 @@ from windloom.slicing.edges import EdgeClass
 
 class CumulateLife(TimeLife):
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        """A window is named by the last of its stretches, and a tuple lies in those of its period from its own on."""
+        """Return the late entries with a closed window, and those with an open one.
+
+        A window is named by the last of its stretches, and a tuple lies in those of its period from its own on.
+        """
         assert isinstance(window, CumulateWindow)
         stretches = window.period_ticks // window.slide_ticks
-        own = (held.starts - window.offset_ticks) // window.slide_ticks
-        last = own - own % stretches + stretches - 1
+        own_index = (entries.starts - window.offset_ticks) // window.slide_ticks
+        last = own_index - own_index % stretches + stretches - 1
         closed_until = (reported.closed - window.offset_ticks - window.slide_ticks) // window.slide_ticks
         covered_from = TICK_MIN
         if reported.since is not None:
@@ -33,7 +36,7 @@ class CumulateLife(TimeLife):
         if reported.is_fresh:
             closed_until = min(closed_until, covered_from - 1)
         reported_from = max(closed_until + 1, covered_from)
-        return own <= np.minimum(last, closed_until), np.maximum(own, reported_from) <= last
+        return own_index <= np.minimum(last, closed_until), np.maximum(own_index, reported_from) <= last
 
     def after_since(self, window: Window, since: int) -> int:
         assert isinstance(window, CumulateWindow)
@@ -42,7 +45,7 @@ class CumulateLife(TimeLife):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """The first beginning behind everything that is not kept, and behind every slicing that lacks an edge."""
+        """Return the first beginning behind everything that is not kept, and behind each slicing that lacks an edge."""
         window, seen = planned.query.window, state.seen.get(partial_set.base)
         assert isinstance(window, CumulateWindow)
         if seen is None:

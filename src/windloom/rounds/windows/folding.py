@@ -1,4 +1,4 @@
-"""Folding: cells behind the watermark that every open window of a landmark query covers become one."""
+"""Folding: cells before the watermark that every open window of a landmark query covers become one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from windloom.rounds.cells import Cells, CellsBuilder, keep_from
 
 
 def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
-    """Merges cells before `tick` into one per group from each landmark to the next; drops those before all landmarks.
+    """Merge cells before `tick` into one per group from each landmark to the next; drop those before all landmarks.
 
     Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these need not
     be kept apart, and the state does not grow with the stream.
     """
     edges = np.unique(np.array(list(starts), np.int64))
     folded = cells.starts < tick
-    place = np.searchsorted(edges, cells.starts, side="right") - 1
-    moved = np.where(folded & (place >= 0), edges[place], cells.starts)
-    kept = cells if (moved == cells.starts).all() else CellsBuilder.of_cells(cells, moved).build(cells.lifted)
-    return keep_from(kept, min(int(edges[0]), tick))
+    landmark_index = np.searchsorted(edges, cells.starts, side="right") - 1
+    moved = np.where(folded & (landmark_index >= 0), edges[landmark_index], cells.starts)
+    folded_cells = cells if (moved == cells.starts).all() else CellsBuilder.of_cells(cells, moved).build(cells.lifted)
+    return keep_from(folded_cells, min(int(edges[0]), tick))

@@ -26,16 +26,16 @@ from windloom.rounds.windows.time import TimeLife, reported_until
 
 class LandmarkLife(TimeLife):
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple is in every window that ends after it; a tuple before a settled landmark would have moved the
         # landmark.
         assert reported.landmark is not None
-        starts = held.starts
+        starts = entries.starts
         closed_until, _ = reported_until(window, reported)
         is_held = starts >= reported.landmark.start
-        own = (starts - window.offset_ticks) // window.slide_ticks
-        missed = np.where(is_held, own <= closed_until, reported.since is None)
+        own_index = (starts - window.offset_ticks) // window.slide_ticks
+        missed = np.where(is_held, own_index <= closed_until, reported.since is None)
         return missed, is_held & (reported.closed < TICK_MAX)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
@@ -49,35 +49,36 @@ def landmarks_of(
     seen: Mapping[str, int],
     until: Mapping[Inputs, int],
 ) -> dict[str, Landmark]:
-    """The landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by stream.
+    """Return the landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by
+    stream.
 
     `until` says, by inputs of queries, up to where windows are closed. If that is +∞, the last end is the first one
     after the last tuple of all inputs.
     """
-    found = {}
+    landmarks = {}
     for partial_set in plan.sets:
         for planned in landmark_queries(partial_set):
             window, stream, closed = planned.query.window, partial_set.base, until[planned.query.inputs]
             latest = max((seen[each] for each in planned.query.inputs if each in seen), default=None)
             if latest is None:
-                found[planned.name] = Landmark()
+                landmarks[planned.name] = Landmark()
                 continue
             start = since.get(planned.name, window.last_start(first[stream])) if stream in first else TICK_MIN
             last_end = window.last_start(latest) + window.slide_ticks
-            found[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
-    return found
+            landmarks[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
+    return landmarks
 
 
 def first_ticks(
     state_first: Mapping[str, int], smallest: Mapping[str, int], frontiers: Mapping[str, int]
 ) -> dict[str, int]:
-    """The first tick of each stream after a round has brought `smallest`; once behind the frontier, it is settled."""
-    found = dict(state_first)
+    """Return the first tick of each stream after a round with ticks `smallest`; behind the frontier, it is settled."""
+    ticks = dict(state_first)
     for stream, tick in smallest.items():
-        known = found.get(stream)
+        known = ticks.get(stream)
         if known is None or known >= frontiers.get(stream, TICK_MIN):
-            found[stream] = tick if known is None else min(tick, known)
-    return found
+            ticks[stream] = tick if known is None else min(tick, known)
+    return ticks
 
 
 def landmark_queries(partial_set: PartialSet) -> Iterable[Member]:
@@ -85,7 +86,7 @@ def landmark_queries(partial_set: PartialSet) -> Iterable[Member]:
 
 
 def timed_streams(plan: Plan) -> list[Stream]:
-    """The streams whose first and last tick a batch run must know."""
+    """Return the streams whose first and last tick a batch run must know."""
     asking = [planned.query for partial_set in plan.sets for planned in landmark_queries(partial_set)]
     asking += [planned.query for planned in plan.queries if planned.query.emission.kind in (Emits.CHANGES, Emits.EMPTY)]
     names = {stream for query in asking for stream in query.inputs}

@@ -1,4 +1,4 @@
-"""What a kind of window decides in a round; the step and its parts call it, and never ask which kind it is."""
+"""The decisions that depend on the kind of window; the step and its parts never ask which kind it is."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ class Turn:
     behind: Mapping[str, int] = field(default_factory=dict)
 
     def closed_of(self, partial_set: PartialSet) -> int:
-        """Up to where the windows of all queries of a set are closed."""
+        """Return up to where the windows of all queries of a set are closed."""
         return min(self.closed[inputs] for inputs in inputs_of(partial_set))
 
     def reached(self, planned: Member) -> int:
-        """The end after which the windows of a member of a set still matter."""
+        """Return the end after which the windows of a member of a set still matter."""
         return self.behind.get(planned.name, self.closed[planned.query.inputs])
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a round leaves of the cells of a set; `span` is set if groups close their windows separately."""
+    """The cells of a set that remain after a round; `span` is set if groups close their windows separately."""
 
     cells: Cells
     history: History
@@ -121,47 +121,50 @@ class Life(ABC):
     # ---- of a set -----------------------------------------------------------------------------------------------
 
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
-        """The tuples that may be part of cells, if the set was closed at the tick `closed` before they came."""
+        """Return the tuples that may be part of cells, if the set was closed at the tick `closed` before they came."""
         return tuples
 
     def grid(self, tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Grid:
-        """The cells of a set, over tuples."""
+        """Return the cells of a set, over tuples."""
         return tuples.grid(fed.groups, partial_set.edges)
 
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
-        """The cells of a set after a round has brought fresh ones."""
+        """Return the cells of a set after a round has brought fresh ones."""
         return merge_cells(cells, fresh)
 
     def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
-        """The cells once fresh ones are among them; `closed` is where the set was closed before these came."""
+        """Return the cells once fresh ones are among them; `closed` is where the set was closed before these came."""
         return cells
 
     @abstractmethod
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        """What is kept of the cells of a set after a round has reported its windows."""
+        """Return what is kept of the cells of a set after a round has reported its windows."""
 
     @abstractmethod
     def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
-        """The cells that may be covered by a window that matters after a round."""
+        """Return the cells that may be covered by a window that matters after a round."""
 
     def folds(self, partial_set: PartialSet) -> bool:
-        """Whether cells that have served are folded together, and not dropped."""
+        """Return whether cells that have served are folded together, and not dropped."""
         return False
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
-        """`(after, until]` for the ends of the windows that a round reports, if the set is closed at these ticks."""
+        """Return `(after, until]` for the ends of the windows that a round reports, if the set is closed at these
+        ticks."""
         return after, until
 
     def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
-        """The ticks that divide a slice into tuples that are late and tuples that are not."""
+        """Return the ticks that divide a slice into tuples that are late and tuples that are not."""
         return ()
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
-        """The tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has all."""
+        """Return the tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has
+        all.
+        """
         return None if seen is None else seen + 1
 
     def located(self, cells: Cells, groups: slice, cohort: Cohort, marks: Marks, span: Span | None) -> Located:
-        """The cells that each window of the cohort covers, for some groups."""
+        """Return the cells that each window of the cohort covers, for some groups."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
         lanes = locate(cells.starts, bounds, cohort.windows, cohort.after, cohort.until, marks, span)
         window_end = new_array(len(lanes), np.int64)
@@ -171,43 +174,46 @@ class Life(ABC):
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
             lanes.window_start[rows] = cohort.windows.every_landmark[query]
         for query in cohort.windows.periodic_queries:
-            own = lanes.window_start[int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])]
-            own -= (own - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
+            starts_of_query = lanes.window_start[
+                int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])
+            ]
+            starts_of_query -= (starts_of_query - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
         return Located(lanes, window_end)
 
     # ---- of a query ---------------------------------------------------------------------------------------------
 
     @abstractmethod
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        """Which late entries have a closed window of a query, and which have one that is still open."""
+        """Return which late entries have a closed window of a query, and which have one that is still open."""
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
-        """The end after which a query reports its windows, which may differ from where its set was closed."""
+        """Return the end after which a query reports its windows, which may differ from where its set was closed."""
         after = TICK_MIN if planned.name in state.fresh else closed
         since = state.since.get(planned.name)
         return after if since is None else max(after, self.after_since(planned.query.window, since))
 
     def after_since(self, window: Window, since: int) -> int:
-        """The end after which all windows begin at or after `since`."""
+        """Return the end after which all windows begin at or after `since`."""
         return since + window.range_ticks - 1
 
     @abstractmethod
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        """Whether it still matters that only windows which begin at or after `since` are reported."""
+        """Return whether it still matters that only windows which begin at or after `since` are reported."""
 
     @abstractmethod
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Start of the first window from which on every window of a new query is exact; None if all of them are."""
+        """Return the start of the first window from which all windows of a new query are exact, or None if every window
+        is."""
 
     def question_obstacle(self, window: Window) -> tuple[str, str] | None:
-        """Why a question cannot be answered from what is kept, and what to do."""
+        """Return why a question cannot be answered from what is kept, and what to do."""
         return None
 
     def last_start(self, window: Window, closed: int) -> int:
-        """Start of the last window that is closed."""
+        """Return the start of the last window that is closed."""
         last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
         return last * window.slide_ticks + window.offset_ticks

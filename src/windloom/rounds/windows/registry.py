@@ -30,5 +30,5 @@ LIVES: dict[str, Life] = {
 
 
 def life_of(window: Window) -> Life:
-    """The life of a query's windows; all windows of a set have the same."""
+    """Return the life of a query's windows; all windows of a set have the same."""
     return LIVES[window.kind]

@@ -13,7 +13,7 @@ from windloom.rounds.behind import Behind
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.positions import Counts, Positions
 from windloom.rounds.state import History, State
-from windloom.rounds.windows.life import Left, Life, Reported, Span, Turn
+from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 
 class RowsLife(Life):
@@ -21,9 +21,16 @@ class RowsLife(Life):
     can_wait = False  # the positions before and after a round show which windows it completes
 
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        closed, after = turn.closed_of(partial_set), turn.positions
-        span = _passed(partial_set, cells, turn.before.positions, after, closed)
-        return Left(_still_open(partial_set, cells, after, closed), history, span)
+        closed = turn.closed_of(partial_set)
+        # The positions, by group, at which the windows that a round reports end; all of them when all is closed.
+        first = _next_positions(partial_set, turn.before.positions.counts_of(partial_set), cells)
+        if closed >= TICK_MAX:
+            return Left(keep_from(cells, TICK_MAX), history, (first, np.full(cells.groups, TICK_MAX)))
+        last = _next_positions(partial_set, turn.positions.counts_of(partial_set), cells)
+        # Windows that are not complete may cover the cells of their last tuples.
+        longest = max(planned.query.window.range_ticks for planned in partial_set.queries)
+        still_open = keep_from(cells, np.repeat(last - longest + 1, np.diff(cells.group_bounds)))
+        return Left(still_open, history, (first, last))
 
     def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
         return np.ones(len(cells), np.bool_)
@@ -39,14 +46,14 @@ class RowsLife(Life):
         return None
 
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple that comes behind the frontier gets no position, so its windows are lost. Tuples up to `after`, from
         # before the first query, were not to have one. If all tuples are counted, every late tuple is lost, even in a
         # scan without slices of time, whose entries have no start.
         after = state.positions.counts_of(partial_set).after
-        missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
-        return missed, np.zeros(len(held), np.bool_)
+        missed = np.ones(len(entries), np.bool_) if after == TICK_MIN else entries.starts > after
+        return missed, np.zeros(len(entries), np.bool_)
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
         # Positions show what has been reported.
@@ -59,7 +66,7 @@ class RowsLife(Life):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Start of the first window none of whose tuples has a position yet; None if no tuple has one."""
+        """Return the start of the first window none of whose tuples has a position yet; None if no tuple has one."""
         most, window = positions.counts_of(partial_set).most, planned.query.window
         if most == 0:
             return None
@@ -71,23 +78,6 @@ class RowsLife(Life):
 
 
 def _next_positions(partial_set: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
-    """For every group of a set's cells: the position that the next tuple of its key will have."""
+    """Return for every group of a set's cells the position that the next tuple of its key will have."""
     keys = [cells.keys[partial_set.group_by.index(key)] for key in partial_set.counted_by or ()]
     return counts.of(keys, cells.groups)
-
-
-def _passed(partial_set: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
-    """The positions, by group, at which the windows that a round reports end; all of them when all is closed."""
-    first = _next_positions(partial_set, before.counts_of(partial_set), cells)
-    if closed >= TICK_MAX:
-        return first, np.full(cells.groups, TICK_MAX)
-    return first, _next_positions(partial_set, after.counts_of(partial_set), cells)
-
-
-def _still_open(partial_set: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
-    """Cells that windows which are not complete may cover."""
-    if closed >= TICK_MAX:
-        return keep_from(cells, TICK_MAX)
-    longest = max(planned.query.window.range_ticks for planned in partial_set.queries)
-    needed_from = _next_positions(partial_set, after.counts_of(partial_set), cells) - longest + 1
-    return keep_from(cells, np.repeat(needed_from, np.diff(cells.group_bounds)))

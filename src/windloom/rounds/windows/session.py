@@ -48,10 +48,10 @@ class SessionLife(Life):
         return cells if (starts == cells.starts).all() else CellsBuilder.of_cells(cells, starts).build(cells.lifted)
 
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        kept = self.needed(partial_set, cells, turn)
-        if kept.all():
+        is_needed = self.needed(partial_set, cells, turn)
+        if is_needed.all():
             return Left(cells, history)
-        return Left(keep_cells(cells, kept), history.forget(_needed_after(partial_set, turn)))
+        return Left(keep_cells(cells, is_needed), history.forget(_needed_after(partial_set, turn)))
 
     def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
         return np.asarray(_lasts(cells) + partial_set.window.range_ticks >= _needed_after(partial_set, turn))
@@ -68,26 +68,26 @@ class SessionLife(Life):
         return None if seen is None else seen + window.range_ticks + 1
 
     def located(self, cells: Cells, groups: slice, cohort: Cohort, marks: Marks, span: Span | None) -> Located:
-        """A row for every session; each is a cell."""
+        """Return a row for every session; each is a cell."""
         bounds = cells.group_bounds[groups.start : groups.stop + 1]
-        own = slice(int(bounds[0]), int(bounds[-1]))
-        starts, ends = cells.starts[own], _lasts(cells)[own] + cohort.windows.ranges[0]
-        sizes, found = [np.zeros(1, np.int64)], []
+        cells_of_groups = slice(int(bounds[0]), int(bounds[-1]))
+        starts, ends = cells.starts[cells_of_groups], _lasts(cells)[cells_of_groups] + cohort.windows.ranges[0]
+        sizes, rows_of_queries = [np.zeros(1, np.int64)], []
         for query in range(len(cohort.windows)):
             wanted = (ends > cohort.after[query]) & (ends <= cohort.until[query]) & (starts >= cohort.since[query])
             before = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
             sizes.append(np.diff(before[bounds - bounds[0]]))
-            found.append(np.flatnonzero(wanted))
-        rows = np.concatenate(found)
-        lo = (rows + own.start).astype(np.int32)
+            rows_of_queries.append(np.flatnonzero(wanted))
+        rows = np.concatenate(rows_of_queries)
+        lo = (rows + cells_of_groups.start).astype(np.int32)
         lanes = Lanes(np.cumsum(np.concatenate(sizes)), starts[rows], lo, lo + np.int32(1), np.empty(0, np.int32))
         return Located(lanes, ends[rows])
 
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        is_late = held.starts < reported.closed - window.range_ticks
-        is_asked = held.starts >= (TICK_MIN if reported.since is None else reported.since)
+        is_late = entries.starts < reported.closed - window.range_ticks
+        is_asked = entries.starts >= (TICK_MIN if reported.since is None else reported.since)
         return is_late & is_asked, ~is_late & is_asked
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
@@ -99,7 +99,7 @@ class SessionLife(Life):
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Sessions that begin where everything is kept are complete; earlier ones may not be."""
+        """Return where complete sessions begin: where everything is kept; earlier ones may lack tuples."""
         seen, lowest = state.seen.get(partial_set.base), kept_from(partial_set, planned, history)
         return None if seen is None or lowest == TICK_MIN else min(lowest, seen + partial_set.window.range_ticks + 1)
 
@@ -108,13 +108,13 @@ class SessionLife(Life):
 
 
 def _needed_after(partial_set: PartialSet, turn: Turn) -> int:
-    """Sessions that end before this tick have been reported, and are not kept for later questions."""
+    """Return the tick before which sessions have been reported, and are not kept for later questions."""
     return min(turn.reached(planned) for planned in partial_set.queries) - turn.history_ticks
 
 
 def _lasts(cells: Cells) -> Ints:
-    """The tick of the latest tuple of every cell."""
+    """Return the tick of the latest tuple of every cell."""
     lifted = cells.lifted[_LAST]
     assert isinstance(lifted, Lifted)
-    found: Ints = lifted.limbs[0].value
-    return found
+    lasts: Ints = lifted.limbs[0].value
+    return lasts

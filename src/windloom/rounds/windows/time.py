@@ -20,7 +20,7 @@ from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 class TimeLife(Life):
     def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        """Keeps cells that a window that ends later may cover, or that are history; landmarks fold theirs."""
+        """Keep cells that a window that ends later may cover, or that are history; landmarks fold theirs."""
         closed, needed_from = turn.closed_of(partial_set), _needed_from(partial_set, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return Left(cells, history)
@@ -38,9 +38,9 @@ class TimeLife(Life):
         return any(planned.query.window.extent_ticks is None for planned in partial_set.queries)
 
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        return time_lost(window, reported, held.starts)
+        return time_lost(window, reported, entries.starts)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         return self.after_since(window, since) > closed
@@ -52,7 +52,7 @@ class TimeLife(Life):
 
 
 def _needed_from(partial_set: PartialSet, turn: Turn) -> int:
-    """The tick from which on some window that matters after the round may cover cells."""
+    """Return the tick after which some window that matters after the round may cover cells."""
     return min(
         turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
         for planned in partial_set.queries
@@ -60,7 +60,7 @@ def _needed_from(partial_set: PartialSet, turn: Turn) -> int:
 
 
 def time_lost(window: Window, reported: Reported, ticks: NDArray[np.int64]) -> tuple[Mask, Mask]:
-    """Which ticks lie in a window of a query that is closed, and which in one that is still open."""
+    """Return which ticks lie in a window of a query that is closed, and which in one that is still open."""
     closed_until, reported_from = reported_until(window, reported)
     first = (ticks - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
     last = (ticks - window.offset_ticks) // window.slide_ticks
@@ -68,7 +68,7 @@ def time_lost(window: Window, reported: Reported, ticks: NDArray[np.int64]) -> t
 
 
 def reported_until(window: Window, reported: Reported) -> tuple[int, int]:
-    """The index up to which its windows are closed, and the first one that is still to be reported."""
+    """Return the index up to which its windows are closed, and the first one that is still to be reported."""
     closed_until = (reported.closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     since = reported.since
     # The first window that starts at or after `since`; with all of history, every window.

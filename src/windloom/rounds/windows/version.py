@@ -32,9 +32,9 @@ class VersionLife(Life):
         return None
 
     def lost(
-        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, entries: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        nothing = np.zeros(len(held), np.bool_)
+        nothing = np.zeros(len(entries), np.bool_)
         return nothing, nothing
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:

@@ -56,19 +56,19 @@ def read_latest(
     service: Served, query: Annotated[list[Name], Query(min_length=1, max_length=100)]
 ) -> dict[str, Latest]:
     """The last answer of each named query, and one figure over its latest windows."""
-    loom, kept = service.loom, service.kept.latest
+    loom, latest = service.loom, service.kept.latest
     groups = loom.groupings()
     wanted = [name for name in query if name in loom.queries and name in groups]
-    if any(name not in kept for name in wanted):
+    if any(name not in latest for name in wanted):
         with service.working():
             for name in wanted:
-                if name not in kept:  # many watchers ask the same after every round
-                    kept[name] = latest_of(loom.answers(name, None, None, _TAIL_ROWS, _TAIL_FILES), groups[name])
-    return {name: kept[name] for name in wanted}
+                if name not in latest:  # many watchers ask the same after every round
+                    latest[name] = latest_of(loom.answers(name, None, None, _TAIL_ROWS, _TAIL_FILES), groups[name])
+    return {name: latest[name] for name in wanted}
 
 
 def latest_of(table: pa.Table, groups: Sequence[str]) -> Latest:
-    """The last row, and the first figure of its group over the windows before it."""
+    """Return the last row, and the first figure of its group over the windows before it."""
     if not table.num_rows:
         return Latest(row=None, figure=None, points=[])
     last = table.slice(table.num_rows - 1).to_pylist()[0]
@@ -82,13 +82,13 @@ def latest_of(table: pa.Table, groups: Sequence[str]) -> Latest:
 
 
 def _points(table: pa.Table, last: dict[str, Any], groups: Sequence[str], figure: str) -> Iterator[tuple[str, float]]:
-    own = table
+    rows = table
     for name in groups:
         kind = table.schema.field(name).type
         if not pa.types.is_nested(kind):
-            wanted = pc.is_null(own[name]) if last[name] is None else pc.equal(own[name], pa.scalar(last[name], kind))
-            own = own.filter(wanted)
-    ends, values = own["window_end"], own[figure].cast(pa.float64())
+            wanted = pc.is_null(rows[name]) if last[name] is None else pc.equal(rows[name], pa.scalar(last[name], kind))
+            rows = rows.filter(wanted)
+    ends, values = rows["window_end"], rows[figure].cast(pa.float64())
     for end, value in zip(ends.to_pylist(), values.to_pylist(), strict=True):
         if value is not None and isfinite(value):
             yield str(plain(end)), value

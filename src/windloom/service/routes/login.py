@@ -19,11 +19,11 @@ def who(service: Served, level: AnyLevel) -> Access:
 
 
 @router.post("")
-def log_in(given: Login, service: Served, response: Response) -> Access:
+def log_in(body: Login, service: Served, response: Response) -> Access:
     """Give a token, get a cookie."""
     if service.gate.tokens is None:
         return Access(level=Level.ADMIN.name.lower(), needs_token=False)
-    level = service.gate.tokens.level_of(given.token)
+    level = service.gate.tokens.level_of(body.token)
     if level is Level.NONE:
         raise RefusedError(401, "this token is not known", "", "copy it from the token file of the service")
     response.set_cookie(

@@ -24,13 +24,13 @@ _KINDS = {
 @cache
 def page_files() -> dict[str, tuple[bytes, str, str]]:
     """For each file, by name: its contents, its kind and a tag that changes with the contents."""
-    found = {}
+    contents = {}
     for file in files("windloom.service").joinpath("page").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])
         if kind is not None:
             data = file.read_bytes()
-            found[file.name] = (data, kind, f'"{hashlib.sha256(data).hexdigest()[:16]}"')
-    return found
+            contents[file.name] = (data, kind, f'"{hashlib.sha256(data).hexdigest()[:16]}"')
+    return contents
 
 
 @router.get("/")

@@ -53,30 +53,30 @@ def list_queries(service: Served) -> QueryList:
 
 
 @router.post("/queries", dependencies=[MayChange], status_code=201)
-def add_query(given: NewQuery, service: Served) -> Changed:
+def add_query(body: NewQuery, service: Served) -> Changed:
     """Add a query; it takes part from the next round on."""
     with service.working():
-        _check_cost(service, given.text, given.name)
-        return _changed(service, service.loom.add(given.name, given.text))
+        _check_cost(service, body.text, body.name)
+        return _changed(service, service.loom.add(body.name, body.text))
 
 
 @router.post("/queries/dry-run", dependencies=[MayRead])
-def try_query(given: QueryText, service: Served) -> DryRun:
+def try_query(body: QueryText, service: Served) -> DryRun:
     """The cost of a query in addition to the running ones, and the first window in which it would be complete."""
     with service.working(), _nameless():
-        found = service.loom.what_if(given.text)
+        cost = service.loom.what_if(body.text)
     most = service.limits.max_cost
     return DryRun(
-        before=found.before,
-        after=found.after,
-        added=found.added,
-        alone=found.alone,
-        place=found.place,
-        partners=found.partners,
-        complete_from=found.complete_from,
-        keeps=list(found.keeps),
-        summary=found.summary,
-        allowed=most is None or found.added <= most,
+        before=cost.before,
+        after=cost.after,
+        added=cost.added,
+        alone=cost.alone,
+        place=cost.place,
+        partners=cost.partners,
+        complete_from=cost.complete_from,
+        keeps=list(cost.keeps),
+        summary=cost.summary,
+        allowed=most is None or cost.added <= most,
         max_cost=most,
     )
 
@@ -91,12 +91,12 @@ def show_query(name: Named, service: Served) -> QueryDetail:
 
 
 @router.put("/queries/{name}", dependencies=[MayChange])
-def replace_query(name: Named, given: QueryText, service: Served) -> Changed:
+def replace_query(name: Named, body: QueryText, service: Served) -> Changed:
     """Replace a query by another one."""
     _text(service, name)
     with service.working():
-        _check_cost(service, given.text, name)
-        return _changed(service, service.loom.replace(name, given.text))
+        _check_cost(service, body.text, name)
+        return _changed(service, service.loom.replace(name, body.text))
 
 
 @router.delete("/queries/{name}", dependencies=[MayChange])
@@ -108,23 +108,23 @@ def remove_query(name: Named, service: Served) -> Changed:
 
 
 @router.post("/ask", dependencies=[MayRead])
-def ask(given: QueryText, service: Served) -> Answered:
+def ask(body: QueryText, service: Served) -> Answered:
     """Answer a query once, from the partials that are kept; nothing is registered."""
     with service.working(), _nameless():
-        found = service.loom.ask(given.text)
-        table = found.table.slice(max(0, found.table.num_rows - service.limits.rows))
+        answer = service.loom.ask(body.text)
+        table = answer.table.slice(max(0, answer.table.num_rows - service.limits.rows))
         return Answered(
             **as_rows(table).model_dump(),
-            watermark=found.watermark,
-            complete_from=found.complete_from,
-            round=found.round,
-            staleness=found.staleness,
+            watermark=answer.watermark,
+            complete_from=answer.complete_from,
+            round=answer.round,
+            staleness=answer.staleness,
         )
 
 
 @contextmanager
 def _nameless() -> Iterator[None]:
-    """Removes the provisional name from the errors of a query that has no name yet."""
+    """Remove the provisional name from the errors of a query that has no name yet."""
     try:
         yield
     except QueryError as error:
@@ -147,21 +147,21 @@ def _check_cost(service: Service, text: str, name: str) -> None:
     most = service.limits.max_cost
     if most is None:
         return
-    found = service.loom.what_if(text)
-    if found.added > most:
+    cost = service.loom.what_if(text)
+    if cost.added > most:
         raise RefusedError(
             422,
             f"query '{name}' costs too much",
-            f"it is predicted to add {work(found.added)} of event time, and {work(most)} is allowed",
+            f"it is predicted to add {work(cost.added)} of event time, and {work(most)} is allowed",
             "share a window, predicate or grouping with a running query, or raise --max-cost",
         )
 
 
 def _known(service: Service) -> dict[str, dict[str, Any]]:
-    """Place and cost of each query; no cost if the sharing report does not have the query."""
+    """Return place and cost of each query; no cost if the sharing report does not have the query."""
     costs = service.loom.costs()
-    own = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
+    costs_by_query = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
     return {
-        name: {**place, **{key: own.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
+        name: {**place, **{key: costs_by_query.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
         for name, place in query_places(service.loom.plan(), costs).items()
     }

@@ -24,7 +24,7 @@ class SeenFrame:
         return cls(frame, _files_of(frame))
 
     def is_same(self, frame: DataFrame) -> bool:
-        """Whether another frame certainly gives the same rows.
+        """Return whether another frame certainly gives the same rows.
 
         The same DataFrame does: a relation that changes is given as a new DataFrame. Two DataFrames do if they are the
         same query over the same files, which have neither changed nor moved.
@@ -40,16 +40,18 @@ class SeenFrame:
 
 
 def _files_of(frame: DataFrame) -> str | None:
-    """Paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show them."""
+    """Return paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show
+    them.
+    """
     try:
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-        found = []
-        for place in range(leaves.size()):
-            leaf = leaves.apply(place)
+        listings = []
+        for index in range(leaves.size()):
+            leaf = leaves.apply(index)
             relation = leaf.relation() if leaf.nodeName().startswith("LogicalRelation") else None
             if relation is None or relation.getClass().getName() != _FILES:
                 return None
-            found.append(str(relation.location().allFiles().mkString("\n")))
+            listings.append(str(relation.location().allFiles().mkString("\n")))
     except Exception:  # a remote session does not show its plan, and not every index of files lists them
         return None
-    return _READ_TIMES.sub("", "\n\n".join(found))
+    return _READ_TIMES.sub("", "\n\n".join(listings))

@@ -22,24 +22,24 @@ _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_ant
 
 
 def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[str, DataFrame]) -> DataFrame:
-    """The tuples of `base` with the columns of all relations, named as in the enriched stream."""
+    """Return the tuples of `base` with the columns of all relations, named as in the enriched stream."""
     frame = base
     for enrichment in stream.enrichments:
         version = versions[enrichment.relation]
         renamed = version.select(
             *(F.col(Expression.of_column(name).sql).alias(enrichment.column(name)) for name in version.columns)
         )
-        frame = frame.join(_sent(renamed), F.expr(enrichment.on.sql), _HOW[enrichment.kind])
+        size = known_bytes(renamed)
+        frame = frame.join(
+            F.broadcast(renamed) if size is None or size <= BROADCAST_BYTES else renamed,
+            F.expr(enrichment.on.sql),
+            _HOW[enrichment.kind],
+        )
     return frame
 
 
-def _sent(frame: DataFrame) -> DataFrame:
-    size = known_bytes(frame)
-    return F.broadcast(frame) if size is None or size <= BROADCAST_BYTES else frame
-
-
 def known_bytes(frame: DataFrame) -> int | None:
-    """Spark's estimate of the size of a frame; None if it has none."""
+    """Return Spark's estimate of the size of a frame, or None if it has none."""
     size = estimated_bytes(frame)
     return None if size is None or size >= _UNKNOWN_BYTES else size
 
@@ -56,14 +56,14 @@ class RoundFrames(Mapping[str, DataFrame]):
         return self.watched(name, lambda frame: frame)
 
     def watched(self, name: str, watching: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """The frame of a stream, with `watching` applied to its tuples before they are joined."""
+        """Return the frame of a stream, with `watching` applied to its tuples before they are joined."""
         stream = next((enriched_stream for enriched_stream in self.plan.enriched if enriched_stream.name == name), None)
         if stream is None:
             return watching(self.frames[name])
         return enriched_frame(stream, watching(self.frames[stream.base]), self.versions)
 
     def __iter__(self) -> Iterator[str]:
-        """The streams that brought tuples; enriched streams are not among them."""
+        """Yield the streams of the round that have tuples; enriched streams are not among them."""
         return iter(self.frames)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from windloom.spark.relations.take import TakenVersion, take_version
 
 @dataclass(frozen=True, slots=True)
 class SparkRelationJobs:
-    """Versions of more bytes than the driver takes in at once are refused.
+    """Jobs over relations; versions of more bytes than the driver holds are refused.
 
     `_held` are versions that several scans of the current round read: all scans must see the same rows.
     """
@@ -29,7 +29,8 @@ class SparkRelationJobs:
         return SeenFrame.of(frame)
 
     def size(self, frame: DataFrame, seen: SeenFrame) -> tuple[int | None, int | None]:
-        """Rows are counted, in a separate job, only if later rounds are sure to recognise the version."""
+        """Return rows and bytes of a version; rows are counted, by a job, only if later rounds are sure to recognise
+        it."""
         return (None if seen.files is None else frame.count()), known_bytes(frame)
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: DataFrame) -> TakenVersion:
@@ -40,16 +41,12 @@ class SparkRelationJobs:
             name
             for enriched_stream in plan.enriched
             for name in enriched_stream.relations
-            for _ in _scans(plan, enriched_stream.name)
+            for _ in [scan.number for scan in plan.scans if scan.stream == enriched_stream.name]
         )
-        held = {name: frame for name, frame in versions.items() if readers[name] > 1}
-        self._held.extend(frame.persist() for frame in held.values())
+        read_often = {name: frame for name, frame in versions.items() if readers[name] > 1}
+        self._held.extend(frame.persist() for frame in read_often.values())
         return RoundFrames(plan, frames, versions)
 
     def release(self) -> None:
         while self._held:
             self._held.pop().unpersist()
-
-
-def _scans(plan: Plan, stream: str) -> list[int]:
-    return [scan.number for scan in plan.scans if scan.stream == stream]

@@ -26,24 +26,24 @@ class TakenVersion:
 
     @property
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in self.cells.values())
+        return sum(cells.nbytes for cells in self.cells.values())
 
 
 def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: int | None = None) -> TakenVersion:
-    """The cells of every set of a relation, even if it has none; raises if they take more than `limit` bytes."""
+    """Return the cells of every set of a relation, even if it has none; raise if they take more than `limit` bytes."""
     relation, scan = planned.relation, planned.scan
-    found = {number: no_cells(plan.sets[number]) for number in planned.sets}
+    cells_by_set = {number: no_cells(plan.sets[number]) for number in planned.sets}
     if scan is None:
-        return TakenVersion(found, 0)
+        return TakenVersion(cells_by_set, 0)
     parts, rows, size = [], 0, 0
     with as_windloom_errors(f"relation '{relation.name}'"):
         for table in collected(projected(scan, relation, frame), f"relation '{relation.name}'"):
             parts.append(take_tuples(plan, scan, table))
             rows += table.num_rows
-            size += sum(held.nbytes for held in parts[-1].cells.values())
+            size += sum(cells.nbytes for cells in parts[-1].cells.values())
             if limit is not None and size > limit:
                 raise _too_large(relation.name, size, limit)
-    return TakenVersion({**found, **(take_together(parts).cells if parts else {})}, rows)
+    return TakenVersion({**cells_by_set, **(take_together(parts).cells if parts else {})}, rows)
 
 
 def _too_large(name: str, size: int, limit: int) -> WindloomError:

@@ -27,25 +27,26 @@ _FEW_BYTES = 16 << 20
 def batch_views(
     streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[AskedRows]
 ) -> TupleViews:
-    """Views of all tuples; raises if a tuple has no time."""
+    """Return views of all tuples; raise if a tuple has no time."""
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:
             wanted.setdefault(strand.stream, set()).update(strand.columns)
-    projected = {name: _projected(streams[name], frames[name], sorted(own)) for name, own in wanted.items()}
+    projected = {name: _projected(streams[name], frames[name], sorted(columns)) for name, columns in wanted.items()}
     fetched = _fetched(projected)
     if fetched is None:
         for name in wanted:
-            _check_times(streams[name], _untimed(streams[name], frames[name]))
+            row = frames[name].select(F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")).collect()[0]
+            _check_times(streams[name], int(row["n"]))
         session = next(iter(projected.values())).sparkSession
         return TupleViews(session, lambda strand, begin, end: _of(strand, projected), has_rounds=False)
     session = JobSessions(next(iter(projected.values())).sparkSession).of(is_few=True)
-    held = {}
+    fetched_frames = {}
     for name, table in fetched.items():
         _check_times(streams[name], table.column(TICK).null_count)
-        ddl = ", ".join(f"{Expression.of_column(own).sql} {kind}" for own, kind in projected[name].dtypes)
-        held[name] = arrow_frame(session, table, ddl).coalesce(1)
-    return TupleViews(session, lambda strand, begin, end: _of(strand, held), has_rounds=False)
+        ddl = ", ".join(f"{Expression.of_column(columns).sql} {kind}" for columns, kind in projected[name].dtypes)
+        fetched_frames[name] = arrow_frame(session, table, ddl).coalesce(1)
+    return TupleViews(session, lambda strand, begin, end: _of(strand, fetched_frames), has_rounds=False)
 
 
 def _of(strand: Strand, frames: Mapping[str, DataFrame]) -> tuple[object, Callable[[], DataFrame]]:
@@ -53,27 +54,22 @@ def _of(strand: Strand, frames: Mapping[str, DataFrame]) -> tuple[object, Callab
 
 
 def _projected(stream: Stream, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    own = (Expression.of_column(name).sql for name in columns)
-    return frame.selectExpr(*own, f"{tick_sql(stream)} AS {TICK}")
+    selected = (Expression.of_column(name).sql for name in columns)
+    return frame.selectExpr(*selected, f"{tick_sql(stream)} AS {TICK}")
 
 
 def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
-    """The tuples of all streams; None if they may be many."""
+    """Return the tuples of all streams; None if they may be many."""
     sizes = [estimated_bytes(frame) for frame in frames.values()]
     if any(size is None for size in sizes) or sum(size or 0 for size in sizes) > _FEW_BYTES:
         return None
-    found, left = {}, FEW_TUPLES
+    tables, left = {}, FEW_TUPLES
     for name, frame in frames.items():
-        found[name] = frame.limit(left + 1).toArrow()  # Spark's estimate may be far off
-        left -= found[name].num_rows
+        tables[name] = frame.limit(left + 1).toArrow()  # Spark's estimate may be far off
+        left -= tables[name].num_rows
         if left < 0:
             return None
-    return found
-
-
-def _untimed(stream: Stream, frame: DataFrame) -> int:
-    row = frame.select(F.expr(f"count_if({tick_sql(stream)} IS NULL)").alias("n")).collect()[0]
-    return int(row["n"])
+    return tables
 
 
 def _check_times(stream: Stream, untimed: int) -> None:

@@ -1,4 +1,4 @@
-"""Rows that depend on what else is in a window: made anew at every end.
+"""Rows that depend on the rest of their window, recomputed at every window end.
 
 Every tuple comes once for each end at which it is in the window of its strand, and everything is joined, compared and
 combined end by end. Such rows are values: the rows that enter are those that a window has more often than the window
@@ -15,15 +15,15 @@ from windloom.spark.rows.strands import Asking, aliased, strand_sql, within_sql
 
 
 def ends_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
-    """`window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
-    found = _reported(asking, _body(asking, asking.rows.body, iter(orders)))
-    return f"SELECT {', '.join([*asking.edges('__end'), *asking.columns])} FROM ({found})"
+    """Return the SQL of `window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
+    text = _reported(asking, _body(asking, asking.rows.body, iter(orders)))
+    return f"SELECT {', '.join([*asking.edges('__end'), *asking.columns])} FROM ({text})"
 
 
 def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
-    """The rows of a body: `__end` and the columns."""
+    """Return the rows of a body: `__end` and the columns."""
     if isinstance(body, Selection):
-        columns = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(body.columns)]
+        columns = [f"{row_column.expression.sql} AS c{index}" for index, row_column in enumerate(body.columns)]
         order = next(orders)
         distinct = "DISTINCT " if body.is_distinct else ""
         selected = ", ".join([f"__e{order[0]} AS __end", *columns])
@@ -33,7 +33,7 @@ def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
 
 
 def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> str:
-    """The text after FROM: the tuples that rows are made of, side by side, and conditions; `__e{i}` is the end."""
+    """Return the text after FROM: the tuples of rows side by side, and conditions; `__e{i}` is the end."""
     text, done = _strand(asking, selection, order[0]), [order[0]]
     has_left = any(attached.kind is JoinKind.LEFT for attached in selection.attached)
     for number in order[1:]:
@@ -55,12 +55,12 @@ def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> st
 
 
 def _looked(asking: Asking, selection: Selection, looked: Looked, first: int) -> str:
-    own, *others = looked.strands
-    text = _strand(asking, selection, own)
+    first_number, *others = looked.strands
+    text = _strand(asking, selection, first_number)
     for number in others:
-        text = f"{text} INNER JOIN {_strand(asking, selection, number)} ON __e{own} = __e{number}"
+        text = f"{text} INNER JOIN {_strand(asking, selection, number)} ON __e{first_number} = __e{number}"
     text = f"({text})" if others else text
-    conditions = [f"__e{first} = __e{own}", *(f"({condition.expression.sql})" for condition in looked.on)]
+    conditions = [f"__e{first} = __e{first_number}", *(f"({condition.expression.sql})" for condition in looked.on)]
     how = "LEFT SEMI" if looked.kind is JoinKind.SEMI else "LEFT ANTI"
     return f"{how} JOIN {text} ON {' AND '.join(conditions)}"
 
@@ -75,7 +75,7 @@ def _decided(selection: Selection, done: Sequence[int], number: int) -> list[str
 
 
 def _strand(asking: Asking, selection: Selection, number: int) -> str:
-    """The tuples of a strand, once for each end at which they count."""
+    """Return the tuples of a strand, once for each end at which they count."""
     strand = selection.strands[number]
     first, last, slide = asking.span.first, asking.span.last, strand.window.slide_ticks
     begin = f"__f{number}"
@@ -91,13 +91,13 @@ def _strand(asking: Asking, selection: Selection, number: int) -> str:
     return aliased(selection, number, every)
 
 
-def _reported(asking: Asking, made: str) -> str:
+def _reported(asking: Asking, rows_text: str) -> str:
     if asking.rows.reports is Reports.STANDING:
-        return made
+        return rows_text
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     columns = ", ".join(asking.columns)
     now = f"SELECT __end, {columns} FROM __made" + ("" if first is None else f" WHERE __end >= {first}L")
     before = f"SELECT __end + {slide}L AS __end, {columns} FROM __made"
     before += "" if last is None else f" WHERE __end + {slide}L <= {last}L"
     more, less = (now, before) if asking.rows.reports is Reports.ENTERING else (before, now)
-    return f"WITH __made AS ({made}) ({more}) EXCEPT ALL ({less})"
+    return f"WITH __made AS ({rows_text}) ({more}) EXCEPT ALL ({less})"

@@ -37,23 +37,23 @@ class SparkHistory:
     stored: StoredTuples
 
     def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]:
-        """The cells of all sets of a plan, by number; `since` says which ticks count, by stream."""
-        found: dict[int, Cells] = {}
+        """Return the cells of all sets of a plan, by number; `since` says which ticks count, by stream."""
+        cells_by_set: dict[int, Cells] = {}
         for name, tick in since.items():
             stream = self.stored.streams[name]
-            own = _alone(plan, stream)
+            stream_plan = _alone(plan, stream)
             files = kept[name].between(tick, TICK_MAX)
-            (scan,) = own.scans
+            (scan,) = stream_plan.scans
             if isinstance(scan, WovenScan) and _is_plain(scan, stream):
-                made = take_tuples(own, scan, self._read(scan, stream, files, tick)).cells
+                woven = take_tuples(stream_plan, scan, self._read(scan, stream, files, tick)).cells
             else:
-                made = self._by_spark(own, stream, files, tick)
+                woven = self._by_spark(stream_plan, stream, files, tick)
             numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
-            found |= {numbers[place]: cells for place, cells in made.items()}
-        return found
+            cells_by_set |= {numbers[index]: cells for index, cells in woven.items()}
+        return cells_by_set
 
     def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
-        """The cells, made by Spark, for expressions that only Spark can evaluate."""
+        """Return the cells, made by Spark, for expressions that only Spark can evaluate."""
         spark = self.stored.sessions.of(is_few=False)
         columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
         columns = [name for name in columns if name in stream.columns]
@@ -62,7 +62,7 @@ class SparkHistory:
         return ScanJobs().take_in(replace(plan, streams=(timed,)), {stream.name: frame}, None, State()).taken.cells
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
-        """Projected tuples, read on the driver, for scans that project columns and nothing else."""
+        """Return projected tuples, read on the driver, for scans that project columns and nothing else."""
         names = [column_name(stream, _column(column.sql, stream)) for column in scan.columns]
         tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
         columns = ["tick", *(f"x{i}" for i in range(len(names)))]
@@ -75,7 +75,7 @@ class SparkHistory:
         return pa.Table.from_arrays([table.column(TICK), *(table.column(name) for name in names)], names=columns)
 
     def blocks(self, plan: Plan, asked: AskedRows, kept: Kept) -> Iterator[Block]:
-        """The rows of a question."""
+        """Yield the rows of a question."""
         views = self.stored.views(kept, [asked])
         if not asked.planned.is_summarised:
             yield from row_blocks(plan, [asked], views)
@@ -85,7 +85,7 @@ class SparkHistory:
 
 
 def _alone(plan: Plan, stream: Stream) -> Plan:
-    """A plan of the sets of one stream."""
+    """Return a plan of the sets of one stream."""
     sets: list[PartialSet] = [partial_set for partial_set in plan.sets if partial_set.stream == stream.name]
     sets = [replace(partial_set, number=number) for number, partial_set in enumerate(sets)]
     # Tuples that are read on the driver need no job, so weaving them is cheaper if no expression is computed.
@@ -98,7 +98,7 @@ def _alone(plan: Plan, stream: Stream) -> Plan:
 
 
 def _is_plain(scan: WovenScan, stream: Stream) -> bool:
-    """Whether a scan reads all tuples, and only columns as they are."""
+    """Return whether a scan reads all tuples, and only columns as they are."""
     if scan.signature.predicates or scan.signature.where is not None:
         return False
     return all(_column(column.sql, stream) in stream.columns for column in scan.columns)

@@ -35,7 +35,7 @@ _TAG = "__query"
 
 @dataclass(slots=True)
 class TupleViews:
-    """Where the job finds tuples: temporary views of frames, which exist while the job is analysed.
+    """The tuples of the job: temporary views of frames, which exist while the job is analysed.
 
     `tuples` returns the tuples of a strand with ticks in `[begin, end)`, and a key that is equal for equal tuples.
     """
@@ -64,7 +64,10 @@ class TupleViews:
 
 
 def rows_sql(asked: AskedRows, views: TupleViews, time: DataType | None) -> str:
-    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`; edges are ticks if `time` is None."""
+    """Return the SQL of `window_start`, `window_end`, and the columns of a query as `c0, c1, …`.
+
+    Edges are ticks if `time` is None.
+    """
 
     def instant(ticks: str) -> str:
         return ticks if time is None else instant_sql(ticks, time)
@@ -81,8 +84,8 @@ def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] =
 
 
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
-    """Partials of the rows that enter, by the query that aggregates them; one job per query."""
-    found = {}
+    """Return partials of the rows that enter, by the query that aggregates them; there is one job per query."""
+    cells_by_query = {}
     for asked_rows in asked:
         frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
         parts = [
@@ -91,24 +94,27 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> 
             if table.num_rows
         ]
         if parts:
-            found[asked_rows.planned.name] = merge_all(parts)
-    return found
+            cells_by_query[asked_rows.planned.name] = merge_all(parts)
+    return cells_by_query
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
-    """The rows of all queries that report windows, made by one job."""
+    """Yield the rows of all queries that report windows, made by one job."""
     if not asked:
         return
     shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
     columns = [_columns(shape) for shape in shapes]
     texts = [rows_sql(asked_rows, views, shape.time) for asked_rows, shape in zip(asked, shapes, strict=True)]
-    slots = [slot_names(kind for _, kind in own) for own in columns]
+    slots = [slot_names(kind for _, kind in columns_of_query) for columns_of_query in columns]
     kinds = {
         slot: kind
-        for own, names in zip(columns, slots, strict=True)
-        for slot, (_, kind) in zip(names, own, strict=True)
+        for columns_of_query, names in zip(columns, slots, strict=True)
+        for slot, (_, kind) in zip(names, columns_of_query, strict=True)
     }
-    parts = [_united(number, *own, kinds) for number, own in enumerate(zip(texts, columns, slots, strict=True))]
+    parts = [
+        _united(number, *columns_of_query, kinds)
+        for number, columns_of_query in enumerate(zip(texts, columns, slots, strict=True))
+    ]
     frame = views.analysed(" UNION ALL ".join(parts))
     shown = ", ".join(f"'{asked_rows.planned.name}'" for asked_rows in asked[:3])
     for table in collected(frame, f"the rows of {shown}"):
@@ -119,24 +125,25 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
 
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:
-    """The names of columns within the text, and their types."""
+    """Return the names of columns within the text, and their types."""
     edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
-    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.groups + shape.columns))]
+    return [*edges, *((f"c{index}", kind.name) for index, (_, kind) in enumerate(shape.groups + shape.columns))]
 
 
 def _united(
     number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
 ) -> str:
-    """The rows of one query, with the slots of all queries: columns share slots by type."""
-    own = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
+    """Return the rows of one query, with the slots of all queries: columns share slots by type."""
+    names_by_slot = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
     selected = [
-        f"{own[slot]} AS {slot}" if slot in own else f"CAST(NULL AS {kinds[slot]}) AS {slot}" for slot in sorted(kinds)
+        f"{names_by_slot[slot]} AS {slot}" if slot in names_by_slot else f"CAST(NULL AS {kinds[slot]}) AS {slot}"
+        for slot in sorted(kinds)
     ]
     return f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))"
 
 
 def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
-    """Rows in the types of their shape: Spark returns timestamps in the zone of the session."""
+    """Return rows in the types of their shape: Spark returns timestamps in the zone of the session."""
     columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
     named = table.rename_columns([name for name, _ in columns]).cast(schema)

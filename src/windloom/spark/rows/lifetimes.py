@@ -1,4 +1,4 @@
-"""Rows that are made of tuples: each is made once, with the ends between which it stands.
+"""Rows that consist of tuples: each is made once, with the ends between which it stands.
 
 The first end of a row is the latest first end of its tuples; its last end is their earliest last end. A row is reported
 where it enters, where it leaves, or at every end in between. If only rows that enter are asked for, a round joins the
@@ -17,22 +17,22 @@ _ALL, _NEW, _KEPT = "all", "new", "kept"
 
 
 def lifetimes_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
-    """`window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
+    """Return the SQL of `window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
     pairs = zip(asking.rows.selections, orders, strict=True)
     return " UNION ALL ".join(f"({_reported(asking, _made(asking, *pair))})" for pair in pairs)
 
 
 def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str]) -> str:
-    """Rows where they enter, with `__first` (the end at which they enter), `__last`, and `columns`."""
+    """Return rows where they enter, with `__first` (the end at which they enter), `__last`, and `columns`."""
     end, conditions = _entering(asking)
-    made = _made(asking, selection, order, columns)
+    rows_text = _made(asking, selection, order, columns)
     names = ["__last", *(column.rpartition(" AS ")[2] for column in columns)]
-    found = f"SELECT {end} AS __end, {', '.join(names)} FROM ({made})"
-    return f"SELECT __end AS __first, {', '.join(names)} FROM ({found}) WHERE {' AND '.join(conditions)}"
+    text = f"SELECT {end} AS __end, {', '.join(names)} FROM ({rows_text})"
+    return f"SELECT __end AS __first, {', '.join(names)} FROM ({text}) WHERE {' AND '.join(conditions)}"
 
 
 def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str] | None = None) -> str:
-    """Rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
+    """Return the SQL of rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
     if asking.follows and asking.rows.reports is Reports.ENTERING:
         parts = (_probing(order, first) for first in order)
         return " UNION ALL ".join(f"({made_sql(asking, selection, part, columns)})" for part in parts)
@@ -40,80 +40,83 @@ def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: S
 
 
 def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
-    """New tuples of one strand look up the other strands in order; the first of several new tuples finds the row."""
-    place = order.index(first)
-    others = [(number, _KEPT if order.index(number) < place else _ALL) for number in order if number != first]
+    """Return the strands in the order of a look-up: new tuples of one strand look up the others in order.
+
+    The first of several new tuples finds the row.
+    """
+    position = order.index(first)
+    others = [(number, _KEPT if order.index(number) < position else _ALL) for number in order if number != first]
     return [(first, _NEW), *others]
 
 
 def made_sql(
     asking: Asking, selection: Selection, parts: Sequence[tuple[int, str]], columns: Sequence[str] | None = None
 ) -> str:
-    """The join of some tuples of every strand; `columns` replace those of the selection."""
+    """Return the join of some tuples of every strand; `columns` replace those of the selection."""
     done: list[int] = []
     text = ""
     for number, which in parts:
-        own = aliased(selection, number, _strand(asking, selection, number, which))
+        more = {_ALL: (), _NEW: (f"__n{number}",), _KEPT: (f"NOT __n{number}",)}[which]
+        strand_text = aliased(selection, number, strand_sql(asking, selection.strands[number], number, more))
         if text:
             conditions = _conditions(selection, done, number)
-            text = f"{text} INNER JOIN {own} ON {' AND '.join(conditions)}"
+            text = f"{text} INNER JOIN {strand_text} ON {' AND '.join(conditions)}"
         else:
-            text = own
+            text = strand_text
         done.append(number)
     selected = [*_lifetime(asking, done), *(_columns(asking, selection, done) if columns is None else columns)]
-    found = f"SELECT {', '.join(selected)} FROM {text}"
-    return f"SELECT * FROM ({found}) WHERE __first <= __last" if len(done) > 1 else found
-
-
-def _strand(asking: Asking, selection: Selection, number: int, which: str) -> str:
-    more = {_ALL: (), _NEW: (f"__n{number}",), _KEPT: (f"NOT __n{number}",)}[which]
-    return strand_sql(asking, selection.strands[number], number, more)
+    joined = f"SELECT {', '.join(selected)} FROM {text}"
+    return f"SELECT * FROM ({joined}) WHERE __first <= __last" if len(done) > 1 else joined
 
 
 def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[str]:
-    """All conditions that can be decided when a strand is joined to those before it."""
+    """Return all conditions that can be decided when a strand is joined to those before it."""
     known = {*done, number}
-    found = [
+    conditions = [
         f"({condition.expression.sql})"
         for condition in selection.conditions
         if set(condition.strands) <= known
         and (number in condition.strands or (not condition.strands and len(done) == 1))
     ]
     for other in done:
-        found += [f"__f{other} <= __l{number}", f"__f{number} <= __l{other}", *within_sql(selection, other, number)]
-    return found
+        conditions += [
+            f"__f{other} <= __l{number}",
+            f"__f{number} <= __l{other}",
+            *within_sql(selection, other, number),
+        ]
+    return conditions
 
 
 def _lifetime(asking: Asking, done: Sequence[int]) -> list[str]:
     firsts, lasts = [f"__f{i}" for i in done], [f"__l{i}" for i in done]
-    found = [f"{extreme('greatest', firsts)} AS __first", f"{extreme('least', lasts)} AS __last"]
+    columns = [f"{extreme('greatest', firsts)} AS __first", f"{extreme('least', lasts)} AS __last"]
     if asking.follows:
-        found.append(f"({' OR '.join(f'__n{i}' for i in done)}) AS __is_new")
-    return found
+        columns.append(f"({' OR '.join(f'__n{i}' for i in done)}) AS __is_new")
+    return columns
 
 
 def _columns(asking: Asking, selection: Selection, done: Sequence[int]) -> list[str]:
-    found = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(selection.columns)]
+    columns = [f"{row_column.expression.sql} AS c{index}" for index, row_column in enumerate(selection.columns)]
     if asking.rows.within:
         ticks = [f"__t{i}" for i in done]
-        found += [f"{extreme('least', ticks)} AS __from", f"{extreme('greatest', ticks)} AS __to"]
-    return found
+        columns += [f"{extreme('least', ticks)} AS __from", f"{extreme('greatest', ticks)} AS __to"]
+    return columns
 
 
 # ---- reporting ------------------------------------------------------------------------------------------------------
 
 
-def _reported(asking: Asking, made: str) -> str:
+def _reported(asking: Asking, rows_text: str) -> str:
     end, conditions = {
         Reports.STANDING: _standing,
         Reports.ENTERING: _entering,
         Reports.LEAVING: _leaving,
     }[asking.rows.reports](asking)
-    found = f"SELECT *, {end} AS __end FROM ({made})"
+    text = f"SELECT *, {end} AS __end FROM ({rows_text})"
     if conditions:
-        found = f"SELECT * FROM ({found}) WHERE {' AND '.join(conditions)}"
+        text = f"SELECT * FROM ({text}) WHERE {' AND '.join(conditions)}"
     if asking.rows.reports is Reports.STANDING:
-        found = standing_sql(asking, made)
+        text = standing_sql(asking, rows_text)
     edges = asking.edges("__end")
     columns = asking.columns
     if asking.rows.tells_end:
@@ -121,15 +124,15 @@ def _reported(asking: Asking, made: str) -> str:
         columns = [*columns, f"{leaves} AS c{len(columns)}"]
     if asking.rows.within:
         edges = [f"{asking.instant('__from')} AS window_start", f"{asking.instant('__to')} AS window_end"]
-    return f"SELECT {', '.join([*edges, *columns])} FROM ({found})"
+    return f"SELECT {', '.join([*edges, *columns])} FROM ({text})"
 
 
-def standing_sql(asking: Asking, made: str) -> str:
-    """Each row once for each end at which it stands; `__end` is that end."""
+def standing_sql(asking: Asking, rows_text: str) -> str:
+    """Return the SQL of each row once for each end at which it stands; `__end` is that end."""
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     begin = "__first" if first is None else f"greatest(__first, {first}L)"
     until = "__last" if last is None else f"least(__last, {last}L)"
-    bounded = f"SELECT *, {begin} AS __begin, {until} AS __until FROM ({made})"
+    bounded = f"SELECT *, {begin} AS __begin, {until} AS __until FROM ({rows_text})"
     # Without the condition a sequence would go backwards.
     return f"SELECT *, explode(sequence(__begin, __until, {slide}L)) AS __end FROM ({bounded}) WHERE __begin <= __until"
 
@@ -145,7 +148,9 @@ def _entering(asking: Asking) -> tuple[str, list[str]]:
 
 
 def _leaving(asking: Asking) -> tuple[str, list[str]]:
-    """The end and conditions of rows that leave: the window before had them, so they did not come too late for it."""
+    """Return the end and conditions of rows that leave: the window before had them, so they did not come too late for
+    it.
+    """
     first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
     conditions = [] if last is None else [f"__end <= {last}L"]
     if first is not None:

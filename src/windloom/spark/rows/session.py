@@ -34,22 +34,22 @@ class JobSessions:
         self._made: dict[bool, SparkSession] = {}
 
     def of(self, *, is_few: bool) -> SparkSession:
-        """The session for a job that reads few tuples, or many."""
+        """Return the session for a job that reads few tuples, or many."""
         if is_few not in self._made:
             self._made[is_few] = _cloned(self._spark, _SMALL if is_few else _LARGE)
         return self._made[is_few]
 
     def forget(self) -> None:
-        """Forgets the sessions, so that the next job sees what the user has registered since."""
+        """Forget the sessions, so that the next job sees what the user has registered since."""
         self._made = {}
 
 
 def _cloned(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
     try:
         java: Any = spark._jsparkSession
-        found = SparkSession(spark.sparkContext, java.cloneSession())
+        session = SparkSession(spark.sparkContext, java.cloneSession())
     except Exception:  # a remote session cannot be cloned
         return spark
     for name, value in settings.items():
-        found.conf.set(name, value)
-    return found
+        session.conf.set(name, value)
+    return session

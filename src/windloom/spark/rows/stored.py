@@ -37,7 +37,7 @@ class StoredTuples:
     sessions: JobSessions
 
     def views(self, kept: Kept, asked: Sequence[AskedRows]) -> TupleViews:
-        """Views of the tuples in files that are asked for.
+        """Return views of the tuples in files that are asked for.
 
         Few tuples are read on the driver and passed to Spark at once; many are read by Spark's tasks.
         """
@@ -45,15 +45,15 @@ class StoredTuples:
         spark = self.sessions.of(is_few=is_few)
         wanted: dict[str, set[str]] = {}
         files: dict[str, dict[str, TupleFile]] = {}
-        for strand, found in _read(kept, asked):
+        for strand, strand_files in _read(kept, asked):
             wanted.setdefault(strand.stream, set()).update(strand.columns)
-            files.setdefault(strand.stream, {}).update({file.name: file for file in found})
+            files.setdefault(strand.stream, {}).update({file.name: file for file in strand_files})
 
         def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
             stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
             if is_few:
-                own = list(files[strand.stream].values())
-                return stream.name, lambda: self._held(spark, stream, columns, own)
+                files_of_stream = list(files[strand.stream].values())
+                return stream.name, lambda: self._held(spark, stream, columns, files_of_stream)
             named = _files(kept, strand, begin, end)
             key = (stream.name, tuple(file.name for file in named))
             return key, lambda: self.frame(spark, stream, columns, named)
@@ -63,27 +63,27 @@ class StoredTuples:
     def frame(
         self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
     ) -> DataFrame:
-        """Columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
+        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
         ddl = _ddl(stream, columns)
         if files:
             paths = [spark_path(self.folder.place, file.name) for file in files]
             # Damage is an error, never a wrong row. The schema is given, so that no job must look for it in the files.
-            found = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
+            frame = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
-            found = spark.createDataFrame([], ddl)
-        return _named(found, stream, columns)
+            frame = spark.createDataFrame([], ddl)
+        return _named(frame, stream, columns)
 
     def _held(
         self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
     ) -> DataFrame:
-        """The same as `frame`, read on the driver."""
+        """Return what `frame` does, read on the driver."""
         if not files:
             return self.frame(spark, stream, columns, files)
-        found = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
-        return _named(found.coalesce(1), stream, columns)
+        frame = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
+        return _named(frame.coalesce(1), stream, columns)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
-        """Columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
+        """Return columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
         names = [*(column_name(stream, name) for name in columns), TICK, ROUND]
         kinds = [*(arrow_type(stream.columns[name]) for name in columns), pa.int64(), pa.int64()]
         if not files:
@@ -96,7 +96,9 @@ class StoredTuples:
         return table.select(names).combine_chunks()
 
     def near(self, kept: Kept, asked_rows: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
-        """An interval join that the driver makes, with its tuples; None for other queries, and for very many tuples."""
+        """Return an interval join that the driver makes, with its tuples; None for other queries, and for very many
+        tuples.
+        """
         join = near_join(asked_rows.planned, self.streams)
         if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
@@ -104,26 +106,26 @@ class StoredTuples:
         for strand, files in _read(kept, [asked_rows]):
             stream = self.streams[strand.stream]
             names = {name: column_name(stream, name) for name in strand.columns}
-            kinds = [(own, arrow_type(stream.columns[name])) for name, own in names.items()]
+            kinds = [(column, arrow_type(stream.columns[name])) for name, column in names.items()]
             schema = pa.schema([*kinds, (TICK, pa.int64()), (ROUND, pa.int64())])
             sides.append(near_tuples(self.table(stream, list(names), files).cast(schema), names, TICK, ROUND))
         return (join, tuple(sides)) if fits(sides, join) else None
 
 
 def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
-    """The number of tuples in the files that a job reads, counted once for every strand."""
+    """Return the number of tuples in the files that a job reads, counted once for every strand."""
     return sum(file.rows for _, files in _read(kept, asked) for file in files)
 
 
 def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
-    """Every strand, with the files that it needs."""
-    found = []
+    """Return every strand, with the files that it needs."""
+    files_by_strand = []
     for asked_rows in asked:
         rows, end = asked_rows.planned.rows, needed_until(asked_rows.span)
         for strand in rows.strands:
             begin = needed_from(rows, strand.window, asked_rows.span)
-            found.append((strand, _files(kept, strand, begin, end)))
-    return found
+            files_by_strand.append((strand, _files(kept, strand, begin, end)))
+    return files_by_strand
 
 
 def _files(kept: Kept, strand: Strand, begin: int, end: int) -> tuple[TupleFile, ...]:
@@ -136,11 +138,11 @@ def _ddl(stream: Stream, columns: Sequence[str]) -> str:
 
 
 def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
-    """The columns under the names that the stream has for them."""
+    """Return the columns under the names that the stream has for them."""
     named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
     return frame.selectExpr(*named, TICK, ROUND)
 
 
 def spark_path(place: str, name: str) -> str:
-    """A file of a checkpoint in the form that Spark takes literally."""
+    """Return a file of a checkpoint in the form that Spark takes literally."""
     return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)

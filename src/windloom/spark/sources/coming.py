@@ -1,4 +1,4 @@
-"""What a micro-batch is about to bring, before any of it is read: from Spark's offsets, and the footers of files.
+"""The size and times of a micro-batch before any of it is read: from Spark's offsets, and the footers of files.
 
 Before Spark passes a micro-batch on, it writes down which offsets of every source the micro-batch has. For a source of
 files, an offset stands for a list of files, and the footer of a Parquet file shows how many rows it has and between
@@ -39,47 +39,47 @@ class SparkOffsets:
 
     @classmethod
     def at(cls, place: str, streams: Sequence[Stream]) -> SparkOffsets | None:
-        """None if the checkpoint is not on this machine."""
+        """Return the offsets of a query's checkpoint, or None if that is not on this machine."""
         parts = urlsplit(place)
         return cls(Path(parts.path), tuple(streams)) if parts.scheme in ("", "file") else None
 
     def coming(self, batch: int) -> dict[str, Coming]:
-        """What a micro-batch brings, by stream; a stream is left out if this is not known."""
+        """Return the tuples that a micro-batch will have, by stream; a stream is left out if this is not known."""
         try:
             new, old = self._offsets(batch), self._offsets(batch - 1) if batch else [None] * len(self.streams)
             if not len(new) == len(old) == len(self.streams):  # a stream has several sources, or two have the same one
                 return {}
-            found = {}
-            for place, stream in enumerate(self.streams):
-                coming = self._of_source(place, stream, old[place], new[place])
+            coming_by_stream = {}
+            for index, stream in enumerate(self.streams):
+                coming = self._of_source(index, stream, old[index], new[index])
                 if coming is not None:
-                    found[stream.name] = coming
-            return found
+                    coming_by_stream[stream.name] = coming
+            return coming_by_stream
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return {}
 
     def _offsets(self, batch: int) -> list[Any]:
-        """The offsets by source, None for a source that has brought nothing yet.
+        """Return the offsets by source, None for a source without data so far.
 
         In the file, they follow a line with the version and one about the micro-batch.
         """
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
         return [None if line == "-" else json.loads(line) for line in lines]
 
-    def _of_source(self, place: int, stream: Stream, old: Any, new: Any) -> Coming | None:
+    def _of_source(self, index: int, stream: Stream, old: Any, new: Any) -> Coming | None:
         if new is None or new == old:
             return Coming(0)
         if isinstance(new, Mapping) and set(new) == {"logOffset"}:
             first = -1 if old is None else int(old["logOffset"])
             files = [
-                path for entry in range(first + 1, int(new["logOffset"]) + 1) for path in self._files(place, entry)
+                path for entry in range(first + 1, int(new["logOffset"]) + 1) for path in self._files(index, entry)
             ]
             return of_files(files, stream) if 0 < len(files) <= MOST_FILES else None
         return None if old is None else Coming(_records(old, new))
 
-    def _files(self, place: int, entry: int) -> list[str]:
-        """The files of one entry of a source's log; raises OSError if it is gone."""
-        folder = self.checkpoint / "sources" / str(place)
+    def _files(self, index: int, entry: int) -> list[str]:
+        """Return the files of one entry of a source's log; raise OSError if it is gone."""
+        folder = self.checkpoint / "sources" / str(index)
         plain = folder / str(entry)
         if plain.exists():
             lines = plain.read_bytes().splitlines()[1:]
@@ -88,21 +88,21 @@ class SparkOffsets:
                 size = merged.seek(0, 2)
                 merged.seek(max(0, size - TAIL))
                 lines = merged.read().splitlines()[1:]  # the first line may be incomplete, or the version
-        found = (json.loads(line) for line in lines)
-        return [_local(about["path"]) for about in found if about["batchId"] == entry]
+        entries = (json.loads(line) for line in lines)
+        return [_local(about["path"]) for about in entries if about["batchId"] == entry]
 
 
 def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
-    """What a stream is about to bring, from the footers of Parquet files."""
+    """Return what a stream is about to bring, from the footers of Parquet files."""
     rows, ticks = 0, list[float]()
     is_timed = True
     for path in paths:
         footer = pq.read_metadata(path)
         rows += footer.num_rows
-        place = footer.schema.names.index(stream.time) if stream.time in footer.schema.names else -1
-        scale = _scale(footer, place, stream) if place >= 0 else None
+        index = footer.schema.names.index(stream.time) if stream.time in footer.schema.names else -1
+        scale = _scale(footer, index, stream) if index >= 0 else None
         for group in range(footer.num_row_groups if footer.num_rows else 0):
-            about = None if scale is None else footer.row_group(group).column(place).statistics
+            about = None if scale is None else footer.row_group(group).column(index).statistics
             if about is None or not about.has_min_max or scale is None:
                 is_timed = False
                 break
@@ -111,10 +111,13 @@ def of_files(paths: Sequence[str], stream: Stream) -> Coming | None:
     return Coming(rows, first, last)
 
 
-def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:
-    """Ticks per unit of the time column in the file; None if its meaning depends on Spark's zone or an old format."""
+def _scale(footer: pq.FileMetaData, index: int, stream: Stream) -> float | None:
+    """Return ticks per unit of the time column in a file.
+
+    None if its meaning depends on Spark's zone or an old format.
+    """
     kind = footer.schema.to_arrow_schema().field(stream.time).type
-    if footer.schema.column(place).physical_type not in ("INT32", "INT64"):
+    if footer.schema.column(index).physical_type not in ("INT32", "INT64"):
         return None
     if pa.types.is_timestamp(kind):
         return _UNITS.get(kind.unit) if kind.tz is not None else None
@@ -122,7 +125,7 @@ def _scale(footer: pq.FileMetaData, place: int, stream: Stream) -> float | None:
 
 
 def _records(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str, int]]) -> int:
-    """The number of records between two offsets of Kafka, which are by topic and partition.
+    """Return the number of records between two offsets of Kafka, which are by topic and partition.
 
     >>> _records({"bids": {"0": 5, "1": 7}}, {"bids": {"0": 9, "1": 7, "2": 3}})
     7

@@ -28,7 +28,7 @@ class FileStream:
     is_typed: bool = False
 
     def read(self, spark: SparkSession, max_files: int | None = None) -> DataFrame:
-        """The streaming frame; a micro-batch takes at most `max_files` new files."""
+        """Return the streaming frame; a micro-batch takes at most `max_files` new files."""
         source = self.source
         # Every text file has its own header, and a later file may have other columns; Spark compares them.
         options = {**source.options(enforceSchema=False), "pathGlobFilter": self.pattern}
@@ -47,32 +47,32 @@ class FileStream:
 
 
 def find_file_stream(stream: Stream, path: str) -> FileStream:
-    """Inspects a directory to follow, without Spark; `in/*.csv` says which files count, even if there is none yet.
+    """Inspect a directory to follow, without Spark; `in/*.csv` says which files count, even if there is none yet.
 
     A directory may be a URL of a file system that Spark reaches; it cannot be inspected, so it needs such a pattern.
     """
-    place, pattern = Path(path), None
-    if any(letter in place.name for letter in "*?[") and not place.exists():
+    directory, pattern = Path(path), None
+    if any(letter in directory.name for letter in "*?[") and not directory.exists():
         path, _, pattern = path.rpartition("/")
-        place = Path(path or ".")
+        directory = Path(path or ".")
     if "://" in path:
         return _unseen(stream, path, _wanted(stream, path, pattern))
-    if not place.is_dir():
+    if not directory.is_dir():
         raise WindloomError(
-            f"stream '{stream.name}': there is no directory '{place}' to follow",
-            "it is a file" if place.exists() else f"looked for {place.absolute()}",
+            f"stream '{stream.name}': there is no directory '{directory}' to follow",
+            "it is a file" if directory.exists() else f"looked for {directory.absolute()}",
             "give the directory that files appear in"
-            + ("; without --follow a file is read as a batch" if place.exists() else ""),
+            + ("; without --follow a file is read as a batch" if directory.exists() else ""),
         )
-    files = [file for file in files_in(place) if pattern is None or fnmatchcase(file.name, pattern)]
+    files = [file for file in files_in(directory) if pattern is None or fnmatchcase(file.name, pattern)]
     if not files:
-        return _unseen(stream, local_path(place), _wanted(stream, str(place), pattern))
-    source = look_at(stream, place, files)
+        return _unseen(stream, local_path(directory), _wanted(stream, str(directory), pattern))
+    source = look_at(stream, directory, files)
     return FileStream(source, pattern or _endings(files), source.format not in ("csv", "json"))
 
 
 def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
-    """A directory without files: text is assumed to have a header, and columns to be as declared."""
+    """Return a directory without files: text is assumed to have a header, and columns to be as declared."""
     kind, suffix = find_format([Path(pattern)], stream)
     return FileStream(Source(stream, path, kind, separator_of(suffix), has_header=True), pattern)
 
@@ -88,13 +88,13 @@ def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
 
 
 def _endings(files: Sequence[Path]) -> str:
-    """A pattern for names like these; other files that appear in the directory are ignored."""
+    """Return a pattern for names like these; other files that appear in the directory are ignored."""
     endings = sorted({"".join(_ending(file)) for file in files})
     return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
 
 
 def _ending(file: Path) -> Sequence[str]:
-    """The part of the name from the ending that shows the format, such as `.csv.gz`."""
+    """Return the part of the name from the ending that shows the format, such as `.csv.gz`."""
     suffixes = file.suffixes
     first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
     return suffixes[first:]

@@ -36,7 +36,7 @@ class LocalFiles:
 
     @classmethod
     def of(cls, frame: DataFrame) -> LocalFiles | None:
-        """The files of a frame; None if the frame does anything else, or executors may be on other machines."""
+        """Return the files of a frame; None if the frame does anything else, or executors may be on other machines."""
         try:
             if not _is_local(frame.sparkSession):
                 return None
@@ -46,17 +46,17 @@ class LocalFiles:
             location = _location(plan, _OPTIONS)
         except Exception:  # a remote session does not show its plan
             return None
-        found = None if location is None else cls(frame, location)
-        return found if found is not None and found.paths() else None
+        files = None if location is None else cls(frame, location)
+        return files if files is not None and files.paths() else None
 
     def paths(self) -> list[str] | None:
-        """The files in Spark's order; None if Spark would not read them now, because it holds their rows."""
+        """Return the files in Spark's order; None if Spark would not read them now, because it holds their rows."""
         if _converts(self.frame.sparkSession) or _is_held(self.frame):
             return None
         return _paths(self.frame.sparkSession, self.location)
 
     def columns(self, kinds: Mapping[str, DataType]) -> frozenset[str]:
-        """The columns that have their type in the first file; other files may differ, and are checked when read."""
+        """Return columns that have their type in the first file; other files may differ, and are checked when read."""
         try:
             paths = self.paths()
             return readable_columns(pq.read_metadata(paths[0]).schema, kinds) if paths else frozenset()
@@ -65,7 +65,7 @@ class LocalFiles:
 
 
 def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> list[str] | None:
-    """The files of this thread's micro-batch, if it selects columns of files and does nothing else.
+    """Return the files of this thread's micro-batch, if it selects columns of files and does nothing else.
 
     The frame that Spark passes on does not show where its tuples come from, but the streaming query has the plan of
     the micro-batch that it has begun. None if the plan does anything else, or executors may be on other machines.
@@ -87,7 +87,7 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
 
 
 def _depth(plan: Any) -> int | None:
-    """How deep the reading of plain files lies in the plan of a micro-batch; None if there is anything else."""
+    """Return how deep the reading of plain files lies in the plan of a micro-batch; None if there is anything else."""
     depth = 0
     while _name(plan) == "WriteToMicroBatchDataSourceV1" or (_name(plan) == "Project" and _only_selects(plan)):
         plan, depth = plan.child(), depth + 1
@@ -113,32 +113,32 @@ def _paths(spark: SparkSession, location: Any) -> list[str] | None:
 
 
 def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:
-    """The columns of a file that can be read as these types without converting anything."""
-    found = schema.to_arrow_schema()
-    lowered = [name.lower() for name in found.names]
+    """Return the columns of a file that can be read as these types without converting anything."""
+    arrow = schema.to_arrow_schema()
+    lowered = [name.lower() for name in arrow.names]
     old = {schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type == "INT96"}
     return frozenset(
         name
         for name, kind in kinds.items()
-        if name in found.names
+        if name in arrow.names
         and "." not in name
         and lowered.count(name.lower()) == 1
-        and _is_kind(found.field(name).type, kind, is_old=name in old)
+        and _is_kind(arrow.field(name).type, kind, is_old=name in old)
     )
 
 
-def _is_kind(found: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
-    """Whether a type in a file is this type. Times of 96 bits are instants too, and are read as microseconds."""
+def _is_kind(arrow: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
+    """Return whether a type in a file is this type. Times of 96 bits are instants too, and are read as microseconds."""
     if kind.kind is TypeKind.TIMESTAMP:
-        return bool(is_old or (pa.types.is_timestamp(found) and found.unit == "us" and found.tz is not None))
+        return bool(is_old or (pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is not None))
     try:
-        return bool(not is_old and found == arrow_type(kind))
+        return bool(not is_old and arrow == arrow_type(kind))
     except KeyError:  # a type that only Spark has
         return False
 
 
 def _location(plan: Any, harmless: set[str]) -> Any | None:
-    """Where the files are, if the plan reads plain Parquet files, with no options other than `harmless`."""
+    """Return where the files are, if the plan reads plain Parquet files, with no options other than `harmless`."""
     if _name(plan) != "LogicalRelation" or not plan.catalogTable().isEmpty():
         return None
     relation = plan.relation()
@@ -150,7 +150,7 @@ def _location(plan: Any, harmless: set[str]) -> Any | None:
 
 
 def _is_held(frame: DataFrame) -> bool:
-    """Whether Spark has persisted the frame, or one that it selects from: the files may have changed since."""
+    """Return whether Spark has persisted the frame, or one that it selects from: the files may have changed since."""
     if frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty():
         return False
     # A new frame is made, because a frame looks for persisted data only when it is first used.
@@ -166,7 +166,7 @@ def _only_selects(project: Any) -> bool:
 
 
 def _is_column(chosen: Any) -> bool:
-    """Whether this is a column under its own name; in a micro-batch, Spark renumbers columns by such aliases."""
+    """Return whether this is a column under its own name; in a micro-batch, Spark renumbers columns by such aliases."""
     if _name(chosen) == "Alias":
         return _name(chosen.child()) == "AttributeReference" and str(chosen.name()) == str(chosen.child().name())
     return _name(chosen) == "AttributeReference"

@@ -69,7 +69,7 @@ class Source:
             return frame if self.fields is None else self.select(frame, columns)
 
     def options(self, enforceSchema: bool) -> dict[str, bool | str]:
-        """Options of Spark's reader. Spark checks headers against the columns unless `enforceSchema` is set."""
+        """Return options of Spark's reader. Spark checks headers against the columns unless `enforceSchema` is set."""
         options: dict[str, bool | str] = {"mode": "FAILFAST"} if self.format in ("csv", "json") else {}
         if self.format == "csv":
             options |= {"sep": self.separator, "header": self.has_header, "enforceSchema": enforceSchema}
@@ -77,14 +77,14 @@ class Source:
         return options
 
     def schema(self, columns: Sequence[str]) -> str:
-        """The declared types with the given names, in the order of the data."""
+        """Return the declared types with the given names, in the order of the data."""
         kinds = [self._type(name) for name in self.names]
         return ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
 
     def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """The declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
-        found = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
-        return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
+        """Return declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
+        spelled = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
+        return frame.selectExpr(*(f"{_quoted(spelled[name])} AS {_quoted(name)}" for name in self.stream.columns))
 
     def _type(self, name: str) -> str:
         column = self.stream.find_column(name.strip())
@@ -92,7 +92,7 @@ class Source:
 
 
 def find_source(stream: Stream, path: str) -> Source:
-    """Inspects a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
+    """Inspect a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
         kind, suffix = find_format([Path(path)], stream)
         return Source(stream, path, kind, separator_of(suffix), has_header=True)
@@ -100,7 +100,7 @@ def find_source(stream: Stream, path: str) -> Source:
 
 
 def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
-    """The source at `place`, from the files in it: at least one, all of one format."""
+    """Return the source at `place`, from the files in it: at least one, all of one format."""
     kind, suffix = find_format(files, stream)
     literal = local_path(place)
     try:
@@ -116,12 +116,16 @@ def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
-    """The data as a batch DataFrame with the declared columns of the stream, or all columns if the file has types."""
+    """Return the data as a batch DataFrame with the declared columns of the stream, or all columns if the file has
+    types.
+    """
     return find_source(stream, path).read(spark)
 
 
 def local_path(path: Path) -> str:
-    """A path of this machine in the form that Spark takes literally, whatever its working directory and file system."""
+    """Return a path of this machine in the form that Spark takes literally, whatever its working directory and file
+    system.
+    """
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
 
 
@@ -145,13 +149,13 @@ def _files(stream: Stream, place: Path) -> list[Path]:
 
 
 def files_in(place: Path) -> list[Path]:
-    """The files below a directory that Spark would read."""
+    """Return the files below a directory that Spark would read."""
     inside = [(file, file.relative_to(place).parts) for file in sorted(place.rglob("*")) if file.is_file()]
     return [file for file, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
 
 
 def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
-    """The format of all files, and the ending that shows it."""
+    """Return the format of all files, and the ending that shows it."""
     endings = [
         next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() in FORMATS), "") for file in files
     ]
@@ -176,7 +180,7 @@ def separator_of(suffix: str) -> str:
 
 
 def _open(file: Path) -> TextIO | None:
-    """The text of a file; None if only Spark can unpack it."""
+    """Return the text of a file; None if only Spark can unpack it."""
     if file.suffix.lower() in (".zst", ".zstd", ".lz4", ".snappy", ".deflate"):
         return None
     opener = _OPENERS.get(file.suffix.lower(), open)
@@ -185,7 +189,7 @@ def _open(file: Path) -> TextIO | None:
 
 
 def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: str) -> Source:
-    """The names of the columns, from a header that all files share or, without one, from the catalog."""
+    """Return the names of the columns, from a header that all files share or, without one, from the catalog."""
     first: list[str] | None = None
     for file in files:
         lines = _open(file)
@@ -211,7 +215,7 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
 
 
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
-    """The declared column that each field names; none at all if the first line holds data.
+    """Return the declared column that each field names; none at all if the first line holds data.
 
     A header names the time column, or most of its fields are names of columns; for a relation, one field is enough.
     """
@@ -241,11 +245,13 @@ def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str |
 
 
 def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
-    """The declared columns as the fields spell them. A field may be missing, but not with a similar name instead."""
+    """Return the declared columns as the fields spell them. A field may be missing, but not with a similar name
+    instead.
+    """
     lines = _open(file)
     if lines is None:
         return None
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     with lines:
         for line in islice(lines, _LOOKED_AT):
             try:
@@ -253,16 +259,16 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
             except ValueError:  # Spark reports what is wrong with it, and where
                 continue
             if isinstance(record, dict):
-                found.update(dict.fromkeys(record))
-    fields = Stream(stream.name, dict.fromkeys(found, next(iter(stream.columns.values()))))  # only names matter
+                names.update(dict.fromkeys(record))
+    fields = Stream(stream.name, dict.fromkeys(names, next(iter(stream.columns.values()))))  # only names matter
     for column in stream.columns:
-        if found and fields.find_column(column) is None:
-            others = [name for name in found if stream.find_column(name) is None]
+        if names and fields.find_column(column) is None:
+            others = [name for name in names if stream.find_column(name) is None]
             hint = near_names(column, others)
             if column == stream.time or hint.startswith("did you mean"):
                 raise WindloomError(
                     f"{stream.title} is declared with a column '{column}' that its data does not have",
-                    f"the fields of '{file}' are {', '.join(found)}",
+                    f"the fields of '{file}' are {', '.join(names)}",
                     hint,
                 )
     return tuple(fields.find_column(column) or column for column in stream.columns)

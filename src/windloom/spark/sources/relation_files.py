@@ -14,7 +14,7 @@ _Files = tuple[tuple[str, int, int], ...]
 
 
 class RelationFiles:
-    """What `loom.relation` is given for a path: a function that returns the current DataFrame.
+    """The argument of `loom.relation` for a path: a function that returns the current DataFrame.
 
     As long as no file is added, removed or replaced, it returns the same DataFrame, and nothing is read again. Spark
     lists files of other machines; its lists show whether they have changed.
@@ -34,5 +34,5 @@ class RelationFiles:
 
 def _listed(place: Path) -> _Files:
     files = files_in(place) if place.is_dir() else [place]
-    found = [(str(file), file.stat()) for file in files if file.exists()]
-    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in found)
+    listed = [(str(file), file.stat()) for file in files if file.exists()]
+    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in listed)

@@ -31,7 +31,7 @@ _STARTING = "a process that is just starting"
 
 
 def absolute_place(path: str | Path) -> str:
-    """A directory of this machine as an absolute path; a URL unchanged."""
+    """Return a directory of this machine as an absolute path; a URL unchanged."""
     text = str(path)
     if text.startswith("file:"):
         text = re.sub(r"^file:/*", "/", text)
@@ -65,7 +65,7 @@ class HadoopStorage:
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
 
     def _file_context(self, conf: Any) -> Any | None:
-        """An API that renames onto an existing file atomically; not every file system has it."""
+        """Return an API that renames onto an existing file atomically; not every file system has it."""
         try:
             return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
         except Py4JJavaError:
@@ -125,24 +125,24 @@ class HadoopStorage:
         try:
             if not self._fs.exists(path):
                 return []
-            found = [listStatu.getPath().getName() for listStatu in self._fs.listStatus(path) if listStatu.isFile()]
+            names = [listStatu.getPath().getName() for listStatu in self._fs.listStatus(path) if listStatu.isFile()]
         except Py4JJavaError as error:
             raise _failed("read", self.root, folder, error) from error
-        return sorted(name for name in found if not name.startswith("."))
+        return sorted(name for name in names if not name.startswith("."))
 
     def sizes(self, folder: str) -> dict[str, int]:
         path = self._path(folder)
         try:
             if not self._fs.exists(path):
                 return {}
-            found = {
+            sizes = {
                 listStatu.getPath().getName(): int(listStatu.getLen())
                 for listStatu in self._fs.listStatus(path)
                 if listStatu.isFile()
             }
         except Py4JJavaError as error:
             raise _failed("read", self.root, folder, error) from error
-        return {name: size for name, size in found.items() if not name.startswith(".")}
+        return {name: size for name, size in sizes.items() if not name.startswith(".")}
 
     def free_bytes(self) -> int | None:
         try:
@@ -159,10 +159,10 @@ class HadoopStorage:
             raise _failed("delete", self.root, name, error) from error
 
     def lock(self, owner: str) -> None:
-        held = self._held()
-        if held is not None and time.time() - held[1] < STALE_SECONDS:
-            raise refuse_second(self.root, held[0])
-        if held is None and not self._create_lock():
+        holder = self._held()
+        if holder is not None and time.time() - holder[1] < STALE_SECONDS:
+            raise refuse_second(self.root, holder[0])
+        if holder is None and not self._create_lock():
             raise refuse_second(self.root, _STARTING)
         self._write_lock(owner)
         ended = threading.Event()
@@ -185,17 +185,17 @@ class HadoopStorage:
                 self._write_lock(owner)
 
     def _held(self) -> tuple[str, float] | None:
-        """The owner of the lock, and the time of its last renewal; None if nobody holds it."""
-        held = self.read(LOCK_FILE)
-        if held is None:
+        """Return the owner of the lock, and the time of its last renewal; None if nobody holds it."""
+        lock = self.read(LOCK_FILE)
+        if lock is None:
             return None
-        owner, _, renewed = held.decode(errors="replace").rpartition("\n")
+        owner, _, renewed = lock.decode(errors="replace").rpartition("\n")
         if owner:
             return owner, float(renewed)
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
 
     def _create_lock(self) -> bool:
-        """Creates the lock; False if another owner was first. Only this step is atomic between two owners."""
+        """Create the lock; False if another owner was first. Only this step is atomic between two owners."""
         try:
             return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
         except Py4JJavaError as error:

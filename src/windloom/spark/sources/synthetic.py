@@ -9,7 +9,8 @@ FIRST_TICK = 1_767_571_200_000_000
 
 
 def synthetic_trades(spark: SparkSession, events: int, per_second: int, keys: int, seed: int = 1) -> DataFrame:
-    """`ts, symbol, price, volume`: `per_second` events per second of event time, evenly spaced, over `keys` symbols."""
+    """Return `ts, symbol, price, volume`: `per_second` evenly spaced events per second of event time, over `keys`
+    symbols."""
     step = 1_000_000 // per_second
     mixed = f"xxhash64(id, {seed})"
     key = f"pmod({mixed}, {keys})"

@@ -12,7 +12,7 @@ from windloom.model.query import Query
 
 
 def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.Table:
-    """The rows of windows, with the columns of `expected` up to the outputs of the query.
+    """Return the rows of windows, with the columns of `expected` up to the outputs of the query.
 
     With EMIT EARLY these are the final rows. Changes are applied one after another, up to the last window that is
     expected to have a row.
@@ -23,9 +23,11 @@ def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.
 
 
 def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) -> pa.Table:
-    """The rows of windows: a change stands in its window, and in those that follow up to its group's next change."""
+    """Return the rows of windows: a change stands in its window, and in those that follow up to its group's next
+    change.
+    """
     slide, ends = query.window.slide_ticks, _ticks(changes["window_end"])
-    keys = [changes[2 + place].to_pylist() for place in range(len(query.group_by))]
+    keys = [changes[2 + index].to_pylist() for index in range(len(query.group_by))]
     texts = list(map(repr, zip(*keys, strict=True))) if keys else [""] * changes.num_rows
     _, groups = np.unique(np.array(texts, object).astype(str), return_inverse=True)
     order = np.lexsort((ends, groups))
@@ -39,14 +41,14 @@ def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) 
     moved = slide * (np.arange(len(rows)) - np.repeat(np.cumsum(windows) - windows, windows))
     table = changes.drop_columns(CHANGE).take(pa.array(rows))
     edges = (1,) if query.window.extent_ticks is None else (0, 1)  # landmark windows begin together
-    for place in edges:
-        field = table.schema.field(place)
-        shifted = pa.array(_ticks(changes[place])[rows] + moved).cast(field.type)
-        table = table.set_column(place, field, shifted)
+    for index in edges:
+        field = table.schema.field(index)
+        shifted = pa.array(_ticks(changes[index])[rows] + moved).cast(field.type)
+        table = table.set_column(index, field, shifted)
     return table
 
 
 def _ticks(column: pa.ChunkedArray) -> NDArray[np.int64]:
     kind = column.type if pa.types.is_integer(column.type) else pa.timestamp("us", column.type.tz)
-    found: NDArray[np.int64] = column.cast(kind).cast(pa.int64()).to_numpy()
-    return found
+    ticks: NDArray[np.int64] = column.cast(kind).cast(pa.int64()).to_numpy()
+    return ticks

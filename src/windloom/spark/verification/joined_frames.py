@@ -24,7 +24,7 @@ _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_ant
 
 
 def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> Windowed:
-    """The rows of a join with their windows; `__w` is the tick at which a window ends."""
+    """Return the rows of a join with their windows; `__w` is the tick at which a window ends."""
     join = query.join
     assert join is not None
     bounds = _bounds(join, streams, frames)
@@ -36,7 +36,7 @@ def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, Dat
 
 
 def tick_of(aggregate: Aggregate, join: Join) -> str:
-    """The event time that FIRST and LAST compare: the time of the tuple whose column they take."""
+    """Return the event time that FIRST and LAST compare: the time of the tuple whose column they take."""
     read = () if aggregate.argument is None else aggregate.argument.columns
     for number, side in enumerate(join.sides):
         if any(column.startswith(f"{side.alias}.") for column in read):
@@ -45,7 +45,7 @@ def tick_of(aggregate: Aggregate, join: Join) -> str:
 
 
 def size_of(aggregate: Aggregate, query: Query) -> str | None:
-    """The sum of the magnitudes of the terms of a sum over pairs; None if the aggregate is not such a sum.
+    """Return the sum of the magnitudes of the terms of a sum over pairs; None if the aggregate is not such a sum.
 
     A sum of differences is answered as a difference of sums, so its error is relative to their terms.
     """
@@ -53,8 +53,8 @@ def size_of(aggregate: Aggregate, query: Query) -> str | None:
     assert join is not None
     if aggregate.function not in ("sum", "avg"):
         return None
-    place = query.components.index(aggregate.components[0])
-    folded = join.folded[place] if place < len(join.folded) else None
+    index = query.components.index(aggregate.components[0])
+    folded = join.folded[index] if index < len(join.folded) else None
     if not isinstance(folded, Summed):
         return None
     size = " + ".join(_product(product, join) for product in folded.products)
@@ -73,19 +73,19 @@ def _product(product: Product, join: Join) -> str:
 
 
 def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> dict[str, Bounds]:
-    """For landmark windows: the first tick of each stream, and the last tick of all streams."""
+    """Return, for landmark windows, the first tick of each stream and the last tick of all streams."""
     if not any(isinstance(side.window, LandmarkWindow) for side in join.sides):
         return {}
-    found = {}
+    ticks_by_stream = {}
     for name in join.streams:
         tick = tick_sql(streams[name])
-        found[name] = frames[name].selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
-    last = max((row["last"] for row in found.values() if row["last"] is not None), default=None)
-    return {name: Bounds(row["first"], last) for name, row in found.items()}
+        ticks_by_stream[name] = frames[name].selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    last = max((row["last"] for row in ticks_by_stream.values() if row["last"] is not None), default=None)
+    return {name: Bounds(row["first"], last) for name, row in ticks_by_stream.items()}
 
 
 def _start(side: Side, bounds: Mapping[str, Bounds]) -> str | None:
-    """The tick at which the window of a side begins; None if it has none."""
+    """Return the tick at which the window of a side begins; None if it has none."""
     if side.is_relation:
         return None
     if not isinstance(side.window, LandmarkWindow):
@@ -102,7 +102,7 @@ class _Frames:
     bounds: Mapping[str, Bounds]
 
     def below(self, number: int) -> DataFrame:
-        """A side, joined with its children and everything below them."""
+        """Return a side, joined with its children and everything below them."""
         frame = self._own(number)
         for link in self.join.links:
             if link.parent == number:
@@ -110,7 +110,7 @@ class _Frames:
         return frame
 
     def _own(self, number: int) -> DataFrame:
-        """The tuples of one side under its alias, once for each of their ends; side i adds columns `__…i`.
+        """Return the tuples of one side under its alias, once for each of their ends; side i adds columns `__…i`.
 
         `__e` is the end, `__t` the tick of the tuple, `__k` are its grouping columns and `__m` magnitudes of sums.
         """
@@ -119,30 +119,30 @@ class _Frames:
             return self._version(number)
         stream, frame = self.streams[side.source.stream], self.frames[side.source.stream]
         bounds = self.bounds.get(side.source.streams[0])
-        source = windowed(_plain(side), stream, frame, bounds)
-        held = source.frame.select("*", source.window).withColumn("__end", source.end)
+        source = windowed(Query("", side.source, side.where, (), (), (), None, ""), stream, frame, bounds)
+        rows = source.frame.select("*", source.window).withColumn("__end", source.end)
         ended = tick_sql(Stream("", {"__end": stream.window_type}, "__end"))
         added = {f"__e{number}": ended, f"__t{number}": tick_sql(stream)}
         added |= _read(number, side)
-        held = held.withColumns({name: F.expr(sql) for name, sql in added.items()})
+        rows = rows.withColumns({name: F.expr(sql) for name, sql in added.items()})
         if bounds is not None and bounds.last is not None:
             last = self.join.window.last_start(bounds.last) + self.join.window.slide_ticks
-            held = held.where(f"__e{number} <= {last}L")
-        return held.drop("__w", "__end").alias(side.alias)
+            rows = rows.where(f"__e{number} <= {last}L")
+        return rows.drop("__w", "__end").alias(side.alias)
 
     def _version(self, number: int) -> DataFrame:
-        """All rows of a relation; once for each end if there are streams below it."""
+        """Return all rows of a relation; once for each end if there are streams below it."""
         side = self.join.sides[number]
-        held = self.frames[side.source.stream]
-        held = held if side.where is None else held.where(side.where.sql)
-        held = held.withColumns({name: F.expr(sql) for name, sql in _read(number, side).items()})
+        rows = self.frames[side.source.stream]
+        rows = rows if side.where is None else rows.where(side.where.sql)
+        rows = rows.withColumns({name: F.expr(sql) for name, sql in _read(number, side).items()})
         if self._has_ends(number):
             ends = self._own(0).select(F.col("__e0").alias(f"__e{number}")).distinct()
-            held = held.crossJoin(ends)
-        return held.alias(side.alias)
+            rows = rows.crossJoin(ends)
+        return rows.alias(side.alias)
 
     def _has_ends(self, number: int) -> bool:
-        """Whether a side, or a side below it, is a stream."""
+        """Return whether a side, or a side below it, is a stream."""
         below = (link.child for link in self.join.links if link.parent == number)
         return not self.join.sides[number].is_relation or any(map(self._has_ends, below))
 
@@ -158,25 +158,20 @@ class _Frames:
             other = _renamed(other, "__c", f"__k{child}_", len(self.join.sides[child].group_by))
             conditions.append(f"CAST({link.residual.sql} AS BOOLEAN)")
         on = " AND ".join(f"({condition})" for condition in conditions)
-        found = frame.join(other, F.expr(on), _HOW[link.kind])
-        names = [name for name in found.columns if name.startswith(("__p", "__c"))]
-        return found.drop(*names)
+        linked = frame.join(other, F.expr(on), _HOW[link.kind])
+        names = [name for name in linked.columns if name.startswith(("__p", "__c"))]
+        return linked.drop(*names)
 
 
 def _read(number: int, side: Side) -> dict[str, str]:
-    """The grouping columns of a side, and the magnitudes of what it sums."""
-    found = {f"__k{number}_{i}": expression.sql for i, expression in enumerate(side.group_by)}
+    """Return the grouping columns of a side, and the magnitudes of what it sums."""
+    columns = {f"__k{number}_{i}": expression.sql for i, expression in enumerate(side.group_by)}
     for i, component in enumerate(side.components):
         if component.kind == "sum" and component.argument is not None:
-            found[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
-    return found
+            columns[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
+    return columns
 
 
 def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:
-    """The frame with the grouping columns of a side also under the names that residual conditions use."""
+    """Return the frame with the grouping columns of a side also under the names that residual conditions use."""
     return frame.withColumns({f"{to}{i}": F.col(f"{name}{i}") for i in range(count)})
-
-
-def _plain(side: Side) -> Query:
-    """A query that reads the stream as the side does."""
-    return Query("", side.source, side.where, (), (), (), None, "")

@@ -1,4 +1,4 @@
-"""Streams that are enriched with relations, for verification: joined once more, as a Spark user would write it."""
+"""Streams that are enriched with relations, for verification: joined again, as a Spark user would write it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _HOW = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "le
 def with_enriched(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]
 ) -> tuple[dict[str, Stream], dict[str, DataFrame]]:
-    """Streams and frames by name, including the enriched streams that a query reads."""
-    every, found = dict(streams), dict(frames)
+    """Return streams and frames by name, including the enriched streams that a query reads."""
+    every, frames_by_name = dict(streams), dict(frames)
     for stream in query.enriched:
         frame = frames[stream.base]
         for enrichment in stream.enrichments:
             other = frames[enrichment.relation]
             other = other.toDF(*(f"{enrichment.label}.{name}" for name in other.columns))
             frame = frame.join(other, on=F.expr(enrichment.on.sql), how=_HOW[enrichment.kind.value])
-        every[stream.name], found[stream.name] = stream, frame
-    return every, found
+        every[stream.name], frames_by_name[stream.name] = stream, frame
+    return every, frames_by_name

@@ -73,7 +73,7 @@ class Verification:
 
 
 def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> float:
-    """The seconds that Spark takes for the query alone; its answers are computed and discarded."""
+    """Return the seconds that Spark takes for the query alone; its answers are computed and discarded."""
     computed = spark_window_frame(query, streams, frames, with_scales=False)
     begun = perf_counter()
     computed.write.format("noop").mode("overwrite").save()
@@ -83,7 +83,8 @@ def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mappi
 def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
-    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns.
+    """Return the query as a Spark user writes it, with `__n` and the scale of floating-point answers as further
+    columns.
 
     Relations are among streams and frames.
     """
@@ -109,14 +110,14 @@ def spark_window_frame(
     for output in query.outputs:
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
-    kept = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
-    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *kept)
+    scales = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
+    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *scales)
 
 
 def verify_query(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
 ) -> Verification:
-    """Compares answers with Spark's own answers over the streams that the query reads."""
+    """Compare answers with Spark's own answers over the streams that the query reads."""
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
@@ -126,7 +127,7 @@ def verify_query(
 
 
 def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compares the rows of a row query, which may repeat and come in any order."""
+    """Compare the rows of a row query, which may repeat and come in any order."""
     left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
     missing, extra = left - right, right - left
     what = ""
@@ -140,7 +141,7 @@ def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verific
 
 
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compares `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
+    """Compare `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
     keys = 2 + len(query.group_by)
     scales = keys + len(
         query.outputs
@@ -161,37 +162,45 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
             scale = expected[scales + 1 + output.aggregate].to_numpy()
         aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
         if aggregate is not None and aggregate.is_approximate:
-            same = _agree(aggregate, expected[column], answers[column])
+            card = card_for(aggregate, None)
+            assert isinstance(card, ListCard)
+            pairs = zip(expected[column].to_pylist(), answers[column].to_pylist(), strict=True)
+            same = np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
         else:
             bound, error = _bounds(expected[column], answers[column], scale, count)
             largest = max(largest, error)
             same = _same(expected[column], answers[column], bound)
         if not same.all() and not first:
-            first = _row_text(query, expected, answers, keys, column, int(np.flatnonzero(~same)[0]))
+            row = int(np.flatnonzero(~same)[0])
+            group = _place(query, _texts(expected.slice(row, 1), keys)[0])
+            name = query.outputs[column - keys].name
+            first = f"{group}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"
         wrong |= ~same
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
 
 def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
-    """The aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's arguments."""
+    """Return the aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's
+    arguments.
+    """
     if query.rows is not None:
         tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
     else:
         tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
-    own, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
-    if own is None:
+    user_defined, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
+    if user_defined is None:
         return F.expr(sql)
-    return F.udf(partial(fold, own), own.result.name, useArrow=False)(F.expr(sql))
+    return F.udf(partial(fold, user_defined), user_defined.result.name, useArrow=False)(F.expr(sql))
 
 
 def _scale(query: Query, aggregate: Aggregate) -> str:
-    """The scale to which the error of the answer is relative, as SQL."""
+    """Return the scale to which the error of the answer is relative, as SQL."""
     of_pairs = None if query.join is None else size_of(aggregate, query)
     return card_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:
-    """Raises for a query that has no rows of Spark to be compared with, within a bound."""
+    """Raise for a query that has no rows of Spark to be compared with, within a bound."""
     of_rows = query.rows is not None and bool(query.rows.columns)
     if query.emission.kind is Emits.EMPTY or (query.emission.kind is Emits.CHANGES and of_rows):
         raise WindloomError(
@@ -203,26 +212,18 @@ def _refuse_unverifiable(query: Query) -> None:
     computed = [output.expression for output in query.outputs if output.expression is not None]
     computed += [] if query.having is None else [query.having]
     for expression in computed:
-        for place in set(expression.columns) & set(places):
+        for name in set(expression.columns) & set(places):
             raise WindloomError(
                 f"query '{query.name}' cannot be verified",
-                f"it computes with '{places[place]}', which is approximate, so the result has no bound",
+                f"it computes with '{places[name]}', which is approximate, so the result has no bound",
                 "verify a query that reports the bare aggregate",
             )
-
-
-def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """For each approximate answer, whether it is within its bounds."""
-    card = card_for(aggregate, None)
-    assert isinstance(card, ListCard)
-    pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)
-    return np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
 
 
 def _bounds(
     expected: pa.ChunkedArray, answers: pa.ChunkedArray, scale: NDArray[np.float64] | None, count: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """The allowed difference of each row, and the largest one found relative to its scale; None means exact."""
+    """Return the allowed difference of each row, and the largest one found relative to its scale; None means exact."""
     if not pa.types.is_floating(expected.type):
         return None, 0.0
     left, right = _numbers(expected), _numbers(answers)
@@ -231,8 +232,8 @@ def _bounds(
             return LOOSE_TOLERANCE * np.maximum(np.abs(left), np.abs(right)), 0.0
         size = np.nan_to_num(np.asarray(scale, np.float64), nan=0.0, posinf=np.finfo(np.float64).max)
         error = np.abs(left - right) / np.where(size > 0, size, 1.0)
-        found = error[np.isfinite(error)]
-        return (TOLERANCE + ROUNDING * count) * size, float(found.max()) if len(found) else 0.0
+        finite = error[np.isfinite(error)]
+        return (TOLERANCE + ROUNDING * count) * size, float(finite.max()) if len(finite) else 0.0
 
 
 def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
@@ -254,11 +255,11 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float
 
 
 def _plain(value: object) -> object:
-    """A nested value in which NaN equals itself."""
+    """Return a nested value in which NaN equals itself."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(held) for name, held in value.items()}
+        return {name: _plain(field) for name, field in value.items()}
     return "NaN" if isinstance(value, float) and value != value else value
 
 
@@ -284,7 +285,7 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
-    """The window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
+    """Return the window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
     window = [_instants(table[i]).to_pylist() for i in range(2)]
     columns = [[str(value) for value in column] for column in window]
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
@@ -292,7 +293,7 @@ def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The edges of windows as instants; positions of tuples stay numbers."""
+    """Return the edges of windows as instants; positions of tuples stay numbers."""
     if pa.types.is_integer(column.type):
         return column
     return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))
@@ -301,9 +302,3 @@ def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _place(query: Query, values: tuple[str, ...]) -> str:
     names = ["window_start", "window_end", *(grouping.name for grouping in query.group_by)]
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
-
-
-def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
-    place = _place(query, _texts(expected.slice(row, 1), keys)[0])
-    name = query.outputs[column - keys].name
-    return f"{place}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"

@@ -34,7 +34,7 @@ class Bounds:
 
 
 def windowed(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None = None) -> Windowed:
-    """The tuples of the query with their windows; without bounds, landmark windows end with the stream itself."""
+    """Return tuples of the query with their windows; without bounds, landmark windows end with the stream itself."""
     if query.window.kind == "landmark":
         return _from_landmark(query, stream, frame, bounds)
     return _KINDS[query.window.kind](query, stream, frame)
@@ -60,23 +60,23 @@ def _by_time(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """A tuple at position p lies in the windows that begin at most their number of rows before it."""
+    """Return windows of a query over rows: a tuple lies in those that begin at most their number of rows before it."""
     window = query.window
     source = _passing(query, with_positions(frame, stream, window.counted_by or ())).where(f"{POSITION} IS NOT NULL")
     slide, count = f"{window.slide_ticks}L", window.range_ticks
     last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
     starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
-    held = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
-    source = source.withColumn("__s", F.expr(held))
+    exploded = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
+    source = source.withColumn("__s", F.expr(exploded))
     return Windowed(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
 
 
 def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None) -> Windowed:
-    """A tuple lies in every window that ends after it, up to the first end after the last tuple."""
+    """Return landmark windows: a tuple lies in all that end after it, up to the first end after the last tuple."""
     window, tick = query.window, tick_sql(stream)
     if bounds is None:
-        found = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
-        bounds = Bounds(found["first"], found["last"])
+        ticks = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+        bounds = Bounds(ticks["first"], ticks["last"])
     source = _passing(query, frame)
     first, last = bounds.first or 0, bounds.last or 0
     if bounds.first is None:
@@ -90,7 +90,7 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bound
 
 
 def _by_period(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """A tuple lies in every window of its period that ends after it."""
+    """Return cumulating windows: a tuple lies in every window of its period that ends after it."""
     window, tick = query.window, tick_sql(stream)
     period, slide = f"{window.restart_ticks}L", f"{window.slide_ticks}L"
     begin = f"{tick} - pmod({tick} - {window.offset_ticks}L, {period})"
@@ -102,7 +102,7 @@ def _by_period(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """The sessions are Spark's own.
+    """Return the sessions, which are Spark's own.
 
     Spark counts DISTINCT values before it merges the sessions of single tuples, so it counts a value twice if two of
     these have it. If a query counts DISTINCT values, tuples are therefore put into their sessions first, then counted.
@@ -113,8 +113,8 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     if any("DISTINCT" in sql for sql in truths):
         groups = [F.expr(grouping.expression.sql).alias(f"__k{i}") for i, grouping in enumerate(query.group_by)]
         columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]
-        held = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
-        source = held.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
+        sessions = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
+        source = sessions.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
         windows = F.col("__w")
     return Windowed(source, windows, F.col("__w.start"), F.col("__w.end"))
 
