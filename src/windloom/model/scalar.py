@@ -47,12 +47,11 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS kind); it is not certain if the session decides what `kind` means, as with VARCHAR."""
+    """CAST(operand AS kind)."""
 
     operand: Scalar
     kind: DataType
     depth: int
-    is_certain: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,9 @@ def apply(name: str, *operands: Scalar) -> Scalar:
     return Apply(name, operands, depth) if depth <= MOST_LEVELS else _too_deep()
 
 
-def cast(operand: Scalar, kind: DataType, is_certain: bool = True) -> Scalar:
+def cast(operand: Scalar, kind: DataType) -> Scalar:
     depth = 1 + operand.depth
-    return Cast(operand, kind, depth, is_certain) if depth <= MOST_LEVELS else _too_deep()
+    return Cast(operand, kind, depth) if depth <= MOST_LEVELS else _too_deep()
 
 
 def _too_deep() -> Opaque:
