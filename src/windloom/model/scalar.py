@@ -42,7 +42,7 @@ class Apply:
 
     name: str
     operands: tuple[Scalar, ...]
-    depth: int
+    depth: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Cast:
 
     operand: Scalar
     kind: DataType
-    depth: int
+    depth: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,12 @@ class Opaque:
     """An expression that has no tree; `what` describes it to people, and `typed_as` is one of the same type."""
 
     what: str
-    depth: int = field(default=1, init=False)
+    depth: int = field(default=1, init=False, compare=False)
     typed_as: Scalar | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.typed_as is not None:
+            object.__setattr__(self, "depth", self.typed_as.depth)
 
 
 Scalar = Read | Constant | Apply | Cast | Opaque
