@@ -60,6 +60,11 @@ def can_cast(source: DataType, target: DataType) -> bool:
     return target.kind in _CASTS.get(source.kind, ())
 
 
+def is_cast_target(kind: DataType) -> bool:
+    """Whether Spark has the type, and casts to it."""
+    return kind.kind in PLAIN and (kind.kind is not TypeKind.DECIMAL or kind.scale <= kind.precision <= MOST_DIGITS)
+
+
 def are_comparable(left: DataType, right: DataType) -> bool:
     """Whether Spark compares the two, whatever it converts them to."""
     kinds = {left.kind, right.kind}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from windloom.expressions.functions import FUNCTIONS, OPERATORS, label
 from windloom.expressions.node import Node, constant, converted, unchanged
-from windloom.expressions.types import NotKnownError, can_cast
+from windloom.expressions.types import NotKnownError, can_cast, is_cast_target
 from windloom.model.scalar import Apply, Cast, Constant, Opaque, Read, Scalar
 from windloom.model.types import DataType, TypeKind
 
@@ -34,7 +34,7 @@ def certain_type(tree: Scalar | None, columns: Mapping[str, DataType]) -> DataTy
 def operand_type(tree: Scalar | None, columns: Mapping[str, DataType]) -> DataType | None:
     """Return the certain type, or that of a cast, whatever is cast: if Spark accepts it, it has this type."""
     written = tree.typed_as if isinstance(tree, Opaque) else tree
-    target = written.kind if isinstance(written, Cast) and written.is_certain else None
+    target = written.kind if isinstance(written, Cast) and is_cast_target(written.kind) else None
     return certain_type(tree, columns) or target
 
 
@@ -45,8 +45,8 @@ def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
             return Node("read", columns[column], value=column)
         case Constant(value=value, kind=kind):
             return constant(value, kind)
-        case Cast(operand=operand, kind=kind, is_certain=is_certain):
-            return _cast(typed(operand, columns), kind, is_certain)
+        case Cast(operand=operand, kind=kind):
+            return _cast(typed(operand, columns), kind)
         case Apply(name=name, operands=operands):
             return _apply(name, operands, columns)
         case Opaque(what=what, typed_as=same) if same is not None:
@@ -80,21 +80,19 @@ def _first_reason(operands: Sequence[Node]) -> str | None:
     return next((operand.why_spark for operand in operands if operand.why_spark is not None), None)
 
 
-def _cast(node: Node, kind: DataType, is_certain: bool) -> Node:
+def _cast(node: Node, kind: DataType) -> Node:
     """We cast between numbers only; decimals only if Spark does not convert through a floating-point number."""
-    own = node.kind
-    is_certain = is_certain and can_cast(own, kind)
-    why = node.why_spark
-    if why is None and own == kind:
-        part = unchanged(node)
-        return Node("cast", kind, (part,), is_certain=False) if node.is_certain and not is_certain else part
+    own, why = node.kind, node.why_spark
+    if own == kind and why is None:
+        return unchanged(node)
+    is_certain = is_cast_target(kind) and can_cast(own, kind)
     is_known = own.kind is TypeKind.NULL or (own.is_numeric and kind.is_numeric and _is_known_cast(own, kind))
     if why is None and not is_known:
         why = f"CAST of {own} to {kind}"
         if not is_certain:
             raise NotKnownError(why)
-    part = converted(node, kind) if own.kind is TypeKind.NULL else node
-    return Node("cast", kind, () if why else (part,), None, is_certain and node.is_certain, why)
+    parts = () if why else (converted(node, kind) if own.kind is TypeKind.NULL else node,)
+    return Node("cast", kind, parts, None, is_certain and node.is_certain, why)
 
 
 def _is_known_cast(own: DataType, kind: DataType) -> bool:

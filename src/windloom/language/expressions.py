@@ -12,7 +12,7 @@ from sqlglot import exp
 from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError, WindloomError, closest, meant
 from windloom.expressions import literals
-from windloom.expressions.types import BOOLEAN, MOST_DIGITS
+from windloom.expressions.types import BOOLEAN
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.syntax import span_of
@@ -69,12 +69,6 @@ _CLOSED = (exp.Paren, exp.Column)
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 
-#: Types that Spark writes and reads unchanged; whether a cast to CHAR or VARCHAR is a string depends on the session.
-_CAST_TARGET = re.compile(
-    r"tinyint|smallint|int|bigint|float|double|string|boolean|binary|date|timestamp|timestamp_ntz"
-    r"|decimal(\(\d+(, ?\d+)?\))?",
-    re.IGNORECASE,
-)
 #: What EXTRACT gives as an integer; seconds have a fraction.
 _WHOLE_FIELDS = {"year", "quarter", "month", "week", "day", "hour", "minute", "dayofweek", "dow", "doy"}
 
@@ -426,8 +420,7 @@ def _cast_tree(operand: Scalar, type_name: str) -> Scalar | None:
         kind = DataType.parse(type_name)
     except WindloomError:
         return None
-    is_certain = _CAST_TARGET.fullmatch(type_name) is not None and kind.scale <= kind.precision <= MOST_DIGITS
-    return cast(operand, kind, is_certain)
+    return cast(operand, kind)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {

@@ -104,9 +104,9 @@ class _Reader:
         left, right = inside(left), inside(right)
         if isinstance(left, exp.Null) or isinstance(right, exp.Null):
             return NEVER
-        if is_literal(left) and not is_literal(right):
+        if _is_literal(left) and not _is_literal(right):
             left, right, operator = right, left, _exchanged(operator)
-        order = literal_order(_written(left), _written(right)) if is_literal(left) else None
+        order = literal_order(_written(left), _written(right)) if _is_literal(left) else None
         if order is not None:
             return ALWAYS if (ORDER.compare("=", order) <= ORDER.compare(operator, 0)) == wanted else NEVER
         typed = self._typed(left)
@@ -116,7 +116,7 @@ class _Reader:
         if isinstance(right, exp.Boolean) and operator in ("=", "<>") and isinstance(left, _CONDITIONS):
             return self.holds(left, (bool(right.this) == wanted) == (operator == "="))
         term, other = self._operand(left), self._operand(right)
-        if term.sql > other.sql and not is_literal(right):
+        if term.sql > other.sql and not _is_literal(right):
             term, other, operator = other, term, _exchanged(operator)
         columns = tuple(sorted(term.columns | other.columns))
         subject = Subject(term.sql, ORDER, other.sql, columns, is_safe=self._is_safe(left, right))
@@ -144,7 +144,7 @@ class _Reader:
         if len(items) == 1:
             return self._compare("=", left, items[0], wanted)
         kinds = {(item.is_string, number_type(_written(item))) for item in items}
-        if len(kinds) == 1 and all(is_literal(item) for item in items):
+        if len(kinds) == 1 and all(_is_literal(item) for item in items):
             # Literals of one type mean the same in any order.
             node = node.copy()
             node.set("expressions", sorted({item.sql(): item for item in items}.values(), key=str))
@@ -152,7 +152,7 @@ class _Reader:
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
         left, right = inside(node.this), inside(node.expression)
-        if is_literal(left) or isinstance(left, exp.Null):
+        if _is_literal(left) or isinstance(left, exp.Null):
             left, right = right, left
         if isinstance(right, exp.Null):
             formula = self._is_null(left)
@@ -163,7 +163,7 @@ class _Reader:
             formula = atom(typed.subject, values | NULL if self._typed(right) == typed else values)
             return formula if equal else negation(formula)
         term, other = self._operand(left), self._operand(right)
-        if term.sql > other.sql and not is_literal(right):
+        if term.sql > other.sql and not _is_literal(right):
             term, other = other, term
         columns = tuple(sorted(term.columns | other.columns))
         safe = self._is_safe(left, right)
@@ -183,7 +183,7 @@ class _Reader:
     def _is_null(self, node: exp.Expr) -> Formula:
         if isinstance(node, exp.Null):
             return ALWAYS
-        if is_literal(node):
+        if _is_literal(node):
             return NEVER
         if isinstance(node, _CONDITIONS):
             return negation(any_of([self.holds(node, True), self.holds(node, False)]))
@@ -218,7 +218,7 @@ class _Reader:
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
         """The node as a subject with values in a known order."""
-        term = None if is_literal(node) else self._operand(node)
+        term = None if _is_literal(node) else self._operand(node)
         kind = None if term is None else operand_type(term.tree, self.names.stream.columns)
         if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
             return None  # a condition, which is analysed
@@ -251,7 +251,7 @@ class _Reader:
         return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
 
 
-def is_literal(node: exp.Expr) -> bool:
+def _is_literal(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal | exp.Boolean) or (
         isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
     )

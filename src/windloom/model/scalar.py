@@ -42,17 +42,16 @@ class Apply:
 
     name: str
     operands: tuple[Scalar, ...]
-    depth: int
+    depth: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS kind); it is not certain if the session decides what `kind` means, as with VARCHAR."""
+    """CAST(operand AS kind)."""
 
     operand: Scalar
     kind: DataType
-    depth: int
-    is_certain: bool = field(default=True, compare=False)
+    depth: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,12 @@ class Opaque:
     """An expression that has no tree; `what` describes it to people, and `typed_as` is one of the same type."""
 
     what: str
-    depth: int = field(default=1, init=False)
+    depth: int = field(default=1, init=False, compare=False)
     typed_as: Scalar | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.typed_as is not None:
+            object.__setattr__(self, "depth", self.typed_as.depth)
 
 
 _TOO_DEEP = Opaque(f"an expression of more than {MOST_LEVELS} levels")
@@ -79,6 +82,6 @@ def apply(name: str, *operands: Scalar) -> Scalar:
     return Apply(name, operands, depth) if depth <= MOST_LEVELS else _TOO_DEEP
 
 
-def cast(operand: Scalar, kind: DataType, is_certain: bool = True) -> Scalar:
+def cast(operand: Scalar, kind: DataType) -> Scalar:
     depth = 1 + operand.depth
-    return Cast(operand, kind, depth, is_certain) if depth <= MOST_LEVELS else _TOO_DEEP
+    return Cast(operand, kind, depth) if depth <= MOST_LEVELS else _TOO_DEEP

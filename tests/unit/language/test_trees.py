@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Any
-
 import pytest
 
-from windloom.expressions.literals import literal
 from windloom.language import parse_query
 from windloom.model import DataType, Stream
 from windloom.model.scalar import MOST_LEVELS, Apply, Cast, Constant, Opaque, Read, Scalar, apply, cast
@@ -30,36 +26,6 @@ def tree_of(expression: str) -> Scalar | None:
 
 def number(value: int) -> Constant:
     return Constant(value, INT)
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "kind"),
-    [
-        ("1", 1, "int"),
-        ("-2147483648", -(2**31), "int"),
-        ("2147483648", 2**31, "bigint"),
-        ("7L", 7, "bigint"),
-        ("7Y", 7, "tinyint"),
-        ("0.05", Decimal("0.05"), "decimal(2,2)"),
-        ("10.50", Decimal("10.50"), "decimal(4,2)"),
-        ("0.", Decimal(0), "decimal(1,0)"),
-        ("5BD", Decimal(5), "decimal(1,0)"),
-        ("9223372036854775808", Decimal(2**63), "decimal(19,0)"),
-        ("1E2", 100.0, "double"),
-        ("2.5D", 2.5, "double"),
-        ("'it'", "it", "string"),
-        ("DATE '1970-01-02'", 1, "date"),
-    ],
-)
-def test_a_literal_has_the_value_and_type_that_spark_gives_it(text: str, value: Any, kind: str) -> None:
-    assert literal(text) == Constant(value, DataType.parse(kind))
-
-
-@pytest.mark.parametrize(
-    "text", ["128Y", "1.5F", "1E999", "'a\\n'", "X'1F'", "DATE '2024-13-01'", "TIMESTAMP '2024-01-01'", "1E2BD"]
-)
-def test_a_literal_that_is_not_surely_understood_is_opaque(text: str) -> None:
-    assert literal(text) == Opaque(text)
 
 
 @pytest.mark.parametrize(
@@ -117,3 +83,12 @@ def test_expressions_are_told_apart_by_their_text_alone() -> None:
     assert first == second
     assert hash(first) == hash(second)
     assert isinstance(tree_of("CAST(count(*) AS int)"), Cast)
+
+
+def test_syntax_without_a_tree_is_as_deep_as_the_tree_that_tells_its_type() -> None:
+    text = "symbol"
+    for _ in range(MOST_LEVELS // 4):
+        text = f"TRY_CAST({text} AS string)"
+    tree = tree_of(text)
+    assert isinstance(tree, Opaque)
+    assert tree.depth == 1 + MOST_LEVELS // 4

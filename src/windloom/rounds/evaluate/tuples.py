@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -125,8 +125,7 @@ def _holds(node: Node, rows: DecodedColumns) -> Mask:
     """Where a condition is TRUE."""
     if node.op in ("and", "or") and not any(map(may_refuse, node.operands[1:])):
         combine = np.logical_and if node.op == "and" else np.logical_or
-        together: Mask = combine.reduce([_holds(operand, rows) for operand in node.operands])
-        return together
+        return reduce(combine, (_holds(operand, rows) for operand in node.operands))
     if (coded := _only_coded(node, rows)) is not None:
         # Once per distinct value, not once per tuple.
         of_values = _holds(node, DecodedColumns(pa.table({coded[0]: coded[1].dictionary})))
