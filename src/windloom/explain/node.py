@@ -28,8 +28,9 @@ Json = dict[str, Any]
 class Fact:
     """One fact about a part of a plan: JSON has `value` under `key`, and a text has `text` after a label.
 
-    A fact without a key is not in JSON; one without a text is only there. Several lines of text have the label once;
-    the label is the key if no other is given. A fact that `is_late` follows the others in a text, wherever JSON has it.
+    A fact without a key is not in JSON, and one without a text only there. The label, which is the key if no other is
+    given, stands before the first line of the text. A fact that `is_late` follows the others in a text, wherever JSON
+    has it.
     """
 
     key: str
@@ -54,7 +55,7 @@ class Fact:
 
 
 def words_only(label: str, *texts: str, is_late: bool = False) -> Fact:
-    """Return a fact that a text has, and JSON has not."""
+    """Return a fact that is not in JSON."""
     return Fact("", None, texts, label, is_late)
 
 
@@ -83,6 +84,7 @@ class ExplainNode:
 
     @property
     def in_text_order(self) -> list[Fact]:
+        """The facts and reasons as a text has them."""
         return [*sorted(self.facts, key=lambda fact: fact.is_late), *self.reasons]
 
 

@@ -176,7 +176,7 @@ def _tree_facts(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView
         yield Fact("marks")
     yield Fact("techniques", by_component, techniques(partial_set, tree, tree.queries), "technique", is_late=True)
     yield from costs.tree_facts(partial_set, tree)
-    if len(tree.queries) > _MANY_QUERIES:
+    if len(tree.queries) > _MANY_QUERIES and not partial_set.is_relation:
         windows = {planned.query.window for planned in tree.queries}
         ranges = [window.extent_ticks for window in windows if window.extent_ticks is not None]
         slides = [window.slide_ticks for window in windows]

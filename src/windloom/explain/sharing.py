@@ -158,9 +158,8 @@ def _why_other_set(plan: Plan, partial_set: PartialSet, other: PartialSet) -> st
     }
     both = {partial_set.number, other.number}
     common = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
-    return ", ".join(
-        [*map(texts.__getitem__, differences), *(f"though both are fed by scan {each}" for each in common)]
-    )
+    reasons = [texts[difference] for difference in differences]
+    return ", ".join([*reasons, *(f"though both are fed by scan {number}" for number in common)])
 
 
 #: Of queries and of trees, and of trees that others might be merged with, the first few are shown.
@@ -177,7 +176,7 @@ def sharing_json(plan: Plan, report: SharingReport) -> Json:
         for tree in partial_set.children["trees"]
         for query in tree.children["_queries"]
     }
-    queries |= {name: node_json(_share_node(name, share, report)) for name, share in report.joins.items()}
+    queries |= {name: node_json(_share_node(name, part, report)) for name, part in report.joins.items()}
     return {
         "unit": "seconds of work per second of event time",
         "constants": report.seconds.source,
@@ -190,6 +189,7 @@ def sharing_json(plan: Plan, report: SharingReport) -> Json:
 
 
 def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False) -> str:
+    """Return the report as text; unless all queries are asked for, of many only those with the highest cost."""
     lines = [*_header(plan, report)]
     for partial_set in plan.sets:
         if partial_set.is_relation:  # a version is read once, whichever queries use it
@@ -230,6 +230,7 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
 
 def _set_node(plan: Plan, partial_set: PartialSet, report: SharingReport) -> ExplainNode:
     known, costs = partial_set.statistics, report.seconds.sets[partial_set.number]
+    shared = costs.shared / costs.total if costs.total else 1.0
     chosen = ", chosen by predicted time" if plan.strategy == "auto" else ""
     tuples = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
     slices = f"{rate_text(partial_set, partial_set.edges)}, {about(partial_set.edges)}{amount(tuples, 'tuple')}"
@@ -242,7 +243,7 @@ def _set_node(plan: Plan, partial_set: PartialSet, report: SharingReport) -> Exp
         words_only(
             "once for all",
             f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,",
-            f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set",
+            f"{work(costs.merge)} to put them in order: {share(shared)} of the set",
         ),
         Fact("scan", costs.scan),
         Fact("partials", costs.partials),
@@ -250,11 +251,14 @@ def _set_node(plan: Plan, partial_set: PartialSet, report: SharingReport) -> Exp
         Fact("total", costs.total),
     ]
     name = shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
-    trees = [_tree_node(plan, partial_set, tree, report) for tree in partial_set.trees]
+    slides = {each.name: each.query.window.slide_ticks for each in partial_set.queries}
+    trees = [_tree_node(plan, partial_set, tree, report, slides) for tree in partial_set.trees]
     return ExplainNode(name, facts, children={"trees": trees})
 
 
-def _tree_node(plan: Plan, partial_set: PartialSet, tree: Tree, report: SharingReport) -> ExplainNode:
+def _tree_node(
+    plan: Plan, partial_set: PartialSet, tree: Tree, report: SharingReport, slides: Mapping[str, int]
+) -> ExplainNode:
     name, measure = tree_name(plan, partial_set, tree), measure_of(partial_set)
     costs = report.seconds.sets[partial_set.number].trees[tree.number]
     by_component = {
@@ -287,40 +291,35 @@ def _tree_node(plan: Plan, partial_set: PartialSet, tree: Tree, report: SharingR
             reason += f" ({relation(left, right, whose, measure)})"
         texts.append(f"{whose} ({count(len(other.queries), 'query', 'queries')}): {reason}")
     values = [{"tree": each.other, "weaveability": each.weaveability, "more": each.more} for each in mergers]
-    slides = {each.name: each.query.window.slide_ticks for each in partial_set.queries}
-    queries = [
-        _share_node(each.name, report.queries[each.name], report, each.query, slides, measure) for each in tree.queries
-    ]
+    queries = []
+    for member in tree.queries:
+        part = report.queries[member.name]
+        why = _why(member.query, part, slides, measure)
+        queries.append(_share_node(member.name, part, report, str(member.query.window), why))
     title = f"{name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     return ExplainNode(title, facts, [Fact("mergers", values, texts, "apart from")], {"_queries": queries})
 
 
 def _share_node(
-    name: str,
-    part: QueryShare,
-    report: SharingReport,
-    query: Query | None = None,
-    slides: Mapping[str, int] | None = None,
-    measure: Measure = TIME,
+    name: str, part: QueryShare, report: SharingReport, window: str = "", why: Sequence[str] = ()
 ) -> ExplainNode:
     """Return the part of the plan's cost that a query has, and the reasons why it is not less."""
     of_plan = part.seconds / report.seconds.total
     saves = f"sharing saves {share(part.saved)}" if part.saved > 0 else "sharing saves it nothing"
     hindrance = part.hindrance and {"query": part.hindrance[0], "common_ticks": part.hindrance[1]}
     facts = [
-        words_only("window", "" if query is None else str(query.window)),
+        words_only("window", window),
         Fact("seconds", part.seconds, f"{work(part.seconds)}, {share(of_plan)} of the plan"),
         Fact("share", of_plan),
         Fact("alone", part.alone, f"alone {work(part.alone)}: {saves}"),
         Fact("saved", part.saved),
         Fact("added_edges_per_second", part.added_edges_per_second),
     ]
-    why = () if query is None or slides is None else _why(query, part, slides, measure)
     advice = [{"slide_ticks": each.slide_ticks, "saves": each.saves} for each in part.advice]
     return ExplainNode(name, facts, [Fact("hindrance", hindrance, why), Fact("advice", advice)])
 
 
-def _why(query: Query, part: QueryShare, slides: Mapping[str, int], measure: Measure) -> str | tuple[()]:
+def _why(query: Query, part: QueryShare, slides: Mapping[str, int], measure: Measure) -> Sequence[str]:
     """Return why a query needs edges of its own, and with which slide it would need fewer."""
     if part.added_edges_per_second <= 0:
         return ()
@@ -334,7 +333,7 @@ def _why(query: Query, part: QueryShare, slides: Mapping[str, int], measure: Mea
         least = share(min(each.saves for each in part.advice) / part.seconds)
         better = " or ".join(measure.short(each.slide_ticks) for each in part.advice)
         text += f"; a slide of {better} would save {'' if len(part.advice) == 1 else 'at least '}{least} of its cost"
-    return text
+    return [text]
 
 
 def _dearest(nodes: Sequence[ExplainNode], everything: bool) -> Sequence[ExplainNode]:
