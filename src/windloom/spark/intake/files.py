@@ -7,7 +7,7 @@ of the frame, columns that some file lacks, dates before 1900, a value that Spar
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ class Unit:
 
 def file_tuples(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
-) -> Iterator[pa.Table]:
+) -> Generator[pa.Table, None, None]:
     """The projected tuples of all files, in portions of `portion` bytes; raises DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
