@@ -46,16 +46,12 @@ def _frequent(aggregate: Aggregate, argument: DataType) -> DataType:
     return DataType.parse(f"struct<items:{items(aggregate, argument).name},threshold:bigint>")
 
 
-def _check_share(number: float) -> str | None:
-    return None if 0 <= number <= 1 else f"p is {number}; it must lie between 0 and 1"
-
-
 def check_count(number: float) -> str | None:
     is_count = isinstance(number, int) and number >= 1
     return None if is_count else f"k is {number}; it must be a whole number above 0"
 
 
-SHARE = Constant("p", False, "price, 0.95", _check_share)
+SHARE = Constant("p", False, "price, 0.95", lambda p: None if 0 <= p <= 1 else f"p is {p}; it must lie between 0 and 1")
 COUNT = Constant("k", True, "10, page", check_count)
 
 

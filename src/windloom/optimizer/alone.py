@@ -86,11 +86,6 @@ def edges_of(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
     )
 
 
-def unmarked(window: Window, slicing: Slicing, edges: EdgeSet) -> EdgeSet:
-    """The edges of a tree that has this window only; `edges` has its marks too."""
-    return EdgeSet.of(slicing.edges(window)) if slicing.marks(window) else edges
-
-
 def _needed(partial_set: PartialSet, queries: Sequence[Query]) -> tuple[PlannedComponent, ...]:
     """The set's components that the queries need; the first one, COUNT(*), counts tuples for all."""
     asked = {each for query in queries for each in (*query.window.components, *query.components)}

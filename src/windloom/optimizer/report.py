@@ -13,7 +13,7 @@ from windloom.model.arrays import Floats
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
-from windloom.optimizer.alone import Alone, edges_of, unmarked
+from windloom.optimizer.alone import Alone, edges_of
 from windloom.optimizer.answering import estimate_answering, set_model
 from windloom.optimizer.cost.calibrated import scanning_cost, set_scanning
 from windloom.optimizer.cost.constants import Constants
@@ -93,7 +93,10 @@ def _shares(
     scans, partials = _weights(partial_set, members, own_edges, constants)
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
     techniques = [tree.techniques for tree in partial_set.trees for _ in tree.queries]
-    tree_edges = [unmarked(query.window, slicing, cut) for query, cut in zip(members, own_edges, strict=True)]
+    tree_edges = [
+        EdgeSet.of(slicing.edges(query.window)) if slicing.marks(query.window) else cut
+        for query, cut in zip(members, own_edges, strict=True)
+    ]
     answering = estimate_answering(partial_set, [[query] for query in members], tree_edges, techniques, constants)
     cells = [lone.cell_seconds(partial_set, query, cut) for query, cut in zip(members, own_edges, strict=True)]
     alone = job + np.array(cells) + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, find_named
+from windloom.kernels.folds.registry import find_fold
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
@@ -24,9 +25,9 @@ from windloom.model.stream import Stream
 from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
-from windloom.optimizer.intake import check_intake, choose_scans
+from windloom.optimizer.intake import INTAKES, choose_scans
 from windloom.optimizer.joins.bits import check_join_plan, forced_sets
-from windloom.optimizer.joins.folds import check_fold, with_folds
+from windloom.optimizer.joins.folds import with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.joins.tuples import with_tuples
 from windloom.optimizer.known import Known, set_statistics
@@ -72,9 +73,11 @@ class PlanOptions:
     tuples: int | None = None
 
     def __post_init__(self) -> None:
-        check_intake(self.intake)
+        intakes = dict.fromkeys(INTAKES)
+        find_named("intake", self.intake, intakes, "it says how the tuples of a stream become partials")
         check_join_plan(self.joins)
-        check_fold(self.fold)
+        if self.fold != "auto":
+            find_fold(self.fold)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)

@@ -26,7 +26,6 @@ class Node:
     """
 
     kind: ClassVar[str]
-
     id: str
     inputs: tuple[str, ...]
 
@@ -36,7 +35,6 @@ class StreamNode(Node):
     """A stream, from which tuples come."""
 
     kind: ClassVar[str] = "stream"
-
     stream: Stream
 
 
@@ -45,7 +43,6 @@ class RelationNode(Node):
     """A relation, from which rows without a time come."""
 
     kind: ClassVar[str] = "relation"
-
     planned: PlannedRelation
 
     @property
@@ -58,7 +55,6 @@ class EnrichedNode(Node):
     """The tuples of a stream, joined with relations as they come in."""
 
     kind: ClassVar[str] = "enriched"
-
     stream: EnrichedStream
 
 
@@ -71,7 +67,6 @@ class ScanNode(Node):
     """One reading of a stream."""
 
     kind: ClassVar[str] = "scan"
-
     scan: Scan
 
 
@@ -80,7 +75,6 @@ class SetNode(Node):
     """The cells of one partial set; it has no inputs if no tuple can be part of it."""
 
     kind: ClassVar[str] = "set"
-
     partial_set: PartialSet
 
 
@@ -89,7 +83,6 @@ class TreeNode(Node):
     """Queries that are answered from common slices of their own."""
 
     kind: ClassVar[str] = "tree"
-
     partial_set: PartialSet
     tree: Tree
 
@@ -99,7 +92,6 @@ class FoldNode(Node):
     """The sides of one join, multiplied and added up."""
 
     kind: ClassVar[str] = "fold"
-
     planned: PlannedJoin
 
 
@@ -108,7 +100,6 @@ class RowsNode(Node):
     """The rows of one row query, made of tuples."""
 
     kind: ClassVar[str] = "rows"
-
     planned: PlannedRows
 
 
@@ -117,7 +108,6 @@ class AnswerNode(Node):
     """The answers of one query, which go to the table of its shape."""
 
     kind: ClassVar[str] = "answer"
-
     planned: PlannedQuery | PlannedJoin | PlannedRows
 
 
@@ -214,8 +204,8 @@ def _nodes(plan: Plan) -> Iterator[Node]:
                 yield AnswerNode(f"answer:{planned.name}", (tree_id(partial_set, tree),), planned)
     for join in plan.joins:
         trees = [plan.side(place)[:2] for place in join.sides]
-        yield FoldNode(fold_id(join), tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
-        yield AnswerNode(f"answer:{join.name}", (fold_id(join),), join)
+        yield FoldNode(f"fold:{join.name}", tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
+        yield AnswerNode(f"answer:{join.name}", (f"fold:{join.name}",), join)
     for rows in plan.rows:
         yield RowsNode(f"rows:{rows.name}", tuple(sources[name] for name in rows.query.streams), rows)
         yield AnswerNode(f"answer:{rows.name}", (f"rows:{rows.name}",), rows)
@@ -235,7 +225,3 @@ def set_id(partial_set: PartialSet) -> str:
 
 def tree_id(partial_set: PartialSet, tree: Tree) -> str:
     return f"tree:{partial_set.number}.{tree.number}"
-
-
-def fold_id(join: PlannedJoin) -> str:
-    return f"fold:{join.name}"

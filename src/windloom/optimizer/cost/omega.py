@@ -106,7 +106,8 @@ class Load:
     def _changed(self, change: Callable[[Any], Any]) -> Load:
         """The load whose columns with an entry per tree are changed."""
         every: list[Any] = [getattr(self, each.name) for each in fields(self)]
-        return Load(*(column if column is self.seconds else change(column) for column in every))
+        changed: list[Any] = [column if column is self.seconds else change(column) for column in every]
+        return Load(*changed)
 
     def absorb(self, tree: int, other: int) -> None:
         """Merge `other` into `tree`."""

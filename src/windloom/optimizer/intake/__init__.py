@@ -1,5 +1,5 @@
 """Intake: how the tuples of a stream become cells, natively or woven, and what that is predicted to cost."""
 
-from windloom.optimizer.intake.choose import INTAKES, check_intake, choose_scans, intake_obstacle, intakes_of
+from windloom.optimizer.intake.choose import INTAKES, choose_scans, intake_obstacle, intakes_of
 
-__all__ = ["INTAKES", "check_intake", "choose_scans", "intake_obstacle", "intakes_of"]
+__all__ = ["INTAKES", "choose_scans", "intake_obstacle", "intakes_of"]

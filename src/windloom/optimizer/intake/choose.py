@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import WindloomError
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.optimizer.cost.constants import Constants
@@ -26,15 +26,6 @@ from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
 INTAKES = ("auto", "woven", "native")
-
-
-def check_intake(name: str) -> None:
-    if name not in INTAKES:
-        raise WindloomError(
-            f"unknown intake '{name}'",
-            "it says how the tuples of a stream become partials",
-            near_names(name, list(INTAKES)),
-        )
 
 
 def choose_scans(

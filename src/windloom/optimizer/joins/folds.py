@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from windloom.errors import WindloomError
 from windloom.kernels.folds.pairwise import Pairwise
-from windloom.kernels.folds.registry import FOLDS, find_fold
+from windloom.kernels.folds.registry import FOLDS
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.join import Carried, Corner, JoinKind
 from windloom.optimizer.answering import estimate_answering
@@ -18,11 +18,6 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_amounts, row_amounts, seconds_of
 from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, PlannedJoin, SidePlace
-
-
-def check_fold(name: str) -> None:
-    if name != "auto":
-        find_fold(name)
 
 
 def with_folds(

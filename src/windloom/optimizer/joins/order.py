@@ -148,13 +148,11 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
     left = {known_link: min(values, rows) for known_link, values in before.keys.items()}
     if link.kind in (JoinKind.INNER, JoinKind.SEMI):
         left[number] = min(keys[0].values, keys[1].values)
-        left.update(
-            {
-                known_link: min(left[known_link], left[number])
-                for known_link in left
-                if _same_key(join, known_link, number)
-            }
-        )
+        parents = {key.parent for key in link.keys}
+        for other_number in left:  # links that look up the same columns of one parent
+            other_link = join.links[other_number]
+            if other_link.parent == link.parent and {key.parent for key in other_link.keys} == parents:
+                left[other_number] = min(left[other_number], left[number])
     size = replace(before, rows=rows, keys=left, groups=before.groups * (other.groups if is_kept else 1.0))
     touched = parent.touched + child.touched + other.rows + before.rows + rows
     met = before.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
@@ -170,9 +168,3 @@ def _per_key(join: Join, number: int, child: SideSize) -> float:
     values = child.keys.get(number, child.rows)
     per_key = child.rows / values if values else 0.0
     return per_key if join.links[number].residual is not None else min(per_key, child.groups)
-
-
-def _same_key(join: Join, first: int, second: int) -> bool:
-    """Whether two links look up the same columns of one parent."""
-    left, right = join.links[first], join.links[second]
-    return left.parent == right.parent and {k.parent for k in left.keys} == {k.parent for k in right.keys}

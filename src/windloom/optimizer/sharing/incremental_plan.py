@@ -70,7 +70,8 @@ class IncrementalPlan:
         self._slicing, self._model, self._epsilon = slicing, model, epsilon
         self._choose, self._in_background = choose or WeaveShare().choose, in_background
         self._windows: dict[int, Window] = {}
-        self._next_query = self._next_tree = 0
+        #: The number of the query that is added next.
+        self.next_query = self._next_tree = 0
         self._members: list[set[int]] = []
         self._numbers: list[int] = []
         self._classes: list[Counter[EdgeClass]] = []
@@ -95,7 +96,7 @@ class IncrementalPlan:
         """A plan that continues from a full plan; the numbers of queries are their positions."""
         plan = cls(problem.slicing, problem.model, epsilon, choose, in_background)
         plan._windows = dict(enumerate(problem.windows))
-        plan._next_query = len(problem.windows)
+        plan.next_query = len(problem.windows)
         plan._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
         return plan
 
@@ -111,11 +112,6 @@ class IncrementalPlan:
         return self._windows
 
     @property
-    def next_query(self) -> int:
-        """The number of the query that is added next."""
-        return self._next_query
-
-    @property
     def cost(self) -> float:
         if self._cost is None:
             self._cost = float(self._model.tree_cost(self._loads(), self._rates).sum()) if self._members else 0.0
@@ -128,7 +124,7 @@ class IncrementalPlan:
     def add(self, window: Window) -> Change:
         """Adds a query; its number is the next one."""
         before = self._tree_numbers()
-        query, self._next_query = self._next_query, self._next_query + 1
+        query, self.next_query = self.next_query, self.next_query + 1
         self._windows[query] = window
         classes = self._slicing.edges(window)
         sample = EdgeSample.of(classes)
@@ -180,10 +176,10 @@ class IncrementalPlan:
         if queries:
             self._take(FullPlan(queries, trees), self._problem(queries))
         for query, window in came.items():
-            following, self._next_query = self._next_query, query
+            following, self.next_query = self.next_query, query
             tolerance, self._epsilon = self._epsilon, math.inf
             self.add(window)
-            self._next_query, self._epsilon = following, tolerance
+            self.next_query, self._epsilon = following, tolerance
         self.wants_full_plan = False
         return self._change(before, replanned=True)
 

@@ -171,11 +171,6 @@ class SharingProblem:
     def union(sets: Iterable[EdgeSet]) -> EdgeSet:
         return EdgeSet.of({edge_class for edges in sets for edge_class in edges.classes})
 
-    @cached_property
-    def every_edge(self) -> EdgeSet:
-        """The edges of all queries together."""
-        return self.union(self.bundle_edges)
-
     def one_scan(self) -> SharingProblem:
         """The problem if the stream is read once and its partials are handed to the trees (TriWeave, source C, 3.1.1).
 
@@ -184,7 +179,7 @@ class SharingProblem:
         """
         if not isinstance(self.model, PaperCost):
             return self
-        model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
+        model = replace(self.model, tree_charge=self.union(self.bundle_edges).edges_per_second)
         problem = replace(self, model=model, once=self.model.events_per_second)
         # Another charge per tree changes neither the bundles nor their edges.
         problem.__dict__.update(
