@@ -64,7 +64,7 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The choices that are fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
+    """The choices fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
 
     `only_answers`: the round reads nothing. `has_failed`: it was logged, and then could not be answered.
     """

@@ -76,7 +76,12 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
             raise _not_a_frame(kind, what, view, offset, hint)
         found_kind, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
         if found_kind == kind and version != VERSIONS[kind]:
-            raise _other_version(what, version, VERSIONS[kind])
+            readable = VERSIONS[kind]
+            raise WindloomError(
+                f"{what} is of version {version}",
+                f"this Windloom reads version {readable} only",
+                _OF_OLDER if version < readable else "use the Windloom that wrote it, or a newer one",
+            )
         rest = view[head.end() : head.end() + size]
         if found_kind != kind or len(rest) != size or zlib.crc32(rest) != checksum:
             raise damaged(what, f"at byte {offset:,} it is cut short or changed: its checksum does not fit", hint)
@@ -116,14 +121,6 @@ def _not_a_frame(kind: str, what: str, view: memoryview, offset: int, hint: str)
 
 
 _OF_OLDER = "go on with the Windloom that wrote it, or start with a new checkpoint and give what came before as history"
-
-
-def _other_version(what: str, version: int, readable: int) -> WindloomError:
-    return WindloomError(
-        f"{what} is of version {version}",
-        f"this Windloom reads version {readable} only",
-        _OF_OLDER if version < readable else "use the Windloom that wrote it, or a newer one",
-    )
 
 
 def damaged(what: str, why: str, hint: str) -> DamagedError:

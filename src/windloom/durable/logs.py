@@ -128,31 +128,26 @@ class RoundLog:
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
-        round_input, only_answers = _input(about, blobs), about.get("only_answers", False)
+        cells = read_cells(about["sets"], blobs["cells"]) if about["sets"] else {}
+        behind = {number: Behind.from_table(table_of(blobs[f"behind {number}"])) for number in about["behind"]}
+        rows = None if about["rows"] is None else read_positions(about["rows"], blobs)
+        scanned = {int(number): Scanned(**counts) for number, counts in about.get("scanned", {}).items()}
+        round_input = RoundInput(
+            Taken(cells, behind, scanned),
+            about["frontiers"],
+            about["seen"],
+            about["first"],
+            rows,
+            frozenset(about["idle"]),
+            about.get("events", {}),
+            about.get("postponed", {}),
+            about["round"],
+            {name: from_json(BroughtTuples, brought) for name, brought in about["kept"].items()},
+            read_summaries(about["summaries"], blobs),
+            {name: from_json(Version, version) for name, version in about["versions"].items()},
+        )
+        only_answers = about.get("only_answers", False)
         began = decode(bytes(blobs["began"])) if "began" in blobs else None
         return cls(
             about["round"], about["plan_version"], round_input, about["untimed"], shards, tuples, only_answers, began
         )
-
-
-def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:
-    cells = read_cells(about["sets"], blobs["cells"]) if about["sets"] else {}
-    behind = {number: Behind.from_table(table_of(blobs[f"behind {number}"])) for number in about["behind"]}
-    rows = None if about["rows"] is None else read_positions(about["rows"], blobs)
-    idle = frozenset(about["idle"])
-    scanned = {int(number): Scanned(**counts) for number, counts in about.get("scanned", {}).items()}
-    taken = Taken(cells, behind, scanned)
-    return RoundInput(
-        taken,
-        about["frontiers"],
-        about["seen"],
-        about["first"],
-        rows,
-        idle,
-        about.get("events", {}),
-        about.get("postponed", {}),
-        about["round"],
-        {name: from_json(BroughtTuples, brought) for name, brought in about["kept"].items()},
-        read_summaries(about["summaries"], blobs),
-        {name: from_json(Version, version) for name, version in about["versions"].items()},
-    )

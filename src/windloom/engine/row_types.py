@@ -48,7 +48,9 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
     """Return the column types of a body; both sides of a set operation must have the same."""
     if isinstance(body, Selection):
         kinds = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
-        _check_compared(body, kinds)
+        if body.is_distinct:
+            for column, kind in zip(body.columns, kinds, strict=True):
+                _check_value(column.name, kind, "DISTINCT")
         return kinds
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
     others = _first(body.right).columns
@@ -66,12 +68,6 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
 
 def _first(body: Body) -> Selection:
     return body if isinstance(body, Selection) else _first(body.left)
-
-
-def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:
-    if selection.is_distinct:
-        for column, kind in zip(selection.columns, kinds, strict=True):
-            _check_value(column.name, kind, "DISTINCT")
 
 
 def _check_value(name: str, kind: DataType, what: str) -> None:

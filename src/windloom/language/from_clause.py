@@ -68,7 +68,15 @@ class FromClause:
 
 
 def cut_from_clause(tokens: Sequence[Token], source: Source) -> FromClause:
-    tokens = _single_statement(tokens, source)
+    stop = len(tokens)
+    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    if stop == 0:
+        raise source.error("the text is empty", Span(0, 1), EXAMPLE)
+    for token in tokens[:stop]:
+        if token.token_type is TokenType.SEMICOLON:
+            raise source.error("only one query is expected here", token, "register each query under its own name")
+    tokens = tokens[:stop]
     _check_start(tokens, source)
     position = find_from(tokens)
     if position is None:
@@ -95,18 +103,6 @@ def find_from(tokens: Sequence[Token]) -> int | None:
             if before not in (["IS", "DISTINCT"], ["NOT", "DISTINCT"]):
                 return index
     return None
-
-
-def _single_statement(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
-    stop = len(tokens)
-    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
-        stop -= 1
-    if stop == 0:
-        raise source.error("the text is empty", Span(0, 1), EXAMPLE)
-    for token in tokens[:stop]:
-        if token.token_type is TokenType.SEMICOLON:
-            raise source.error("only one query is expected here", token, "register each query under its own name")
-    return tokens[:stop]
 
 
 def _check_start(tokens: Sequence[Token], source: Source) -> None:

@@ -32,8 +32,23 @@ def read_answer(statement: Statement, window: Window | None, groups: list[Group]
     """Read SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
     aggregates: dict[Aggregate, Asked] = {}
     outputs = _outputs(statement, window, groups, aggregates)
-    having = _having(statement, groups, aggregates, outputs)
-    _check_names(statement, groups, outputs)
+    condition, having = statement.tree.args.get("having"), None
+    if condition is not None:
+        aliases = {output.name.lower(): term for output, term, _ in reversed(outputs)}
+        for index, group in enumerate(groups):
+            aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
+        scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases, in_having=True)
+        having = _grouped(condition.this, scope, statement).group_expression()
+    # Case does not count, as in Spark and in readers of Parquet.
+    seen: set[str] = set()
+    named = [(group.name, group.named) for group in groups]
+    named += [(output.name, node) for output, _, node in outputs]
+    for name, node in named:
+        if name.lower() in _RESERVED:
+            raise statement.error(f"the column name '{name}' is reserved", node, "give it another name with AS")
+        if name.lower() in seen:
+            raise statement.error(f"two columns are called '{name}'", node, "give one of them another name with AS")
+        seen.add(name.lower())
     return Answer(aggregates, tuple(output for output, _, _ in outputs), having)
 
 
@@ -59,19 +74,6 @@ def _outputs(
         else:
             outputs.append((Output(name, expression=term.group_expression()), term, item.named))
     return outputs
-
-
-def _having(
-    statement: Statement, groups: list[Group], aggregates: dict[Aggregate, Asked], outputs: list[_Named]
-) -> Expression | None:
-    having = statement.tree.args.get("having")
-    if having is None:
-        return None
-    aliases = {output.name.lower(): term for output, term, _ in reversed(outputs)}
-    for index, group in enumerate(groups):
-        aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
-    scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases, in_having=True)
-    return _grouped(having.this, scope, statement).group_expression()
 
 
 def _indexes(groups: list[Group]) -> dict[str, int]:
@@ -107,16 +109,3 @@ def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
     if is_window_call(item.node) and read_window_call(item.node, statement) != window:
         raise statement.error("this is not the window of the query", item.node, f"the query is over {window}")
     return True
-
-
-def _check_names(statement: Statement, groups: list[Group], outputs: list[_Named]) -> None:
-    """Refuse names that are reserved or occur twice; case does not count, as in Spark and in readers of Parquet."""
-    seen: set[str] = set()
-    named = [(group.name, group.named) for group in groups]
-    named += [(output.name, node) for output, _, node in outputs]
-    for name, node in named:
-        if name.lower() in _RESERVED:
-            raise statement.error(f"the column name '{name}' is reserved", node, "give it another name with AS")
-        if name.lower() in seen:
-            raise statement.error(f"two columns are called '{name}'", node, "give one of them another name with AS")
-        seen.add(name.lower())

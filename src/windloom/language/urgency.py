@@ -48,10 +48,6 @@ def cut_header(tokens: Sequence[Token], source: Source) -> Header:
     if start == len(tokens) or start + 1 == len(tokens):
         missing = "AS is missing after its options" if start == len(tokens) else "the query is missing after AS"
         raise source.error(missing, source_end(tokens), _FORM)
-    return Header(tokens[start + 1 :], _urgency(options, source))
-
-
-def _urgency(options: dict[str, Sequence[Token]], source: Source) -> Urgency:
     urgency = Urgency()
     if "WITHIN" in options:
         within = read_duration(options["WITHIN"], source)
@@ -69,4 +65,4 @@ def _urgency(options: dict[str, Sequence[Token]], source: Source) -> Urgency:
             urgency = replace(urgency, priority=int(words[0].text))
         except WindloomError as error:
             raise source.wrap(error, words[0]) from None
-    return urgency
+    return Header(tokens[start + 1 :], urgency)

@@ -35,7 +35,7 @@ def run_ahead(
 
 
 class _Ahead(Generic[Item]):
-    """The state that the threads share: items that wait, by generator; which generator is read; whether anybody reads."""
+    """The state that the threads share: waiting items by generator, which generator is read, whether anybody reads."""
 
     def __init__(self, makers: int, weigh: Callable[[Item], int], most: int) -> None:
         self._weigh, self._most = weigh, most

@@ -57,7 +57,10 @@ def as_windloom_errors(what: str, queries: Iterable[Query] = ()) -> Iterator[Non
         messages = _messages(error)
         ours = next((match for message in messages if (match := _OURS.search(message))), None)
         if ours is not None:
-            raise _read_back(ours[1]) from None
+            # The text of a worker's traceback: the inverse of `WindloomError.__str__`.
+            body, _, hint = ours[1].partition("\nhint: ")
+            message, _, detail = body.partition("\n")
+            raise WindloomError(message, detail, hint) from None
         known = _of_workers(messages, what)
         if known is not None:
             raise known from error
@@ -154,10 +157,3 @@ def _asked_by(failed: str, queries: Iterable[Query]) -> str:
         return ""
     more = len(names) - _NAMED
     return ", asked by " + ", ".join(f"'{name}'" for name in names[:_NAMED]) + (f" and {more} more" * (more > 0))
-
-
-def _read_back(text: str) -> WindloomError:
-    """Return a WindloomError from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
-    body, _, hint = text.partition("\nhint: ")
-    message, _, detail = body.partition("\n")
-    return WindloomError(message, detail, hint)

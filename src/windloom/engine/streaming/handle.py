@@ -134,11 +134,14 @@ class Handle(AnswerViews):
     @property
     def status(self) -> dict[str, Any]:
         loop = self._loop
+        ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
+        frontiers = {name: instant(tick) for name, tick in ticks.items()}
         about: dict[str, Any] = {
             "active": self.is_active,
             "message": "ended" if not self.is_active else "starting",
             "round": self._checkpoint.last_committed,
-            **self._frontiers(),
+            "watermark": instant(min(ticks.values())),
+            "frontiers": frontiers,
             "queries": len(self._newest.queries),
             "placement": loop.placement.description,
             "plan_version": None if loop.record is None else loop.record.version,
@@ -156,12 +159,6 @@ class Handle(AnswerViews):
     def waiting(self) -> SinkWait | None:
         """The sink that the current round waits for, because it is down; None otherwise."""
         return self._loop.delivery.waiting
-
-    def _frontiers(self) -> dict[str, Any]:
-        """Return the frontiers of the streams that queries read, and the watermark, which is the least of them."""
-        ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
-        frontiers = {name: instant(tick) for name, tick in ticks.items()}
-        return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
 
     @property
     def spark_query(self) -> StreamingQuery:

@@ -103,7 +103,10 @@ class MatrixFamily:
     ) -> None:
         first = joins[0]
         sets = [plan.sets[place.set] for place in first.sides]
-        components = [_together(joins, side) for side in (0, 1)]
+        components = [
+            tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
+            for side in (0, 1)
+        ]
         planned = [
             {planned_component.component: planned_component for planned_component in each.components} for each in sets
         ]
@@ -314,11 +317,6 @@ def _portions(asked: Asked, groups: int, matches: int) -> Iterator[_Portion]:
 def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ...]:
     side_set, _, side_member = plan.side(join.sides[side])
     return tuple(side_set.group_types[position] for position in side_member.group_positions)
-
-
-def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
-    """Return the components that the joins need of a side, each once."""
-    return tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
 
 
 def _member(join: PlannedJoin, components: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:

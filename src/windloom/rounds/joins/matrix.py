@@ -80,7 +80,7 @@ class Sums:
 
 
 class Matrix:
-    """The matches of two sides, slice by slice. `cells` are those of their sets, `components` what all joins need of each side.
+    """The matches of two sides, slice by slice. `cells` are those of their sets, `components` those all joins need.
 
     `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows, and
     slices of a side begin at multiples of its period.

@@ -39,7 +39,11 @@ def choose(
     if wanted <= seconds:
         return Chosen(every.windows, wanted, wanted)
     taking = _Taking(costs)
-    starving = max((task for task in tasks if task.passed >= MOST_PASSES), key=_waiting, default=None)
+    starving = max(
+        (task for task in tasks if task.passed >= MOST_PASSES),
+        key=lambda task: (task.passed, -task.slack),
+        default=None,
+    )
     if starving is not None:
         taking.take_part(starving, seconds * STARVING_SHARE, is_first=True)
     waiting = schedule.waits(tasks, costs, round_seconds)
@@ -59,10 +63,6 @@ def choose(
 def urgency(task: Task) -> tuple[int, float, int, tuple[str, ...]]:
     """Return a sort key: less is more urgent."""
     return task.priority, task.slack, -task.passed, task.names
-
-
-def _waiting(task: Task) -> tuple[int, float]:
-    return task.passed, -task.slack
 
 
 class _Taking:

@@ -42,14 +42,10 @@ def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: 
             rows += table.num_rows
             size += sum(cells.nbytes for cells in parts[-1].cells.values())
             if limit is not None and size > limit:
-                raise _too_large(relation.name, size, limit)
+                raise WindloomError(
+                    f"relation '{relation.name}' is larger than the driver holds",
+                    f"what queries need of it is more than {size / 2**20:,.0f} MiB, of {limit / 2**20:,.0f} MiB",
+                    f"declare it NONRETROACTIVE, and tuples are joined with it on the executors as they come in;"
+                    f" or let queries read fewer columns of '{relation.name}'",
+                )
     return TakenVersion({**cells_by_set, **(take_together(parts).cells if parts else {})}, rows)
-
-
-def _too_large(name: str, size: int, limit: int) -> WindloomError:
-    return WindloomError(
-        f"relation '{name}' is larger than the driver holds",
-        f"what queries need of it is more than {size / 2**20:,.0f} MiB, of {limit / 2**20:,.0f} MiB",
-        f"declare it NONRETROACTIVE, and tuples are joined with it on the executors as they come in;"
-        f" or let queries read fewer columns of '{name}'",
-    )

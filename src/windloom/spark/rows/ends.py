@@ -16,7 +16,17 @@ from windloom.spark.rows.strands import Asking, aliased, strand_sql, within_sql
 
 def ends_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
     """Return the SQL of `window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
-    text = _reported(asking, _body(asking, asking.rows.body, iter(orders)))
+    rows_text = _body(asking, asking.rows.body, iter(orders))
+    if asking.rows.reports is Reports.STANDING:
+        text = rows_text
+    else:
+        first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
+        columns = ", ".join(asking.columns)
+        now = f"SELECT __end, {columns} FROM __made" + ("" if first is None else f" WHERE __end >= {first}L")
+        before = f"SELECT __end + {slide}L AS __end, {columns} FROM __made"
+        before += "" if last is None else f" WHERE __end + {slide}L <= {last}L"
+        more, less = (now, before) if asking.rows.reports is Reports.ENTERING else (before, now)
+        text = f"WITH __made AS ({rows_text}) ({more}) EXCEPT ALL ({less})"
     return f"SELECT {', '.join([*asking.edges('__end'), *asking.columns])} FROM ({text})"
 
 
@@ -89,15 +99,3 @@ def _strand(asking: Asking, selection: Selection, number: int) -> str:
     bounded = f"SELECT *, {begin} AS __b, {until} AS __u FROM ({strand_sql(asking, strand, number)})"
     every = f"SELECT *, explode(sequence(__b, __u, {slide}L)) AS __e{number} FROM ({bounded}) WHERE __b <= __u"
     return aliased(selection, number, every)
-
-
-def _reported(asking: Asking, rows_text: str) -> str:
-    if asking.rows.reports is Reports.STANDING:
-        return rows_text
-    first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
-    columns = ", ".join(asking.columns)
-    now = f"SELECT __end, {columns} FROM __made" + ("" if first is None else f" WHERE __end >= {first}L")
-    before = f"SELECT __end + {slide}L AS __end, {columns} FROM __made"
-    before += "" if last is None else f" WHERE __end + {slide}L <= {last}L"
-    more, less = (now, before) if asking.rows.reports is Reports.ENTERING else (before, now)
-    return f"WITH __made AS ({rows_text}) ({more}) EXCEPT ALL ({less})"
