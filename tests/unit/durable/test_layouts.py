@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from windloom.optimizer.adapt.correction import MeasuredRound
-from windloom.optimizer.adapt.followed import Adapted, Verdicts
+from windloom.optimizer.adapt.round_cost import MeasuredRound
+from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
 
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog
 from windloom.durable.adapted import read_adapted, write_adapted
@@ -44,7 +44,7 @@ OBSERVED = RoundObserved(
     {SETS[0]: SetRound(2, 1, 1, 4, 0.5), SETS[1]: SetRound(9, 8, 7, 6, 3.0)},
     {"j": (LINK, LinkRound(KeyHistogram(), KeyHistogram(), 0, 0)), "i": ()},
 )
-ADAPTED = Adapted(4, 3, Verdicts(9, 7, 5, 0.25), 2, 1)
+ADAPTED = AdaptCounts(4, 3, Verdicts(9, 7, 5, 0.25))
 MEASURED = MeasuredRound(RoundCost(0.1, 0.2, 0.3, 0.4, 500.0, 60.0), {"take in": 0.5}, (("s", "woven"),), 4096.0)
 RECORD = PlanRecord(
     3,

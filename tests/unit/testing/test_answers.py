@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from windloom.testing.scalars import scalar
+from windloom_tools.oracle.scalars import scalar
 
 from support.compare import rows_of
 from support.join_looms import planned, registered
