@@ -75,7 +75,7 @@ def _take_numbers(name: str, operands: Sequence[Node], *counts: int) -> None:
             raise NotKnownError(f"{name} of {node.kind}")
 
 
-def _result(op: str, result: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
+def _node_of(op: str, result: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
     """Return a node of this type, whose operands are converted to it, or to `kind`."""
     parts = () if result.why_spark else tuple(converted(node, kind or result.kind) for node in operands)
     return Node(op, result.kind, parts, None, result.is_certain, result.why_spark)
@@ -93,7 +93,7 @@ def _arithmetic(op: str, operands: Sequence[Node]) -> Node:
     if result.kind.kind is TypeKind.DECIMAL and result.why_spark is None:
         parts = (converted(node, types.as_decimal(kind)) for node, kind in zip(operands, kinds, strict=True))
         return Node(op, result.kind, tuple(parts), is_certain=result.is_certain)
-    return _result(op, result, operands)
+    return _node_of(op, result, operands)
 
 
 def _whole_number(op: str, operands: Sequence[Node]) -> Node:
@@ -118,7 +118,7 @@ def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
         if not is_known:
             raise
         return Node(op, BOOLEAN, why_spark=str(unknown))
-    return _result(op, ResultType(BOOLEAN), operands, result.kind)
+    return _node_of(op, ResultType(BOOLEAN), operands, result.kind)
 
 
 def _in_list(op: str, operands: Sequence[Node]) -> Node:
@@ -178,7 +178,7 @@ def _coalesce(name: str, operands: Sequence[Node]) -> Node:
         _take(f"{name}()", operands, 2)
     if not operands:
         raise NotKnownError("coalesce() of nothing")
-    return _result("coalesce", common_type([node.kind for node in operands]), operands)
+    return _node_of("coalesce", common_type([node.kind for node in operands]), operands)
 
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
@@ -203,7 +203,7 @@ def _extreme(name: str, operands: Sequence[Node]) -> Node:
     if result.kind.kind not in _COMPARED:
         is_certain = result.is_certain and result.kind.kind is not TypeKind.NULL
         result = ResultType(result.kind, is_certain, result.why_spark or f"a comparison of {result.kind}")
-    return _result(name, result, operands)
+    return _node_of(name, result, operands)
 
 
 def _floor_or_ceil(name: str, operands: Sequence[Node]) -> Node:
@@ -220,7 +220,7 @@ def _floor_or_ceil(name: str, operands: Sequence[Node]) -> Node:
 
 def _sqrt(name: str, operands: Sequence[Node]) -> Node:
     _take_numbers("sqrt()", operands, 1)
-    return _result("sqrt", ResultType(DOUBLE), operands)
+    return _node_of("sqrt", ResultType(DOUBLE), operands)
 
 
 def _is_nan(name: str, operands: Sequence[Node]) -> Node:
@@ -252,7 +252,7 @@ def _try_divide(name: str, operands: Sequence[Node]) -> Node:
     result = types.arithmetic_type("/", operands[0].kind, operands[1].kind)
     if result.kind != DOUBLE:
         raise NotKnownError("try_divide of decimals")
-    return _result("try_divide", result, operands)
+    return _node_of("try_divide", result, operands)
 
 
 # Functions of which only the type is known ----------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 
 
 def _apply(name: str, trees: Sequence[Scalar], columns: Mapping[str, DataType]) -> Node:
-    """The operands are typed first: the first of them that only Spark knows is the reason why only Spark knows all."""
+    """Type the operands, then the whole, which only Spark knows if it alone knows an operand."""
     operands: list[Node] = []
     try:
         operands.extend(typed(tree, columns) for tree in trees)
