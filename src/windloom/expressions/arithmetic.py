@@ -208,24 +208,24 @@ def _divide_decimals(left: Value, right: Value, kind: DataType) -> Value:
         quotient = pc.cast(quotient, pa.decimal256(_LONG_DIGITS + 1 + first + digits, 0))
     quotient = _wide(pc.add(quotient, pc.cast(pa.array(1 * (2 * rest >= size)), pa.decimal256(_LONG_DIGITS + 1, 0))))
     quotient = pc.if_else(pa.array((dividend < 0) != (divisor < 0)), pc.negate(quotient), quotient)
-    found = pc.if_else(pa.array(valid), quotient.view(pa.decimal256(_WIDE_DIGITS, _QUOTIENT_SCALE)), None)
-    result = _fitted(found, kind)
+    result = pc.if_else(pa.array(valid), quotient.view(pa.decimal256(_WIDE_DIGITS, _QUOTIENT_SCALE)), None)
+    result = _fitted(result, kind)
     return result[0] if is_scalar(left) and is_scalar(right) else result
 
 
 def _longs(count: int, *values: Value) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
     """Return the integers of decimals, without their scale, and where none of them is NULL."""
-    found, valid = [], np.ones(count, np.bool_)
+    longs, valid = [], np.ones(count, np.bool_)
     for value in values:
         array = pa.repeat(value, count) if is_scalar(value) else value
         low, high = _words(array)
-        mine = array.is_valid().to_numpy(zero_copy_only=False)
+        present = array.is_valid().to_numpy(zero_copy_only=False)
         limit = 10**_LONG_DIGITS
-        if np.any(mine & ((high != low >> 63) | (low >= limit) | (low <= -limit))):
+        if np.any(present & ((high != low >> 63) | (low >= limit) | (low <= -limit))):
             raise DeclinedError(f"a decimal of more than {_LONG_DIGITS} digits")
-        found.append(np.where(mine, low, 1))
-        valid &= mine
-    return found, valid
+        longs.append(np.where(present, low, 1))
+        valid &= present
+    return longs, valid
 
 
 def _words(array: pa.Array) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -241,8 +241,8 @@ def _to_double(value: Value) -> Value:
     if value.type.scale <= _MOST_EXACT_POWER and bool(
         np.all((high == low >> 63) & (low < _EXACT_IN_DOUBLE) & (low > -_EXACT_IN_DOUBLE))
     ):
-        found = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
-        return pa.array(found, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
+        quotients = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
+        return pa.array(quotients, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
     return pc.cast(pc.cast(value, pa.string()), pa.float64())
 
 
@@ -255,22 +255,22 @@ def _wide(value: Value) -> Value:
 
 def cast(node: Node, operands: list[Value], active: Active) -> Value:
     """Convert as CAST does in ANSI mode: a value that does not fit is declined, never truncated."""
-    own, kind = node.operands[0].kind, node.kind
-    if own == kind:
+    source, kind = node.operands[0].kind, node.kind
+    if source == kind:
         return operands[0]
     if kind.kind is TypeKind.FLOAT:
-        is_decimal = own.kind is TypeKind.DECIMAL
+        is_decimal = source.kind is TypeKind.DECIMAL
         return _to_double(operands[0]) if is_decimal else pc.cast(operands[0], arrow_type(kind), safe=False)
     (value,) = masked(operands, active)
     if kind.kind is TypeKind.DECIMAL:
-        if own.kind is TypeKind.INTEGER:
+        if source.kind is TypeKind.INTEGER:
             value = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(_BIGINT_DIGITS, 0))
         return _fitted(value, kind)
     if kind.kind is not TypeKind.INTEGER:
-        raise DeclinedError(f"a cast of {own} to {kind}")
-    if own.kind is TypeKind.FLOAT:
+        raise DeclinedError(f"a cast of {source} to {kind}")
+    if source.kind is TypeKind.FLOAT:
         return _whole(pc.trunc(pc.cast(value, pa.float64())), kind)
-    if own.kind is TypeKind.DECIMAL:
+    if source.kind is TypeKind.DECIMAL:
         value = _truncated(value, 0)
     return pc.cast(value, arrow_type(kind))
 

@@ -75,10 +75,10 @@ def _take_numbers(name: str, operands: Sequence[Node], *counts: int) -> None:
             raise NotKnownError(f"{name} of {node.kind}")
 
 
-def _result(op: str, found: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
+def _node_of(op: str, result: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
     """Return a node of this type, whose operands are converted to it, or to `kind`."""
-    parts = () if found.why_spark else tuple(converted(node, kind or found.kind) for node in operands)
-    return Node(op, found.kind, parts, None, found.is_certain, found.why_spark)
+    parts = () if result.why_spark else tuple(converted(node, kind or result.kind) for node in operands)
+    return Node(op, result.kind, parts, None, result.is_certain, result.why_spark)
 
 
 # Operators ------------------------------------------------------------------------------------------------------------
@@ -89,11 +89,11 @@ def _arithmetic(op: str, operands: Sequence[Node]) -> Node:
     kinds = [node.kind for node in operands]
     if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
         kinds = [literal_digits(node) for node in operands]
-    found = types.arithmetic_type(op, *kinds)
-    if found.kind.kind is TypeKind.DECIMAL and found.why_spark is None:
+    result = types.arithmetic_type(op, *kinds)
+    if result.kind.kind is TypeKind.DECIMAL and result.why_spark is None:
         parts = (converted(node, types.as_decimal(kind)) for node, kind in zip(operands, kinds, strict=True))
-        return Node(op, found.kind, tuple(parts), is_certain=found.is_certain)
-    return _result(op, found, operands)
+        return Node(op, result.kind, tuple(parts), is_certain=result.is_certain)
+    return _node_of(op, result, operands)
 
 
 def _whole_number(op: str, operands: Sequence[Node]) -> Node:
@@ -111,14 +111,14 @@ def _comparison(op: str, operands: Sequence[Node]) -> Node:
 def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
     """Compare all operands as values of one type; `is_known` if Spark certainly accepts that."""
     try:
-        found = common_type([node.kind for node in operands])
-        if found.why_spark or found.kind.kind not in _COMPARED:
-            raise NotKnownError(found.why_spark or f"a comparison of {found.kind}")
+        result = common_type([node.kind for node in operands])
+        if result.why_spark or result.kind.kind not in _COMPARED:
+            raise NotKnownError(result.why_spark or f"a comparison of {result.kind}")
     except NotKnownError as unknown:
         if not is_known:
             raise
         return Node(op, BOOLEAN, why_spark=str(unknown))
-    return _result(op, ResultType(BOOLEAN), operands, found.kind)
+    return _node_of(op, ResultType(BOOLEAN), operands, result.kind)
 
 
 def _in_list(op: str, operands: Sequence[Node]) -> Node:
@@ -147,14 +147,16 @@ def _is_null(op: str, operands: Sequence[Node]) -> Node:
 def _case(op: str, operands: Sequence[Node]) -> Node:
     """Conditions and values in turn, and the value if no condition holds."""
     conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
-    found = common_type([node.kind for node in values])
+    result = common_type([node.kind for node in values])
     parts: list[Node] = []
     for condition, value in zip(conditions, values, strict=False):
         if condition.kind != BOOLEAN:  # in Spark, not even NULL is allowed
             raise NotKnownError(f"CASE WHEN {condition.kind}")
-        parts += [condition, converted(value, found.kind)]
-    parts.append(converted(values[-1], found.kind))
-    return Node("case", found.kind, () if found.why_spark else tuple(parts), None, found.is_certain, found.why_spark)
+        parts += [condition, converted(value, result.kind)]
+    parts.append(converted(values[-1], result.kind))
+    return Node(
+        "case", result.kind, () if result.why_spark else tuple(parts), None, result.is_certain, result.why_spark
+    )
 
 
 # Functions that are evaluated here ------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ def _coalesce(name: str, operands: Sequence[Node]) -> Node:
         _take(f"{name}()", operands, 2)
     if not operands:
         raise NotKnownError("coalesce() of nothing")
-    return _result("coalesce", common_type([node.kind for node in operands]), operands)
+    return _node_of("coalesce", common_type([node.kind for node in operands]), operands)
 
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
@@ -197,28 +199,28 @@ def _if(name: str, operands: Sequence[Node]) -> Node:
 def _extreme(name: str, operands: Sequence[Node]) -> Node:
     if len(operands) < 2:
         raise NotKnownError(f"{name}() of {len(operands)} values")
-    found = common_type([node.kind for node in operands])
-    if found.kind.kind not in _COMPARED:
-        is_certain = found.is_certain and found.kind.kind is not TypeKind.NULL
-        found = ResultType(found.kind, is_certain, found.why_spark or f"a comparison of {found.kind}")
-    return _result(name, found, operands)
+    result = common_type([node.kind for node in operands])
+    if result.kind.kind not in _COMPARED:
+        is_certain = result.is_certain and result.kind.kind is not TypeKind.NULL
+        result = ResultType(result.kind, is_certain, result.why_spark or f"a comparison of {result.kind}")
+    return _node_of(name, result, operands)
 
 
 def _floor_or_ceil(name: str, operands: Sequence[Node]) -> Node:
     _take_numbers(f"{name}()", operands, 1)
     (value,) = operands
-    found = types.whole_type(value.kind)
+    result = types.whole_type(value.kind)
     if value.kind.kind is TypeKind.INTEGER:
         return converted(unchanged(value), BIGINT)
-    if found.kind == value.kind:
+    if result.kind == value.kind:
         return unchanged(value)
     part = converted(value, DOUBLE) if value.kind.kind is TypeKind.FLOAT else value
-    return Node("ceil" if name == "ceiling" else name, found.kind, (part,), None, found.is_certain)
+    return Node("ceil" if name == "ceiling" else name, result.kind, (part,), None, result.is_certain)
 
 
 def _sqrt(name: str, operands: Sequence[Node]) -> Node:
     _take_numbers("sqrt()", operands, 1)
-    return _result("sqrt", ResultType(DOUBLE), operands)
+    return _node_of("sqrt", ResultType(DOUBLE), operands)
 
 
 def _is_nan(name: str, operands: Sequence[Node]) -> Node:
@@ -235,22 +237,22 @@ def _round(name: str, operands: Sequence[Node]) -> Node:
     if places and not (places[0].is_constant and places[0].kind.kind is TypeKind.INTEGER):
         raise NotKnownError("round() to a number of digits that is no literal")
     digits = places[0].value if places else 0
-    found = types.rounded_type(value.kind, digits)
+    result = types.rounded_type(value.kind, digits)
     if not 0 <= digits <= _MOST_ROUNDED:
-        return Node("round", found.kind, (), None, found.is_certain, f"round() to {digits} digits")
+        return Node("round", result.kind, (), None, result.is_certain, f"round() to {digits} digits")
     if value.kind.name == "float":
-        return Node("round", found.kind, why_spark=f"round() of {value.kind}")
+        return Node("round", result.kind, why_spark=f"round() of {value.kind}")
     if value.kind.kind is TypeKind.INTEGER:
         return unchanged(value)
-    return Node("round", found.kind, (value,), digits, found.is_certain)
+    return Node("round", result.kind, (value,), digits, result.is_certain)
 
 
 def _try_divide(name: str, operands: Sequence[Node]) -> Node:
     _take_numbers("try_divide", operands, 2)
-    found = types.arithmetic_type("/", operands[0].kind, operands[1].kind)
-    if found.kind != DOUBLE:
+    result = types.arithmetic_type("/", operands[0].kind, operands[1].kind)
+    if result.kind != DOUBLE:
         raise NotKnownError("try_divide of decimals")
-    return _result("try_divide", found, operands)
+    return _node_of("try_divide", result, operands)
 
 
 # Functions of which only the type is known ----------------------------------------------------------------------------
@@ -294,10 +296,10 @@ def _typed_like(other: Rule, op: str) -> Rule:
 
     def rule(name: str, operands: Sequence[Node]) -> Node:
         try:
-            found = other(op, operands)
+            result = other(op, operands)
         except NotKnownError:
             raise NotKnownError(label(name)) from None
-        return Node(name, found.kind, (), None, found.is_certain, label(name))
+        return Node(name, result.kind, (), None, result.is_certain, label(name))
 
     return rule
 

@@ -113,7 +113,10 @@ def _number(text: str) -> tuple[Fraction, DataType] | None:
         return None
     whole, fraction, suffix = match["whole"].lstrip("0"), match["fraction"] or "", match["suffix"]
     if suffix in ("D", "F") or (match["exponent"] and suffix is None):
-        return _floating(text.removesuffix(suffix or ""), suffix)
+        plain = text.removesuffix(suffix or "")
+        if suffix == "F":  # its exact value, which must be that of a float to be understood
+            return (Fraction(plain), _FLOAT) if abs(float(plain)) <= EXACT_IN_FLOAT else None
+        return (Fraction(float(plain)), DOUBLE) if isfinite(float(plain)) else None
     digits, scale = len(whole), len(fraction)
     if match["exponent"] or digits + scale > MOST_DIGITS:
         return None
@@ -124,15 +127,6 @@ def _number(text: str) -> tuple[Fraction, DataType] | None:
         if -(2 ** (kind.bits - 1)) <= value < 2 ** (kind.bits - 1):
             return value, kind
     return None if suffix else (value, decimal(digits, 0))
-
-
-def _floating(text: str, suffix: str | None) -> tuple[Fraction, DataType] | None:
-    value = float(text)
-    if not isfinite(value):
-        return None
-    if suffix == "F":  # its exact value, which must be that of a float to be understood
-        return (Fraction(text), _FLOAT) if abs(value) <= EXACT_IN_FLOAT else None
-    return Fraction(value), DOUBLE
 
 
 def _beside(numbers: list[tuple[Fraction, DataType]], kind: DataType) -> list[Any] | None:

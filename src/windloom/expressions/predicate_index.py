@@ -55,11 +55,11 @@ class ComparedValue:
         if not self.constants:
             return pa.array([0, 0, None], kind)
         above = [_next(value, kind, up=True) for value in self.constants]
-        found = [_next(self.constants[0], kind, up=False)]
+        values = [_next(self.constants[0], kind, up=False)]
         for value, following in zip(self.constants, above, strict=True):
-            found += [value, following]
+            values += [value, following]
         nan = float("nan") if pa.types.is_floating(kind) else 0
-        return pa.array([*found, nan, None], kind)
+        return pa.array([*values, nan, None], kind)
 
     def place(self, rows: DecodedColumns, codes: Codes) -> None:
         """Append the place of every tuple, as a digit, to a code."""

@@ -87,11 +87,11 @@ def common_type(kinds: Sequence[DataType]) -> ResultType:
 
     Raises NotKnownError if there is none.
     """
-    found = ResultType(kinds[0], is_certain=kinds[0].kind in PLAIN | {TypeKind.NULL})
+    widest = ResultType(kinds[0], is_certain=kinds[0].kind in PLAIN | {TypeKind.NULL})
     for kind in kinds[1:]:
-        both = _wider(found.kind, kind)
-        found = ResultType(both.kind, found.is_certain and both.is_certain, found.why_spark or both.why_spark)
-    return found
+        both = _wider(widest.kind, kind)
+        widest = ResultType(both.kind, widest.is_certain and both.is_certain, widest.why_spark or both.why_spark)
+    return widest
 
 
 def _wider(left: DataType, right: DataType) -> ResultType:

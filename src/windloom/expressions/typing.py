@@ -59,7 +59,7 @@ def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 
 
 def _apply(name: str, trees: Sequence[Scalar], columns: Mapping[str, DataType]) -> Node:
-    """The operands are typed first: the first of them that only Spark knows is the reason why only Spark knows all."""
+    """Type the operands, then the whole, which only Spark knows if it alone knows an operand."""
     operands: list[Node] = []
     try:
         operands.extend(typed(tree, columns) for tree in trees)
@@ -82,24 +82,24 @@ def _first_reason(operands: Sequence[Node]) -> str | None:
 
 def _cast(node: Node, kind: DataType) -> Node:
     """We cast between numbers only; decimals only if Spark does not convert through a floating-point number."""
-    own, why = node.kind, node.why_spark
-    if own == kind and why is None:
+    source, why = node.kind, node.why_spark
+    if source == kind and why is None:
         return unchanged(node)
-    is_certain = is_cast_target(kind) and can_cast(own, kind)
-    is_known = own.kind is TypeKind.NULL or (own.is_numeric and kind.is_numeric and _is_known_cast(own, kind))
+    is_certain = is_cast_target(kind) and can_cast(source, kind)
+    is_known = source.kind is TypeKind.NULL or (source.is_numeric and kind.is_numeric and _is_known_cast(source, kind))
     if why is None and not is_known:
-        why = f"CAST of {own} to {kind}"
+        why = f"CAST of {source} to {kind}"
         if not is_certain:
             raise NotKnownError(why)
-    parts = () if why else (converted(node, kind) if own.kind is TypeKind.NULL else node,)
+    parts = () if why else (converted(node, kind) if source.kind is TypeKind.NULL else node,)
     return Node("cast", kind, parts, None, is_certain and node.is_certain, why)
 
 
-def _is_known_cast(own: DataType, kind: DataType) -> bool:
-    if own.kind is TypeKind.FLOAT:
+def _is_known_cast(source: DataType, kind: DataType) -> bool:
+    if source.kind is TypeKind.FLOAT:
         return kind.kind is not TypeKind.DECIMAL
     if kind.name == "float":
         return False  # Spark leaves it out if the result becomes a double
-    if own.kind is TypeKind.DECIMAL and kind.kind is TypeKind.INTEGER:
-        return kind.name == "bigint" or own.precision <= _SMALL_DIGITS
+    if source.kind is TypeKind.DECIMAL and kind.kind is TypeKind.INTEGER:
+        return kind.name == "bigint" or source.precision <= _SMALL_DIGITS
     return True

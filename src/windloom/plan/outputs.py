@@ -23,7 +23,7 @@ class ResolvedShape:
 
 @lru_cache(maxsize=4_096)
 def resolve_shape(shape: Shape) -> ResolvedShape | str:
-    """Everything that is evaluated over the columns of the step, or the part of it that needs Spark."""
+    """Return what is evaluated over the columns of the step, or a text about the part that needs Spark."""
     columns = dict(shape.groups + shape.columns)
     selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
     select, place = [], ""
@@ -39,6 +39,6 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
 
 
 def why_spark(shape: Shape) -> str | None:
-    """The part of a shape's expressions that only Spark can evaluate; None if there is none."""
-    found = resolve_shape(shape)
-    return found if isinstance(found, str) else None
+    """Return the part of a shape's expressions that only Spark can evaluate; None if there is none."""
+    resolved = resolve_shape(shape)
+    return resolved if isinstance(resolved, str) else None
