@@ -19,11 +19,16 @@ from windloom.model.emission import VALID_UNTIL, Emits
 from windloom.model.figures import count
 from windloom.model.join import JoinKind
 from windloom.model.query import Query
-from windloom.model.rows import Body, Reports, Rows, Selection, SetKind, SetOperation
+from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
 from windloom.model.windows import Window
+
+#: Of queries with the same pattern, this many are named.
+_SHOWN = 6
 
 
 class Pattern(StrEnum):
+    """How rows of a present result come and go, from the simplest to the most complex."""
+
     MONOTONIC = "monotonic"
     WEAKEST = "weakest"
     WEAK = "weak"
@@ -40,14 +45,14 @@ class Pattern(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    """A pattern and the reason for it."""
+class UpdatePattern:
+    """An update pattern and the reason for it."""
 
     pattern: Pattern
     reason: str
 
 
-def pattern_of(query: Query) -> Derived:
+def pattern_of(query: Query) -> UpdatePattern:
     """Return the update pattern of a query's present result.
 
     >>> from windloom.model import Aggregate, TimeWindow, WindowedStream
@@ -56,76 +61,68 @@ def pattern_of(query: Query) -> Derived:
     <Pattern.STRICT: 'strict'>
     """
     rows = query.rows
-    if rows is not None and rows.columns:
-        return _of_rows(rows)
-    return Derived(Pattern.STRICT, "a group's row is replaced when tuples to come change it")
-
-
-def _of_rows(rows: Rows) -> Derived:
+    if rows is None or not rows.columns:
+        return UpdatePattern(Pattern.STRICT, "a group's row is replaced when tuples to come change it")
     if rows.within:
-        return Derived(Pattern.MONOTONIC, "pairs of an interval join are reported once, and never go")
+        return UpdatePattern(Pattern.MONOTONIC, "pairs of an interval join are reported once, and never go")
     if rows.reports is not Reports.STANDING and not rows.tells_end:
         word = "enter" if rows.reports is Reports.ENTERING else "leave"
-        return Derived(Pattern.MONOTONIC, f"rows that {word} are reported once, and never go")
+        return UpdatePattern(Pattern.MONOTONIC, f"rows that {word} are reported once, and never go")
     return _of_body(rows.body)
 
 
-def _of_body(body: Body) -> Derived:
+def _of_body(body: Body) -> UpdatePattern:
     if isinstance(body, SetOperation):
         return _of_operation(body)
-    derived = _most([_of_window(strand.window) for strand in body.strands])
+    update = _most([_of_window(strand.window) for strand in body.strands])
     if body.joined > 1:
-        derived = _at_least(derived, Pattern.WEAK, "a joined row goes with the first of its tuples")
+        update = _at_least(update, Pattern.WEAK, "a joined row goes with the first of its tuples")
     for attached in body.attached:
         if attached.kind is JoinKind.LEFT:
-            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws the row without one")
+            update = _at_least(update, Pattern.STRICT, "a match to come withdraws the row without one")
     for looked in body.looked:
         if looked.kind is JoinKind.ANTI:
-            derived = _at_least(derived, Pattern.STRICT, "a match to come withdraws a row")
+            update = _at_least(update, Pattern.STRICT, "a match to come withdraws a row")
         else:
-            derived = _at_least(derived, Pattern.WEAK, "a row goes with the last of its matches")
-    return _distinct(derived) if body.is_distinct else derived
+            update = _at_least(update, Pattern.WEAK, "a row goes with the last of its matches")
+    return _distinct(update) if body.is_distinct else update
 
 
-def _of_operation(body: SetOperation) -> Derived:
-    sides = [_of_body(body.left), _of_body(body.right)]
-    derived = _most(sides)
+def _of_operation(body: SetOperation) -> UpdatePattern:
+    update = _most([_of_body(body.left), _of_body(body.right)])
     if body.kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL):
-        return _at_least(derived, Pattern.STRICT, "a row to come on the right withdraws one of the left")
+        return _at_least(update, Pattern.STRICT, "a row to come on the right withdraws one of the left")
     if body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL):
-        return _at_least(derived, Pattern.WEAK, "a row goes with the first of both sides")
-    if derived.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
-        derived = Derived(Pattern.WEAK, "rows of both sides stay for different times")
-    return _distinct(derived) if body.kind is SetKind.UNION else derived
+        return _at_least(update, Pattern.WEAK, "a row goes with the first of both sides")
+    if update.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
+        update = UpdatePattern(Pattern.WEAK, "rows of both sides stay for different times")
+    return _distinct(update) if body.kind is SetKind.UNION else update
 
 
-def _of_window(window: Window) -> Derived:
+def _of_window(window: Window) -> UpdatePattern:
     if window.is_of_positions or not window.is_sliced:
-        return Derived(Pattern.STRICT, f"when a tuple leaves {window} depends on tuples to come")
+        return UpdatePattern(Pattern.STRICT, f"when a tuple leaves {window} depends on tuples to come")
     if window.extent_ticks is None:
-        return Derived(Pattern.MONOTONIC, f"no tuple leaves {window}")
-    return Derived(Pattern.WEAKEST, f"every tuple leaves {window} after the same time")
+        return UpdatePattern(Pattern.MONOTONIC, f"no tuple leaves {window}")
+    return UpdatePattern(Pattern.WEAKEST, f"every tuple leaves {window} after the same time")
 
 
-def _distinct(derived: Derived) -> Derived:
-    return _at_least(derived, Pattern.WEAK, "a row goes with the last of the equal ones")
+def _distinct(update: UpdatePattern) -> UpdatePattern:
+    return _at_least(update, Pattern.WEAK, "a row goes with the last of the equal ones")
 
 
-def _at_least(derived: Derived, pattern: Pattern, reason: str) -> Derived:
-    return Derived(pattern, reason) if derived.pattern.rank < pattern.rank else derived
+def _at_least(update: UpdatePattern, pattern: Pattern, reason: str) -> UpdatePattern:
+    return UpdatePattern(pattern, reason) if update.pattern.rank < pattern.rank else update
 
 
-def _most(derived: Iterable[Derived]) -> Derived:
-    return max(derived, key=lambda derived: derived.pattern.rank)
+def _most(patterns: Iterable[UpdatePattern]) -> UpdatePattern:
+    return max(patterns, key=lambda update: update.pattern.rank)
 
 
 def _windows(body: Body) -> list[Window]:
     if isinstance(body, Selection):
         return [strand.window for strand in body.strands]
     return [*_windows(body.left), *_windows(body.right)]
-
-
-_SHOWN = 6
 
 
 def sink_text(query: Query) -> str:
@@ -158,12 +155,12 @@ def sink_text(query: Query) -> str:
 
 def pattern_node(query: Query) -> ExplainNode:
     """Return the update pattern of one query, with the name of the query."""
-    derived, sinks = pattern_of(query), sink_text(query)
+    update, sinks = pattern_of(query), sink_text(query)
     emits = str(query.emission).removeprefix("EMIT ")
     facts = [
         Fact("emits", emits.lower(), () if query.emission.kind is Emits.FINAL else emits),
-        Fact("pattern", str(derived.pattern), f"{derived.pattern}: {derived.reason}"),
-        Fact("reason", derived.reason),
+        Fact("pattern", str(update.pattern), f"{update.pattern}: {update.reason}"),
+        Fact("reason", update.reason),
         Fact("sinks", sinks, sinks),
     ]
     return ExplainNode(query.name, facts)

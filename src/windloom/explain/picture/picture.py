@@ -57,7 +57,7 @@ from windloom.model.figures import amount, count
 from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
 from windloom.plan.bits import early_sides, plan_name
-from windloom.plan.physical import Member, Plan, Tree
+from windloom.plan.physical import Plan, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 _THREAD = ' class="wl-thread" stroke-opacity="0.5"'
@@ -285,7 +285,10 @@ class _Picture:
         canvas.text(x, y + 16, span + drawn, 10.5, FAINT, room=room + 12)
         for line in range(lines):
             start, end = line * len(rest) // lines, (line + 1) * len(rest) // lines
-            titles = [_brief(planned) for planned in rest[start:end]]
+            titles = [
+                f"{one_line(planned.name)}  {planned.query.window}  {output_text(planned.query)}"
+                for planned in rest[start:end]
+            ]
             with canvas.group("\n".join(titles)):
                 y = box.y + 12 + (line + 0.5) * pitch
                 draw_window(canvas, self.axis, rest[start].query.window, y, block.colour, pitch)
@@ -331,10 +334,6 @@ class _Picture:
         x = explain(34, "thicker: more events/s or edges/s, log scale")
         explain(0, "sum(x) ×3: a partial asked for by 3 queries")
         return y + 48.0
-
-
-def _brief(planned: Member) -> str:
-    return f"{one_line(planned.name)}  {planned.query.window}  {output_text(planned.query)}"
 
 
 def _thickness(per_second: float) -> float:
