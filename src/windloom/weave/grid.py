@@ -166,7 +166,7 @@ class Grid:
         return [coded.dictionary.take(pa.array(coded.codes[rows])) for coded in self.grouping.columns]
 
     def starts_of(self, kept: Kept) -> Ints:
-        """Where the slice of each kept cell begins."""
+        """The start of the slice of each kept cell."""
         out = np.empty(len(kept.cells), np.int64)
         _take_starts(self.starts, self.slice_of, kept.cells, out)
         return out

@@ -1,4 +1,4 @@
-"""Work: what the queries of a tree ask of a technique, and the terms that make up the time of each technique.
+"""Work: the amounts of work that queries of a tree cause, and the terms that make up the time of each technique.
 
 Compiled code handles windows that move evenly (each by as many cells as the one before) many at a time. So every
 technique has two sets of constants: for windows that move evenly, and for those that do not because some slices are

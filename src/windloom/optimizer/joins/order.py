@@ -16,7 +16,7 @@ from windloom.model.join import Join, JoinKind
 
 #: Up to this many inputs all orders are compared; beyond, those that the heuristic of source E considers.
 MOST_COMPARED = 6
-#: The most inputs that the heuristic moves independently of each other; each multiplies the orders it compares.
+#: The most inputs that the heuristic moves independently; each multiplies the orders it compares.
 _MOST_MOVED = 2
 
 #: An order of inputs, by number.

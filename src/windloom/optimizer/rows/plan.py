@@ -94,7 +94,7 @@ def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> Non
 
 
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Store, ...]:
-    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns.
+    """The stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
 
     Relations are among the streams, and are kept version by version instead.
     """

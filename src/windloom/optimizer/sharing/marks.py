@@ -185,7 +185,7 @@ def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[
 
 @compiled
 def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
-    """All marks of the two, the left ones first."""
+    """The marks of both, the left ones first."""
     bit = np.uint64(1)
     for place in left:
         bits[place >> 6] |= bit << np.uint64(place & 63)
