@@ -5,6 +5,6 @@ everything else. Cards write Spark SQL as text and never import Spark.
 """
 
 from windloom.aggregates.planned import PlannedComponent, card_for, lift, lower, neutral
-from windloom.aggregates.registry import CARDS, FUNCTIONS, card_of
+from windloom.aggregates.registry import CARDS, FUNCTIONS
 
-__all__ = ["CARDS", "FUNCTIONS", "PlannedComponent", "card_for", "card_of", "lift", "lower", "neutral"]
+__all__ = ["CARDS", "FUNCTIONS", "PlannedComponent", "card_for", "lift", "lower", "neutral"]

@@ -26,7 +26,7 @@ from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
-from windloom.weave.lists import count_values, most_frequent
+from windloom.weave.lists import list_values, most_frequent
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ListCard(Card):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
-        lists = count_values(cut, read, ranked.ranks, len(ranked.dictionary))
+        lists = list_values(cut, read, ranked.ranks, len(ranked.dictionary))
         if self.rule.most is not None:
             lists = most_frequent(lists, self.rule.most)
         return Listed(self.rule, lists, ranked.dictionary).without_unused()

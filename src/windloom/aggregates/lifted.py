@@ -82,11 +82,11 @@ def place(parts: Sequence[Lifted], places: Sequence[Places], cells: int) -> Lift
     placed = []
     for pieces in columns:
         out = type(pieces[0])(*(np.empty(cells, column.dtype) for column in pieces[0]))
-        for piece, own in zip(pieces, places, strict=True):
-            place_cells(piece, own.bounds, own.first, own.joins, out)
+        for piece, part_places in zip(pieces, places, strict=True):
+            place_cells(piece, part_places.bounds, part_places.first, part_places.joins, out)
         placed.append(out)
-    found = None if valid is None else placed.pop()
-    return Lifted(tuple(placed), found, dictionary)
+    placed_valid = None if valid is None else placed.pop()
+    return Lifted(tuple(placed), placed_valid, dictionary)
 
 
 def _alike(

@@ -20,7 +20,7 @@ from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, REGISTER_BIT
 from windloom.model.approximate import REGISTERS as COUNT
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
-from windloom.weave.lists import largest_ranks
+from windloom.weave.lists import list_values
 
 #: Verification rejects an estimate that is off by more standard errors; by chance, one in two million is.
 _STANDARD_ERRORS = 5
@@ -57,7 +57,7 @@ class Registers(ListCard):
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
-        lists = largest_ranks(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
+        lists = list_values(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
         return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:

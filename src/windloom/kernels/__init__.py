@@ -1,12 +1,5 @@
 """Final aggregation: one file per technique behind one small interface, compiled, for all queries of a tree at once."""
 
-from windloom.kernels.techniques.registry import (
-    TECHNIQUES,
-    Technique,
-    allowed,
-    choose_technique,
-    find_technique,
-    permits,
-)
+from windloom.kernels.techniques.registry import TECHNIQUES, allowed, choose_technique, permits
 
-__all__ = ["TECHNIQUES", "Technique", "allowed", "choose_technique", "find_technique", "permits"]
+__all__ = ["TECHNIQUES", "allowed", "choose_technique", "permits"]

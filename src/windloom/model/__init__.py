@@ -4,7 +4,7 @@ from windloom.model.aggregate import Aggregate, Component, Function, Needs, User
 from windloom.model.emission import Emission, Emits
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
-from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
+from windloom.model.predicate import Predicate, common, covers, implies
 from windloom.model.query import Grouping, Output, Query
 from windloom.model.relation import EnrichedStream, Enrichment, Relation, Version
 from windloom.model.rows import Reports, Rows, Selection, SetKind, SetOperation, Strand
@@ -65,9 +65,7 @@ __all__ = [
     "Window",
     "WindowedStream",
     "common",
-    "conjunction",
     "covers",
-    "disjoint",
     "format_duration",
     "implies",
     "most_signatures",

@@ -82,19 +82,9 @@ def implies(a: Predicate, b: Predicate) -> bool:
     return a.is_never or logic.implies(a.formula, b.formula)
 
 
-def disjoint(a: Predicate, b: Predicate) -> bool:
-    """Whether certainly no tuple satisfies both."""
-    return not logic.is_satisfiable(all_of((a.formula, b.formula)))
-
-
 def covers(predicates: Iterable[Predicate]) -> bool:
     """Whether every tuple certainly satisfies one of them."""
     return not logic.is_satisfiable(all_of(negation(each.formula) for each in predicates))
-
-
-def conjunction(predicates: Iterable[Predicate]) -> Predicate:
-    """The predicate that requires all of them."""
-    return Predicate.of(all_of(each.formula for each in predicates))
 
 
 def common(predicates: Sequence[Predicate]) -> Predicate | None:

@@ -93,7 +93,7 @@ class Query:
 
     @property
     def deadline_ticks(self) -> int:
-        """How long after it closes a window should be answered: a slide, unless the user gives another deadline."""
+        """The ticks after its end within which a window should be answered: a slide, unless the user asks otherwise."""
         within = self.urgency.within_ticks
         return self.window.slide_ticks if within is None else within
 

@@ -1,4 +1,4 @@
-"""Predicts what it takes to answer queries from the cells of a set, for any trees of these queries."""
+"""The predicted cost of answering queries from the cells of a set, for any trees of these queries."""
 
 from __future__ import annotations
 

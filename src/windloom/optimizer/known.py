@@ -1,4 +1,4 @@
-"""What plans need besides queries: constants of the machine, what rounds have shown, how rounds follow each other."""
+"""The input of plans besides queries: constants of the machine, observations of rounds, the rhythm of rounds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Known:
 
 
 def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> Statistics:
-    """What is known of the set that answers the queries, all of one identity.
+    """The statistics of the set that answers the queries, all of one identity.
 
     A given figure takes precedence over an observed one, and that over an assumed one; but plans of a running stream
     follow what it brings, whatever was given. A given rate is that of the whole stream; a set has the share of it
@@ -100,7 +100,7 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
 
 
 def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
-    """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
+    """The estimated rate of the tuples of a strand, and of the values of the columns by which it may be joined."""
     estimates = known.estimates
     seen = estimates.streams.get(stream.name)
     given_rate = None if known.ongoing is not None and seen is not None else stream.events_per_second

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from windloom.model.query import Query
-from windloom.model.relation import EnrichedStream, Relation
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import woven_scan
@@ -17,12 +17,6 @@ from windloom.plan.relations import PlannedRelation
 def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
     """What a query of one stream reads: a stream, as it is or enriched, or, for a side, a relation."""
     return next(iter(query.enriched), None) or sources[query.stream]
-
-
-def enriched_streams(queries: Iterable[Query]) -> tuple[EnrichedStream, ...]:
-    """Every stream that is enriched for some of the queries, once."""
-    by_name = {enriched_stream.name: enriched_stream for query in queries for enriched_stream in query.enriched}
-    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def plan_relations(

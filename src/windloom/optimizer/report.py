@@ -174,12 +174,9 @@ def _mergers(
             )
             apart = costs.trees[tree.number].total + costs.trees[other.number].total
             common = weaveability(tree.edges, other.edges)
-            by_tree.setdefault((partial_set.number, tree.number), []).append(
-                Merger(other.number, common, together - apart)
-            )
-            by_tree.setdefault((partial_set.number, other.number), []).append(
-                Merger(tree.number, common, together - apart)
-            )
+            for one, another in ((tree, other), (other, tree)):
+                merger = Merger(another.number, common, together - apart)
+                by_tree.setdefault((partial_set.number, one.number), []).append(merger)
     return {key: tuple(sorted(each, key=lambda merger: (merger.more, merger.other))) for key, each in by_tree.items()}
 
 

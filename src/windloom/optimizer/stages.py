@@ -31,7 +31,7 @@ from windloom.optimizer.joins.folds import with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.joins.tuples import with_tuples
 from windloom.optimizer.known import Known, set_statistics
-from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
+from windloom.optimizer.relations import plan_relations, source_of
 from windloom.optimizer.rows.plan import plan_rows, stores_of
 from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import planned_components, shape_of
@@ -137,7 +137,8 @@ def make_plan(
     stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
     used = {name for query in queries for name in query.streams} | {store.stream for store in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)
-    enriched = enriched_streams(queries)
+    enriched_by_name = {stream.name: stream for query in queries for stream in query.enriched}
+    enriched = tuple(enriched_by_name[name] for name in sorted(enriched_by_name))
     scans = choose_scans(
         (*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores, known.files
     )

@@ -1,5 +1,5 @@
 """The physical plan: immutable, printable, and the only contract between optimizer and runtime."""
 
-from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
+from windloom.plan.physical import Plan
 
-__all__ = ["PartialSet", "Plan", "PlannedComponent", "PlannedQuery", "Shape", "Tree"]
+__all__ = ["Plan"]

@@ -59,7 +59,7 @@ class SetEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What rounds have shown so far. Streams and sets of which no round has seen a tuple are missing.
+    """The estimates from all rounds so far. Streams and sets whose tuples no round has seen are missing.
 
     `joins` are by name, each with an estimate of every link.
     """

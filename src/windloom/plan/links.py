@@ -1,4 +1,4 @@
-"""What rounds observe of the links of joins: the groups and keys of the two sides, and how many of them match.
+"""The observations of the links of joins: the groups and keys of both sides, and how many of them match.
 
 Join selectivity is estimated from histograms of join keys (source B, section 4.3). They are compressed: the keys with
 the most groups are counted one by one, and the others are assumed to have equally many, which is enough for join sizes

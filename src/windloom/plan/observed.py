@@ -1,4 +1,4 @@
-"""What one round, of a stream or of a batch run, observed of its streams and sets: counts, and the time that passed."""
+"""The observations of one round, of a stream or a batch run: counts of streams and sets, and the time that passed."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Ongoing:
 
 
 def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_grouped: bool = False) -> Statistics:
-    """Statistics of a set of which nothing was observed, in a batch run."""
+    """The statistics that are assumed of a set in a batch run."""
     rate = DEFAULT_EVENTS_PER_SECOND if given_rate is None else given_rate
     selectivity = DEFAULT_SELECTIVITY if is_filtered else 1.0
     origins = Origins(

@@ -72,7 +72,10 @@ def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
         return Fraction(1, needed[0][0])
     composite = lcm(*(period for period, _ in needed))
     if composite <= BITSET_PANES:
-        return Fraction(_marked(needed, composite), composite)
+        marks = np.zeros(composite, dtype=np.bool_)
+        for p, r in needed:
+            marks[r::p] = True
+        return Fraction(int(np.count_nonzero(marks)), composite)
     if len(needed) > RECURSION_CLASSES:
         raise _BudgetSpentError
     parts = _independent_parts(needed)
@@ -93,13 +96,6 @@ def _drop_covered(classes: frozenset[Class]) -> list[Class]:
         if not any(period % p == 0 and residue % p == r for p, r in needed):
             needed.append((period, residue))
     return needed
-
-
-def _marked(classes: list[Class], composite: int) -> int:
-    marks = np.zeros(composite, dtype=np.bool_)
-    for period, residue in classes:
-        marks[residue::period] = True
-    return int(np.count_nonzero(marks))
 
 
 def _independent_parts(classes: list[Class]) -> list[list[Class]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, keys_of_bits
+from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
 from windloom.model.arrays import Codes, Ints, Mask
 from windloom.weave.moved import moved
 from windloom.weave.once import once
@@ -114,7 +114,7 @@ class Column:
     def keys(self) -> Ints:
         """64-bit keys in Spark's order of the values, with NaN above everything."""
         if pa.types.is_floating(self.type):
-            return keys_of_bits(self.floats.view(np.int64))
+            return float_keys(self.floats)
         return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
 
     @once
@@ -171,8 +171,15 @@ class Column:
         return Ranked(ranks, values.take(order.slice(0, len(values) - values.null_count)))
 
 
+def _moved(name: str) -> Any:
+    """A property whose values are those of the first column, each at its new place."""
+    return once(lambda column: moved(getattr(column._from, name), column._places))
+
+
 class MovedColumn(Column):
     """A column whose tuples are in another order; `places` are their new places."""
+
+    floats, integers, limbs, keys, equal_keys = map(_moved, ("floats", "integers", "limbs", "keys", "equal_keys"))
 
     def __init__(self, column: Column, places: Codes) -> None:
         self._from, self._places, self.type = column, places, column.type
@@ -191,28 +198,8 @@ class MovedColumn(Column):
         return None if self._from.valid is None else moved(self._from.valid, self._places)
 
     @once
-    def floats(self) -> NDArray[np.float64]:
-        return moved(self._from.floats, self._places)
-
-    @once
-    def integers(self) -> Ints:
-        return moved(self._from.integers, self._places)
-
-    @once
-    def limbs(self) -> NDArray[np.uint32]:
-        return moved(self._from.limbs, self._places)
-
-    @once
     def span(self) -> tuple[int, int]:
         return self._from.span
-
-    @once
-    def keys(self) -> Ints:
-        return moved(self._from.keys, self._places)
-
-    @once
-    def equal_keys(self) -> Ints:
-        return moved(self._from.equal_keys, self._places)
 
     @property
     def comes_coded(self) -> bool:

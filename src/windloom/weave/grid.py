@@ -156,9 +156,9 @@ class Grid:
     def holding(self, counts: Ints) -> Kept:
         """Cells whose count is not zero."""
         every = self.every
-        kept, kept_bounds = np.empty(len(every.cells), np.int64), np.empty(len(every.bounds), np.int64)
-        cells, groups = _keep(every.cells, every.bounds, counts, kept, kept_bounds)
-        return Kept(kept[:cells], kept_bounds[: groups + 1])
+        kept_cells, kept_bounds = np.empty(len(every.cells), np.int64), np.empty(len(every.bounds), np.int64)
+        cells, groups = _keep(every.cells, every.bounds, counts, kept_cells, kept_bounds)
+        return Kept(kept_cells[:cells], kept_bounds[: groups + 1])
 
     def keys(self, kept: Kept) -> list[pa.Array]:
         """The groups' values, one array per grouping column."""
@@ -166,7 +166,7 @@ class Grid:
         return [coded.dictionary.take(pa.array(coded.codes[rows])) for coded in self.grouping.columns]
 
     def starts_of(self, kept: Kept) -> Ints:
-        """Where the slice of each kept cell begins."""
+        """The start of the slice of each kept cell."""
         out = np.empty(len(kept.cells), np.int64)
         _take_starts(self.starts, self.slice_of, kept.cells, out)
         return out

@@ -24,17 +24,11 @@ for _bit in range(64):
     _PLACES[(_DE_BRUIJN << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 
 
-def count_values(cut: Cut, read: Read, ranks: Codes, known: int) -> Lists:
-    """The lists of the kept cells; `ranks` are those of the argument among `known` values."""
-    return _lists(cut, read, ranks, known, -1)
+def list_values(cut: Cut, read: Read, values: Codes | Ints, codes: int, bits: int = -1) -> Lists:
+    """The lists of the kept cells: how often each of the `codes` values of the argument occurs.
 
-
-def largest_ranks(cut: Cut, read: Read, packed: Ints, registers: int, bits: int) -> Lists:
-    """Lists of (register, largest rank); `packed` holds both for every tuple, the rank in `bits` bits."""
-    return _lists(cut, read, packed, registers, bits)
-
-
-def _lists(cut: Cut, read: Read, values: Codes | Ints, codes: int, bits: int) -> Lists:
+    With `bits`, a value holds a code and, in that many of its lowest bits, a number, of which the largest is kept.
+    """
     cells = cut.kept.cells
     bounds = np.zeros(len(cells) + 1, np.int64)
     np.cumsum(cut.counts(read, read.argument)[cells], out=bounds[1:])

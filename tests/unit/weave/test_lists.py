@@ -13,7 +13,7 @@ import pytest
 from support.weaving import cut_of, tuples_of
 from windloom.kernels.lists.cells import Lists
 from windloom.weave.cut import Read
-from windloom.weave.lists import FEW_VALUES, count_values, largest_ranks, most_frequent
+from windloom.weave.lists import FEW_VALUES, list_values, most_frequent
 
 
 def shown(lists: Lists) -> list[list[tuple[int, int]]]:
@@ -35,7 +35,7 @@ def test_values_are_counted_cell_by_cell_in_order(own: tuple[int, ...]) -> None:
     tuples = tuples_of(ticks, pa.array(signature), pa.array(values), pa.array(groups), words=1)
     cut = cut_of(tuples, groups=(1,), own=own)
     ranked = cut.argument(Read(0)).ranked
-    found = shown(count_values(cut, Read(0), ranked.ranks, len(ranked.dictionary)))
+    found = shown(list_values(cut, Read(0), ranked.ranks, len(ranked.dictionary)))
     keys = cut.grid.keys(cut.kept)[0].to_pylist()
     starts = cut.grid.starts_of(cut.kept).tolist()
     groups_of_cells = np.repeat(np.arange(len(keys)), np.diff(cut.kept.bounds)).tolist()
@@ -54,7 +54,7 @@ def test_of_each_register_the_largest_rank_stays() -> None:
     pairs = [(0, (3, 2)), (0, (3, 5)), (0, (3, 4)), (0, (1, 1)), (1, (3, 1)), (1, (9, 60)), (2, None)]
     packed = [None if packed_pair is None else packed_pair[0] << bits | packed_pair[1] for _, packed_pair in pairs]
     cut = cut_of(tuples_of([tick for tick, _ in pairs], pa.array(packed, pa.int64())))
-    found = shown(largest_ranks(cut, Read(0), cut.argument(Read(0)).integers, 10, bits))
+    found = shown(list_values(cut, Read(0), cut.argument(Read(0)).integers, 10, bits))
     assert found == [[(1, 1), (3, 5)], [(3, 1), (9, 60)], []]
 
 
@@ -68,20 +68,20 @@ def test_cells_of_any_size_and_values_of_any_number_are_listed(codes: int, size:
     values = [rng.choice([*edges, rng.randrange(codes)]) for _ in ticks]
     held = [[value for tick, value in zip(ticks, values, strict=True) if tick == cell] for cell in range(4)]
     cut = cut_of(tuples_of(ticks, pa.array(values)))
-    counted = shown(count_values(cut, Read(0), np.array(values, np.int32), codes))
+    counted = shown(list_values(cut, Read(0), np.array(values, np.int32), codes))
     assert counted == [sorted(Counter(cell).items()) for cell in held]
     packed = [value << 6 | rng.randrange(1, 64) for value in values]
     kept: list[dict[int, int]] = [{} for _ in held]
     for tick, value in zip(ticks, packed, strict=True):
         kept[tick][value >> 6] = max(value & 63, kept[tick].get(value >> 6, 0))
-    largest = shown(largest_ranks(cut, Read(0), np.array(packed, np.int64), codes, 6))
+    largest = shown(list_values(cut, Read(0), np.array(packed, np.int64), codes, 6))
     assert largest == [sorted(cell.items()) for cell in kept]
 
 
 def test_cells_without_a_value_have_empty_lists() -> None:
     cut = cut_of(tuples_of([0, 1], pa.array([None, None], pa.string())))
     ranked = cut.argument(Read(0)).ranked
-    assert shown(count_values(cut, Read(0), ranked.ranks, len(ranked.dictionary))) == [[], []]
+    assert shown(list_values(cut, Read(0), ranked.ranks, len(ranked.dictionary))) == [[], []]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How kernels are compiled."""
+"""The decorator that compiles kernels, and the cache that keeps their code."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def values_at(typing_context: Any, columns: Any, index: Any) -> Any:
     value = BaseTuple.from_types([column.dtype for column in columns], columns.instance_class)  # type: ignore[no-untyped-call]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        found = [
+        values = [
             load_item(context, builder, kind, _pointer(context, builder, kind, arguments[0], place, arguments[1]))  # type: ignore[no-untyped-call]
             for place, kind in enumerate(columns)
         ]
-        return context.make_tuple(builder, value, found)
+        return context.make_tuple(builder, value, values)
 
     return value(columns, types.int64), generate
 

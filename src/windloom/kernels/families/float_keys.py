@@ -17,14 +17,8 @@ def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
     >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
     [0, 1, 2, 3, 4, 5]
     """
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-
-
-def keys_of_bits(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The keys of doubles given by their bits, in one pass."""
-    keys = np.empty(len(bits), np.int64)
-    _write_keys(bits, keys)
+    keys = np.empty(len(values), np.int64)
+    _write_keys(np.ascontiguousarray(values).view(np.int64), keys)
     return keys
 
 

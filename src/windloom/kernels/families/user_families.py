@@ -78,8 +78,8 @@ def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable
     if len(kinds) == 1:
         return _alone(columns, kinds[0])
     fields = None
-    for place in reversed(range(len(kinds))):
-        fields = _with_field(place, kinds[place], fields)
+    for index in reversed(range(len(kinds))):
+        fields = _with_field(index, kinds[index], fields)
     return compile_function(lambda value: columns(*fields(value)))  # type: ignore[misc]
 
 

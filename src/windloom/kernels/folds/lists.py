@@ -109,9 +109,9 @@ def _add_lists(before, cells, universe, outs, rows, times, lo, hi, largest, to_b
                 if count > (np.int64(2**63 - 1) - held[code]) // weight:
                     return np.int64(-1)
                 held[code] += count * weight
-        found = present[:size]
-        found.sort()
-        for code in found:
+        codes_in_order = present[:size]
+        codes_in_order.sort()
+        for code in codes_in_order:
             to_codes[used] = code
             to_counts[used] = held[code]
             held[code] = 0

@@ -95,10 +95,10 @@ class GroupPairs:
         parents, children = (second, first) if self.is_swapped else (first, second)
         if allowed is None or allowed.test is None:
             return parents, children
-        kept = children < 0  # and pairs for which the condition holds, which has no table
-        pairs = np.flatnonzero(~kept)
-        kept[pairs] = allowed.test(allowed.parent[parents[pairs]], allowed.child[children[pairs]])
-        return parents[kept], children[kept]
+        holds = children < 0  # and pairs for which the condition holds, which has no table
+        pairs = np.flatnonzero(~holds)
+        holds[pairs] = allowed.test(allowed.parent[parents[pairs]], allowed.child[children[pairs]])
+        return parents[holds], children[holds]
 
 
 def in_order(numbers: Ints | Positions, count: int) -> tuple[Ints, Ints]:

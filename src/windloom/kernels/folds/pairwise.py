@@ -14,6 +14,7 @@ without comparing ends again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -33,9 +34,13 @@ class Pairwise:
     def match(self, linked: Linked) -> Matched:
         pairs = GroupPairs(linked)
         sides = _Sides(linked)
-        wanted = np.zeros(0, np.bool_)
+        wanted = np.zeros(0, np.bool_)  # the rows of the parent that stand alone
         if linked.alone is not Alone.NONE:
-            wanted = _rows_alone(linked, sides)
+            every = replace(linked, pairs=True, alone=Alone.NONE, alone_out=0)
+            matched = np.zeros(len(linked.parent.ends), np.bool_)
+            for parents, children in GroupPairs(every).blocks():
+                _mark_matched(parents, children, *sides.parent, *sides.child, matched)
+            wanted = matched if linked.alone is Alone.MATCHED else ~matched
         parent_outs, child_outs, bounds, ends = _find_rows(linked, pairs, sides, wanted)
         stretches = partial(_stretches, linked, pairs, sides, wanted, bounds, ends)
         return Matched(parent_outs, child_outs, bounds, ends, stretches)
@@ -73,15 +78,6 @@ def _next_alone(i, last_i, runs, wanted):  # type: ignore[no-untyped-def]
     while i + length < last_i and length < runs[i] and wanted[i + length]:
         length += 1
     return i, length
-
-
-def _rows_alone(linked: Linked, sides: _Sides) -> Flags:
-    """The rows of the parent that stand alone."""
-    every = Linked(linked.parent, linked.child, linked.keys, linked.ends, True, Alone.NONE, 0, linked.allowed)
-    matched = np.zeros(len(linked.parent.ends), np.bool_)
-    for parents, children in GroupPairs(every).blocks():
-        _mark_matched(parents, children, *sides.parent, *sides.child, matched)
-    return matched if linked.alone is Alone.MATCHED else ~matched
 
 
 @compiled
@@ -127,8 +123,8 @@ def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) 
             *found_outs,
             found_ends,
         )
-        for kept, new in zip(outs, found_outs, strict=True):
-            kept.append(new[:groups])
+        for column, new in zip(outs, found_outs, strict=True):
+            column.append(new[:groups])
         ends.append(found_ends[:rows])
     parent_outs, child_outs, counts = (np.concatenate([np.zeros(0, np.int64), *out]) for out in outs)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -155,8 +155,8 @@ def cell_stretches(
     moving side that are in a window with it. `groups` are the numbers of groups of the result, by what remains of both.
     With `is_swapped`, the fixed side is the child.
     """
-    held = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
-    to_fixed, to_moving = (held.child, held.parent) if is_swapped else (held.parent, held.child)
+    room = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
+    to_fixed, to_moving = (room.child, room.parent) if is_swapped else (room.parent, room.child)
     state = np.array([0, -1, 0, 0], np.int64)  # the next pair, its cell, where the cell's band begins, the cell there
     while state[0] < len(pairs[0]):
         count = _list_stretches(
@@ -167,10 +167,10 @@ def cell_stretches(
             *bands,
             groups,
             state,
-            *(to_fixed, to_moving, held.out, held.length),
+            *(to_fixed, to_moving, room.out, room.length),
         )
         if count:
-            yield Stretches(*(column[:count] for column in held))
+            yield Stretches(*(column[:count] for column in room))
 
 
 @compiled
@@ -237,9 +237,9 @@ def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangl
         return noticing
     high, low = (np.zeros((groups, rows + 1, columns + 1), kind) for kind in (np.int64, np.uint64))
     _add_up_wide(wide.high.reshape(shape), wide.low.reshape(shape), high, low)
-    found = zero_wide(groups * len(rectangles))
-    _look_up_wide(high, low, *corners, found.high, found.low)
-    return narrowed(found)
+    sums = zero_wide(groups * len(rectangles))
+    _look_up_wide(high, low, *corners, sums.high, sums.low)
+    return narrowed(sums)
 
 
 @compiled

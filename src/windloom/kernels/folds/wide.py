@@ -40,18 +40,18 @@ def zero_wide(length: int) -> Wide:
 def _product(typing_context: Any, left: Any, right: Any) -> Any:
     """The whole product of two 64-bit integers, signed or not, as its upper and lower half."""
     is_signed = left is types.int64
-    made = types.Tuple((left, types.uint64))  # type: ignore[no-untyped-call]
+    result = types.Tuple((left, types.uint64))  # type: ignore[no-untyped-call]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, double = ir.IntType(64), ir.IntType(128)
         widened = [(builder.sext if is_signed else builder.zext)(argument, double) for argument in arguments]
         product = builder.mul(*widened)
         high = builder.trunc(builder.lshr(product, ir.Constant(double, 64)), word)
-        return context.make_tuple(builder, made, [high, builder.trunc(product, word)])
+        return context.make_tuple(builder, result, [high, builder.trunc(product, word)])
 
     if left is not right or left not in (types.int64, types.uint64):
         return None
-    return made(left, right), generate
+    return result(left, right), generate
 
 
 # Names for compiled code only; the bodies are the overloads below.
@@ -81,8 +81,8 @@ def _multiply_wide(left: Any, right: Any) -> Any:
     high = top + middle
     if carried != np.uint64(0) or high < top or high >= np.uint64(2**63 - 1):
         return Wide(np.int64(BEYOND), np.uint64(0))
-    found = Wide(np.int64(high), low)
-    return _negative(found) if (left.high < 0) != (right.high < 0) else found
+    product = Wide(np.int64(high), low)
+    return _negative(product) if (left.high < 0) != (right.high < 0) else product
 
 
 @compiled
@@ -94,8 +94,8 @@ def _negative(number):  # type: ignore[no-untyped-def]
 @compiled
 def _size(number):  # type: ignore[no-untyped-def]
     """The magnitude, with an unsigned upper half."""
-    found = _negative(number) if number.high < 0 else number
-    return Wide(np.uint64(found.high), found.low)
+    positive = _negative(number) if number.high < 0 else number
+    return Wide(np.uint64(positive.high), positive.low)
 
 
 @compiled

@@ -169,6 +169,6 @@ def _reduce(bounds, codes, counts, most, to_bounds, to_codes, to_counts):  # typ
 def entries_of(cells: Lists, wanted: NDArray[np.bool_]) -> Lists:
     """Only the wanted cells."""
     sizes = np.diff(cells.bounds)
-    kept = np.repeat(wanted, sizes)
+    wanted_entries = np.repeat(wanted, sizes)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])
-    return Lists(bounds, cells.codes[kept], cells.counts[kept])
+    return Lists(bounds, cells.codes[wanted_entries], cells.counts[wanted_entries])

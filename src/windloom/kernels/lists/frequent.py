@@ -37,7 +37,7 @@ def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, re
     bounds, lo, hi = lane_arrays
     held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
     best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
-    found = np.zeros(len(threshold) + 1, np.int64)
+    row_bounds = np.zeros(len(threshold) + 1, np.int64)
     to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
     written, next_row = 0, 0
     for query in queries:
@@ -60,17 +60,17 @@ def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, re
                 passed += kth[stay:last].sum() - kth[left:gone].sum()
                 left, right = first, last
                 threshold[row] = passed
-                kept = _above(passed, held, present[:size], best_codes, best_counts)
-                to_codes, to_counts = room_for(to_codes, to_counts, written, kept)
-                to_codes[written : written + kept] = best_codes[:kept]
-                to_counts[written : written + kept] = best_counts[:kept]
-                found[next_row : row + 1] = written
+                count = _above(passed, held, present[:size], best_codes, best_counts)
+                to_codes, to_counts = room_for(to_codes, to_counts, written, count)
+                to_codes[written : written + count] = best_codes[:count]
+                to_counts[written : written + count] = best_counts[:count]
+                row_bounds[next_row : row + 1] = written
                 next_row = row + 1
-                written += kept
+                written += count
             leaving = slice(ends[left], ends[right])
             size = take_away(codes[leaving], counts[leaving], held, places, present, size)
-    found[next_row:] = written
-    return found, to_codes[:written].copy(), to_counts[:written].copy()
+    row_bounds[next_row:] = written
+    return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled
@@ -104,13 +104,13 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
             size = put_in(codes[entries], counts[entries], held, places, present, size)
             of_cell[cell - begin] = sub
             cell += 1
-        kept = best_of(held, present[:size], best_codes, best_counts)
-        if kept == k:
+        count = best_of(held, present[:size], best_codes, best_counts)
+        if count == k:
             kth[sub] = best_counts[k - 1]
-        to_codes, to_counts = room_for(to_codes, to_counts, ends[sub], kept)
-        to_codes[ends[sub] : ends[sub] + kept] = best_codes[:kept]
-        to_counts[ends[sub] : ends[sub] + kept] = best_counts[:kept]
-        ends[sub + 1] = ends[sub] + kept
+        to_codes, to_counts = room_for(to_codes, to_counts, ends[sub], count)
+        to_codes[ends[sub] : ends[sub] + count] = best_codes[:count]
+        to_counts[ends[sub] : ends[sub] + count] = best_counts[:count]
+        ends[sub + 1] = ends[sub] + count
         entries = slice(bounds[first], bounds[cell])
         take_away(codes[entries], counts[entries], held, places, present, size)
         sub += 1

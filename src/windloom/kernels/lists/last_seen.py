@@ -1,4 +1,4 @@
-"""Last seen: how many distinct values a window holds, for all queries in one pass over the cells.
+"""Last seen: the number of distinct values of each window, for all queries in one pass over the cells.
 
 | time    | O(log cells) per entry and per window, whatever the number of queries           |
 | space   | a position for each value, a counter for each cell of one group                 |

@@ -34,7 +34,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
     places = np.empty(universe, np.int32)
     present = np.empty(universe, np.int32)  # the codes whose counter is not 0
     size = 0
-    found = np.zeros(rows + 1, np.int64)
+    row_bounds = np.zeros(rows + 1, np.int64)
     best_codes, best_counts = np.empty(k, np.int32), np.empty(k, np.int64)
     to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
     written = 0
@@ -48,17 +48,17 @@ def _evaluate(  # type: ignore[no-untyped-def]
                 size = take_away(codes[left:gone], counts[left:gone], held, places, present, size)
                 size = put_in(codes[stay:last], counts[stay:last], held, places, present, size)
                 left, right = first, last
-                kept = best_of(held, present[:size], best_codes, best_counts)
-                to_codes, to_counts = room_for(to_codes, to_counts, written, kept)
-                to_codes[written : written + kept] = best_codes[:kept]
-                to_counts[written : written + kept] = best_counts[:kept]
+                count = best_of(held, present[:size], best_codes, best_counts)
+                to_codes, to_counts = room_for(to_codes, to_counts, written, count)
+                to_codes[written : written + count] = best_codes[:count]
+                to_counts[written : written + count] = best_counts[:count]
                 # Rows of queries that ask for something else hold nothing.
-                found[next_row : row + 1] = written
+                row_bounds[next_row : row + 1] = written
                 next_row = row + 1
-                written += kept
+                written += count
             size = take_away(codes[left:right], counts[left:right], held, places, present, size)
-    found[next_row:] = written
-    return found, to_codes[:written].copy(), to_counts[:written].copy()
+    row_bounds[next_row:] = written
+    return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled

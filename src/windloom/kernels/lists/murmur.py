@@ -71,8 +71,8 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
     data = column.buffers()[2]
-    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return offsets.astype(np.int64), held.copy()
+    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return offsets.astype(np.int64), text.copy()
 
 
 def _big_endian(value: Decimal | None) -> bytes | None:

@@ -28,22 +28,14 @@ class RunningCounts:
     needs = (Needs.LISTS,)
 
     def evaluate(self, cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
-        if isinstance(out, Distinct):
-            count_last_seen(cells, group_bounds, lanes, queries, out)
-        else:
-            _answer(cells, group_bounds, lanes, queries, out, restart=False)
+        answer(cells, group_bounds, lanes, queries, out, restart=False)
 
 
-def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
-    """The `recalculate` of cells that hold lists: it counts every window from nothing."""
-    if isinstance(out, Distinct):
-        recount_distinct(cells, group_bounds, lanes, queries, out)
-    else:
-        _answer(cells, group_bounds, lanes, queries, out, restart=True)
-
-
-def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, restart: bool) -> None:
+def answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, restart: bool) -> None:
+    """Answer a question from cells that hold lists; with `restart`, every window is counted from nothing."""
     match out:
+        case Distinct():
+            (recount_distinct if restart else count_last_seen)(cells, group_bounds, lanes, queries, out)
         case Ranked():
             find_ranks(cells, group_bounds, lanes, queries, out, restart)
         case Top():

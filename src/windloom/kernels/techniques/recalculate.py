@@ -16,7 +16,7 @@ from typing import Any
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import combine, identity, load, store
 from windloom.kernels.lists.cells import Lists
-from windloom.kernels.lists.running_counts import recount
+from windloom.kernels.lists.running_counts import answer
 from windloom.model.aggregate import Needs
 
 
@@ -26,7 +26,7 @@ class Recalculate:
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         if isinstance(cells, Lists):
-            recount(cells, group_bounds, lanes, queries, out)
+            answer(cells, group_bounds, lanes, queries, out, restart=True)
             return
         _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
 

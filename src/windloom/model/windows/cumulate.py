@@ -16,7 +16,7 @@ class CumulateWindow(Window):
     """Windows that begin at every `k·period + offset` and end at every slide up to the next beginning.
 
     Their range is their slide, as for landmark windows: these are the stretches that a window grows by. The slide
-    divides the period, so the edges of these stretches are all the edges that there are.
+    divides the period, so these stretches have all the edges.
 
     >>> CumulateWindow(86_400_000_000, 60_000_000).short
     'cumulate 1 d / 1 min'

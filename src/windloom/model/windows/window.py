@@ -109,12 +109,12 @@ class Window(ABC):
 
     @property
     def extent_ticks(self) -> int | None:
-        """How far before its end a window may begin; None if it grows without bound."""
+        """The most ticks from the beginning of a window to its end; None if it grows without bound."""
         return self.range_ticks
 
     @property
     def restart_ticks(self) -> int | None:
-        """How often its windows restart, if all that end in the meantime begin together; None if they slide."""
+        """The ticks after which windows begin again, if all that end in between begin together; None if they slide."""
         return None
 
     def last_start(self, tick: int) -> int:

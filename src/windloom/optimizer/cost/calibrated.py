@@ -155,17 +155,17 @@ def scanning_cost(
     fields = sum(len(planned_component.fields) for planned_component in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.taken_per_second(np.array([rate]))[0])
-    a_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
-    a_tuple += groupings * constants.seconds("tuple_key")
-    a_tuple += compared_classes(slice_id) * constants.seconds("tuple_class")
-    a_partial = constants.seconds("partial") + (fields + groupings) * constants.seconds("partial_field")
-    a_cell = constants.seconds("read") + (groupings > 0) * constants.seconds("read_key")
-    a_cell += columns_of(components) * constants.seconds("read_column")
+    per_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
+    per_tuple += groupings * constants.seconds("tuple_key")
+    per_tuple += compared_classes(slice_id) * constants.seconds("tuple_class")
+    per_partial = constants.seconds("partial") + (fields + groupings) * constants.seconds("partial_field")
+    per_cell = constants.seconds("read") + (groupings > 0) * constants.seconds("read_key")
+    per_cell += columns_of(components) * constants.seconds("read_column")
     keeping = keeping_cost(constants, statistics, edges_per_second, components)
     return Scanning(
-        statistics.events_per_second * (a_tuple + dropped(constants, 1 / statistics.selectivity - 1)),
-        partials * a_partial,
-        partials * a_cell + keeping,
+        statistics.events_per_second * (per_tuple + dropped(constants, 1 / statistics.selectivity - 1)),
+        partials * per_partial,
+        partials * per_cell + keeping,
     )
 
 
@@ -187,8 +187,8 @@ def keeping_cost(
         * statistics.events_per_second
         * (statistics.readings - 1)
     )
-    a_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
-    return kept_cells * a_cell + 2 * listed * constants.seconds("read_column")
+    per_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
+    return kept_cells * per_cell + 2 * listed * constants.seconds("read_column")
 
 
 def compared_classes(slice_id: SliceId) -> int:

@@ -1,4 +1,4 @@
-"""Work: what the queries of a tree ask of a technique, and the terms that make up the time of each technique.
+"""Work: the amounts of work that queries of a tree cause, and the terms that make up the time of each technique.
 
 Compiled code handles windows that move evenly (each by as many cells as the one before) many at a time. So every
 technique has two sets of constants: for windows that move evenly, and for those that do not because some slices are
@@ -134,7 +134,7 @@ def evenly_spaced(edges: Sequence[EdgeSet]) -> Floats:
     return np.array([float(each.density.value * each.pane.period == 1) for each in edges])
 
 
-def _a_query(work: Work) -> Terms:
+def _per_query(work: Work) -> Terms:
     return {"cell_query": work.cells * work.queries, "row": work.rows}
 
 
@@ -180,11 +180,11 @@ TERMS: dict[str, Callable[[Work], Terms]] = {
     "recalculate": lambda work: {"covered": work.covered, "row": work.rows},
     "prefix_ring": lambda work: {"cell": work.cells, "row": work.rows},
     "block_decomposition": _blocks,
-    "running_counts": _a_query,
-    "subtract_on_evict": _a_query,
-    "slick_deque_inv": _a_query,
-    "two_stacks": _a_query,
-    "daba": _a_query,
+    "running_counts": _per_query,
+    "subtract_on_evict": _per_query,
+    "slick_deque_inv": _per_query,
+    "two_stacks": _per_query,
+    "daba": _per_query,
     "slick_deque_non_inv": _sorting,
     "flat_fit": _sorting,
     "flat_fat": _tree,

@@ -71,18 +71,18 @@ def native_cost(
     """Seconds per second of event time; `events_per_second` is the rate of the stream."""
     seconds = constants.seconds
     fields, keys = sum(len(planned.fields) for planned in scan.components), len(scan.key_types)
-    a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
-    a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
+    per_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
+    per_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
     wanted = _kept(scan, sets, events_per_second)
     partials = _partials(scan, sets, wanted, signatures_of(scan, sets) * groups_of(scan, sets))
-    a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
-    a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
+    per_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
+    per_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
-    read = wanted * a_tuple + dropped(constants, events_per_second - wanted)
+    read = wanted * per_tuple + dropped(constants, events_per_second - wanted)
     return Scanning(
         _predicates(scan, sets, events_per_second) + read + shuffle,
-        partials * a_partial,
-        partials * a_cell
+        partials * per_partial,
+        partials * per_cell
         + sum(
             _feeding(constants, scan, partial_set, partials)
             + keeping_cost(

@@ -74,9 +74,10 @@ def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[st
 
 
 def _may_be_bit(partial_set: PartialSet, planned: PlannedComponent) -> bool:
-    """Computing an expression may fail for tuples that no query wants; reading a column cannot.
+    """Whether the filter of a component may become a bit.
 
-    So the filter must only read columns, unless the set wants every tuple.
+    Computing an expression may fail for tuples that no query wants; reading a column cannot. So the component must only
+    read columns, unless the set wants every tuple.
     """
     component = planned.component
     read = [each for each in (component.argument, component.by) if each is not None]

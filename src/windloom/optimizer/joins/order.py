@@ -16,7 +16,7 @@ from windloom.model.join import Join, JoinKind
 
 #: Up to this many inputs all orders are compared; beyond, those that the heuristic of source E considers.
 MOST_COMPARED = 6
-#: The most inputs that the heuristic moves independently of each other; each multiplies the orders it compares.
+#: The most inputs that the heuristic moves independently; each multiplies the orders it compares.
 _MOST_MOVED = 2
 
 #: An order of inputs, by number.
@@ -73,65 +73,51 @@ class SideSize:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The links of a join in the order in which children are folded into parents.
+    """A side with all children that have been folded into it, by number of the link and in that order.
 
     `rows` counts the rows that are touched in all, at every end; `matches` the pairs of rows that meet, before they are
     added up.
     """
 
-    order: Order
-    rows: float
-    matches: float = 0.0
-
-
-def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
-    """The order that touches the fewest rows, among all orders in which a child is complete before it is folded.
-
-    Only the order among the children of one parent matters, so each parent is ordered by itself.
-    """
-    folded = _below(join, sizes, 0)
-    return Elimination(folded.order, folded.touched, folded.matches)
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """A side with all that has been folded into it, in which order, the rows that were touched, and those that met."""
-
     size: SideSize
     order: Order = ()
-    touched: float = 0.0
+    rows: float = 0.0
     matches: float = 0.0
 
 
 def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimination:
     """The elimination in a given order, in which every child is complete before it is folded."""
-    folded = {side: _Folded(size) for side, size in enumerate(sizes)}
+    folded = {side: Elimination(size) for side, size in enumerate(sizes)}
     for number in order:
         link = join.links[number]
         folded[link.parent] = _fold(join, number, folded[link.parent], folded[link.child])
-    return Elimination(order, folded[0].touched, folded[0].matches)
+    return replace(folded[0], order=order)
 
 
-def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
+def elimination_order(join: Join, sizes: Sequence[SideSize], side: int = 0) -> Elimination:
+    """The order that touches the fewest rows below a side, among all in which children are complete when folded.
+
+    Only the order among the children of one parent matters, so each parent is ordered by itself.
+    """
     numbers = [number for number, link in enumerate(join.links) if link.parent == side]
-    children = [_below(join, sizes, join.links[number].child) for number in numbers]
+    children = [elimination_order(join, sizes, join.links[number].child) for number in numbers]
 
-    def fold(order: Order) -> _Folded:
-        folded = _Folded(sizes[side])
+    def fold(order: Order) -> Elimination:
+        folded = Elimination(sizes[side])
         for child in order:
             folded = _fold(join, numbers[child], folded, children[child])
         return folded
 
     if not children:
-        return _Folded(sizes[side])
+        return Elimination(sizes[side])
     alone = [fold((place,)) for place in range(len(children))]
     first = tuple(sorted(range(len(children)), key=lambda place: (alone[place].size.rows, place)))
     mean = sum(folded.size.rows for folded in children) / len(children)
     fast = [place for place in first if children[place].size.rows > mean]
-    return fold(cheapest_order(len(children), lambda order: fold(order).touched, first, fast))
+    return fold(cheapest_order(len(children), lambda order: fold(order).rows, first, fast))
 
 
-def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
+def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> Elimination:
     """The parent after a fold: the child is read, every parent row looks up its key, and every result is written."""
     link, before, other = join.links[number], parent.size, child.size
     keys = Size(before.rows, before.keys.get(number, before.rows)), Size(other.rows, other.keys.get(number, other.rows))
@@ -154,10 +140,10 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
             if other_link.parent == link.parent and {key.parent for key in other_link.keys} == parents:
                 left[other_number] = min(left[other_number], left[number])
     size = replace(before, rows=rows, keys=left, groups=before.groups * (other.groups if is_kept else 1.0))
-    touched = parent.touched + child.touched + other.rows + before.rows + rows
+    touched = parent.rows + child.rows + other.rows + before.rows + rows
     met = before.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
     matches = parent.matches + child.matches + met
-    return _Folded(size, (*parent.order, *child.order, number), touched, matches)
+    return Elimination(size, (*parent.order, *child.order, number), touched, matches)
 
 
 def _per_key(join: Join, number: int, child: SideSize) -> float:

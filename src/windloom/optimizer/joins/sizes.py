@@ -1,4 +1,4 @@
-"""How many rows the sides of a join have at the end of a window, as far as rates and groups show."""
+"""The number of rows of the sides of a join at the end of a window, estimated from rates and groups."""
 
 from __future__ import annotations
 

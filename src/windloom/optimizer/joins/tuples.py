@@ -27,7 +27,7 @@ _Order = tuple[int, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What the joins of a family read of a side; columns are given by position."""
+    """The input of a family of joins from one side; columns are given by position."""
 
     order: _Order
     set: int
@@ -152,7 +152,7 @@ def _is_other(planned: PlannedComponent) -> bool:
 
 
 def _feed(order: _Order, families: Sequence[_Family], sets: Sequence[PartialSet], others: set[str]) -> KeyedFeed:
-    """What a scan puts in order for all families that read its tuples in that order."""
+    """The feed of all families that read the tuples of a scan in one order."""
     sides = [side for family in families for side in family.sides if side.order == order]
     outs = tuple(sorted({position for side in sides for position in side.outs}))
     trees: dict[int, set[int]] = {}
@@ -178,7 +178,7 @@ def _feed(order: _Order, families: Sequence[_Family], sets: Sequence[PartialSet]
 
 
 def _cell_edges(partial_set: PartialSet, others: set[str]) -> EdgeSet | None:
-    """Where a set is cut for queries, and for sides of joins that are folded from cells; None if there are none."""
+    """The edges of a set that queries, and sides of joins folded from cells, need; None if there are none."""
     trees = [
         tree for tree in partial_set.trees if tree.answered or any(planned.name in others for planned in tree.queries)
     ]
@@ -188,7 +188,7 @@ def _cell_edges(partial_set: PartialSet, others: set[str]) -> EdgeSet | None:
 
 
 def _width(family: _Family, sets: Sequence[PartialSet]) -> float:
-    """How many slices of one side some window holds together with a slice of the other."""
+    """The number of slices of one side that some window holds together with a slice of the other."""
     joins: list[Join] = [planned.join for planned in family.joins]
     length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
     return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)

@@ -129,7 +129,7 @@ def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Orde
 
 
 def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
-    """Always takes next the strand that makes the fewest rows with those before it (source E, initial heuristic)."""
+    """The order that next takes the strand with the fewest rows after joining (source E, initial heuristic)."""
     order, left = [0], set(range(1, len(sizes)))
     rows_so_far = sizes[0]
     while left:

@@ -50,7 +50,7 @@ def plan_rows(
         orders.append(join_order(selection, selected) if recorded is None else recorded[number])
         expected, compared = expected_rows(selection, selected, orders[-1])
         pairs += expected
-        # How many values a key has is often not known, and then nothing is refused because of it.
+        # The number of values of a key is often unknown; then nothing is refused because of it.
         refused = max(refused, compared, expected if selection.joined > 1 and selected[0].knows_values else 0.0)
     if given is None and not imagined:
         _check_pairs(query, refused, rates)
@@ -94,7 +94,7 @@ def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> Non
 
 
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Store, ...]:
-    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns.
+    """The stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
 
     Relations are among the streams, and are kept version by version instead.
     """

@@ -37,7 +37,7 @@ class Merging:
         return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
-        """What x and y cost apart, less what they cost together, for every other tree y (Eq. 5)."""
+        """The saving of merging tree x with every other tree y: their costs apart less their cost together (Eq. 5)."""
         together = self._model.tree_cost(self._load.merged(tree), self._forest.unions(tree))
         gains: Floats = self.costs[tree] + self.costs - together
         gains[~self.alive] = -np.inf

@@ -130,7 +130,17 @@ class IncrementalPlan:
         sample = EdgeSample.of(classes)
         rate = float(sample.weights.sum())
         unions = self._rates + sample.missing(self._rows) if self._members else np.zeros(0)
-        self._append({query}, Counter(classes), rate, unions)
+        self._members.append({query})
+        self._classes.append(Counter(classes))
+        self._rows.append(class_rows(classes))
+        self._forget_costs()
+        self._numbers.append(self._next_tree)
+        self._next_tree += 1
+        self._rates = np.append(self._rates, rate)
+        grown = np.full((len(self._rates), len(self._rates)), rate)
+        grown[:-1, :-1] = self._unions
+        grown[-1, :-1] = grown[:-1, -1] = unions
+        self._unions = grown
         self._merge_from(len(self._members) - 1)
         return self._settle(before)
 
@@ -240,19 +250,6 @@ class IncrementalPlan:
         self._drop(small)
         self._load = load.without(small)
         return large - (small < large)
-
-    def _append(self, members: set[int], classes: Counter[EdgeClass], rate: float, unions: NDArray[np.float64]) -> None:
-        self._members.append(members)
-        self._classes.append(classes)
-        self._rows.append(class_rows(classes))
-        self._forget_costs()
-        self._numbers.append(self._next_tree)
-        self._next_tree += 1
-        self._rates = np.append(self._rates, rate)
-        grown = np.full((len(self._rates), len(self._rates)), rate)
-        grown[:-1, :-1] = self._unions
-        grown[-1, :-1] = grown[:-1, -1] = unions
-        self._unions = grown
 
     def _drop(self, tree: int) -> None:
         del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]

@@ -7,7 +7,7 @@ from windloom.optimizer.sharing.moves import Moving
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 
 #: Moves per merger of Weave Share on the same queries: the paper's LS-NS 10x, its best variant.
-MOVES_A_MERGER = 10
+MOVES_PER_MERGER = 10
 
 
 class LocalSearch:
@@ -18,5 +18,5 @@ class LocalSearch:
         alone = [[bundle] for bundle in range(len(problem.bundles))]
         mergers = len(alone) - len(merge_trees(problem, alone))
         moving = Moving(problem, alone)
-        moving.descend(MOVES_A_MERGER * mergers)
+        moving.descend(MOVES_PER_MERGER * mergers)
         return problem.trees(moving.groups)

@@ -170,22 +170,22 @@ def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[
     own = pool[begins[tree] : begins[tree] + lengths[tree]]
     for place in own:
         bits[place >> 6] |= bit << np.uint64(place & 63)
-    found = np.zeros(len(begins))
+    weight_of = np.zeros(len(begins))
     for other in range(len(begins)):
         total = 0.0
         for at in range(begins[other], begins[other] + lengths[other]):
             place = pool[at]
             if bits[place >> 6] >> np.uint64(place & 63) & bit:
                 total += weights[place]
-        found[other] = total
+        weight_of[other] = total
     for place in own:
         bits[place >> 6] = np.uint64(0)
-    return found
+    return weight_of
 
 
 @compiled
 def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
-    """All marks of the two, the left ones first."""
+    """The marks of both, the left ones first."""
     bit = np.uint64(1)
     for place in left:
         bits[place >> 6] |= bit << np.uint64(place & 63)
@@ -211,12 +211,12 @@ def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Float
                 if held[place] == 0:
                     whole += weights[place]
                 held[place] += 1
-    found = np.zeros(len(has))
+    changes = np.zeros(len(has))
     for bundle in range(len(has)):
         total = 0.0
         wanted = 1 if has[bundle] else 0
         for place in places[bounds[bundle] : bounds[bundle + 1]]:
             if held[place] == wanted:
                 total += weights[place]
-        found[bundle] = -total if has[bundle] else total
-    return found, whole
+        changes[bundle] = -total if has[bundle] else total
+    return changes, whole

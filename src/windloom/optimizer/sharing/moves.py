@@ -147,7 +147,7 @@ def _ranges(whole: NDArray[np.uint64], each: NDArray[np.uint64], inside: NDArray
 
 
 def improvements(moving: Moving, length: int) -> Iterator[float]:
-    """Chains of moves (Kernighan and Lin): each bundle at most once, the best move next even if it costs something.
+    """The saving of each chain of moves (Kernighan and Lin): every bundle once at most, the best move next at any cost.
 
     A chain ends where its sum was best, and is given up when it has not been better for `length` moves. Swaps, and
     groups that leave a tree together, are chains.
