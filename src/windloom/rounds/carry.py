@@ -18,7 +18,6 @@ from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
 from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
-from windloom.slicing.edges import EdgeSet
 
 #: At most this many past slicings are remembered for a set; tuples of older ones count as no longer kept.
 MOST_CUTS = 256
@@ -241,14 +240,9 @@ def _past(
     cuts = history.cuts
     if before.edges != partial_set.edges:
         # An older slicing that has every edge of the one that ends now adds nothing to it, so it is forgotten.
-        cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
+        cuts = (*(cut for cut in cuts if cut.edges.union(before.edges) != cut.edges), Cut(before.edges, seen))
     past = History(history.kept_from, known, cuts)
     return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
-
-
-def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
-    """Whether every one of `others` is among `edges`."""
-    return edges.union(others) == edges
 
 
 def is_same(left: Query, right: Query) -> bool:

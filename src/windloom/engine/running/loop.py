@@ -28,7 +28,7 @@ from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, progress_of
 from windloom.engine.running.scheduling import BudgetDecision, Measured, Questioners, Scheduling, no_costs
-from windloom.engine.running.snapshots import Committed, Snapshot
+from windloom.engine.running.snapshots import CommittedRound, RoundSnapshot
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
@@ -130,7 +130,7 @@ class RoundLoop:
         self._emitted = journal.read_emitted()
         self._showing = threading.Lock()
         at = self._journal.committed_at(recovered.next_round - 1)
-        self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
+        self._shown = CommittedRound(recovered.next_round - 1, self.plan, self.record, self.state, at)
         #: For each of the newest rounds, the least tick of its late tuples, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
         if self._is_snapshot_due(self._journal.last_committed):
@@ -259,7 +259,10 @@ class RoundLoop:
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0 and not self.placement.logs_past:
             # The tuples of a new query's past may be gone when the round is replayed: its cells are saved before.
-            self._keep_past(number - 1, record, plan, state)
+            known = None if self.plan is None else self.plan.by_identity
+            is_new = (each.number for each in plan.sets if known is not None and each.identity not in known)
+            if self._is_remade or not state.cells.keys().isdisjoint(is_new):
+                self._journal.snapshot(number - 1, state, record.version)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
         # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
@@ -313,7 +316,7 @@ class RoundLoop:
             self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, round.record, round.plan
         self._learn(round, turn.intake, outcome, measured, watch)
-        self._show(Committed(number, round.plan, round.record, self.state, at), outcome.late_from)
+        self._show(CommittedRound(number, round.plan, round.record, self.state, at), outcome.late_from)
         if self._is_snapshot_due(number):
             with watch("snapshot"):
                 self._keep_state(number)
@@ -363,12 +366,12 @@ class RoundLoop:
         return found
 
     @property
-    def committed(self) -> Committed:
+    def committed(self) -> CommittedRound:
         """What the last committed round left."""
         return self._shown
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[RoundSnapshot]:
         """What the last committed round left, valid until the end of the `with`; no round waits for it."""
         with ExitStack() as held:
             with self._showing:
@@ -378,9 +381,9 @@ class RoundLoop:
                     parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
             past = partial(self._past_until, shown.round)
             current = self.placement.relations.taken_now
-            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
+            yield RoundSnapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
 
-    def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
+    def _show(self, committed: CommittedRound, late: Mapping[str, int]) -> None:
         """Makes a round the one that questions see; what only earlier rounds needed is forgotten."""
         with self._showing:
             self._shown = committed
@@ -444,7 +447,7 @@ class RoundLoop:
         return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
 
     def _past_until(self, round: int, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
-        """The same for rounds up to `round`; rounds may run meanwhile."""
+        """The cells of a set, made from logged tuples of rounds up to `round`; rounds may run meanwhile."""
         with self._journal.reading():
             return woven_again(partial_set, self._logged_rounds(round))
 
@@ -462,9 +465,3 @@ class RoundLoop:
 
     def _plan_of_log(self, log: RoundLog) -> Plan:
         return self._plan_of(self._journal.plan(log.plan_version))
-
-    def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
-        known = None if self.plan is None else self.plan.by_identity
-        is_new = (partial_set for partial_set in plan.sets if known is not None and partial_set.identity not in known)
-        if self._is_remade or any(partial_set.number in state.cells for partial_set in is_new):
-            self._journal.snapshot(round, state, record.version)

@@ -19,7 +19,7 @@ from windloom.engine.running.placement import Round, Stopwatch
 from windloom.model.relation import Version
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Plan, PlannedJoin
+from windloom.plan.physical import Plan
 from windloom.plan.relations import PlannedRelation
 from windloom.rounds.cells import Cells
 from windloom.rounds.round_input import RoundInput
@@ -166,13 +166,9 @@ def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundIn
     for join in plan.joins:
         if any(place.set in planned.sets for place in join.sides):
             closed = state.closed_over(join.query.inputs), after.closed_over(join.query.inputs)
-            if join.name in state.fresh or _ends_within(_first_window(join), *closed):
+            if join.name in state.fresh or _ends_within(join.join.sides[0].window, *closed):
                 return True
     return False
-
-
-def _first_window(join: PlannedJoin) -> Window:
-    return join.join.sides[0].window
 
 
 def _ends_within(window: Window, after: int, until: int) -> bool:

@@ -77,15 +77,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DeadlineRecord:
     """How a query has kept its deadlines: windows answered, late windows, seconds by which the latest was late."""
 
     windows: int = 0
     late: int = 0
     worst: float = 0.0
 
-    def plus(self, windows: int, late: int, worst: float) -> Kept:
-        return Kept(self.windows + windows, self.late + late, max(self.worst, worst))
+    def plus(self, windows: int, late: int, worst: float) -> DeadlineRecord:
+        return DeadlineRecord(self.windows + windows, self.late + late, max(self.worst, worst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Scheduling:
         #: The tick from which deadlines count, by query: up to where the query was closed after its first round.
         self.counting_from: dict[str, int] = {}
         #: How deadlines have been kept since this process began, by query.
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, DeadlineRecord] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
         """Decides what a round answers, `elapsed` seconds after it has begun."""
@@ -170,9 +170,9 @@ class Scheduling:
         must = [task for task in tasks if intake.must.intersection(task.names)]
         spent = sum(costs.seconds([(task, task.windows)]) for task in must)
         left = max(self.budget - elapsed - self.learned.rest - spent, LEAST_SHARE * self.budget)
-        chosen = choose(
-            [task for task in tasks if task not in must], self.schedule, costs, left, self._until_next(elapsed)
-        )
+        # Seconds until the next round is done, if it is like the last ones.
+        until_next = max(self.round_seconds(), elapsed + self.learned.length)
+        chosen = choose([task for task in tasks if task not in must], self.schedule, costs, left, until_next)
         answered = {**chosen.windows, **{task: task.windows for task in must}}
         postponed = postponed_by(tasks, answered)
         self._passed = {
@@ -203,15 +203,11 @@ class Scheduling:
             count, worst = (
                 answered.late(now, self.counting_from.get(query.name, TICK_MIN)) if answered.windows else (0, 0)
             )
-            self.kept[query.name] = self.kept.get(query.name, Kept()).plus(answered.windows, count, worst)
+            self.kept[query.name] = self.kept.get(query.name, DeadlineRecord()).plus(answered.windows, count, worst)
             if count:
                 late[query.name] = {"windows": count, "seconds": round(worst, 3)}
                 late_windows += count
         return AnswerFigures(postponed, late, windows, late_windows)
-
-    def _until_next(self, elapsed: float) -> float:
-        """Seconds until the next round is done, if it is like the last ones."""
-        return max(self.round_seconds(), elapsed + self.learned.length)
 
     def _units(self, plan: Plan, number: int) -> tuple[list[Unit], Sequence[AnswerCost]]:
         known = self._costs

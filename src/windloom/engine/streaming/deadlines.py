@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from windloom.engine.running.delivery import duration_words
-from windloom.engine.running.scheduling import Kept, Scheduling
+from windloom.engine.running.scheduling import DeadlineRecord, Scheduling
 from windloom.engine.streaming.options import StreamOptions
 from windloom.model.figures import count
 from windloom.model.query import Query
@@ -47,17 +47,21 @@ def schedule_lines(
         lines.append(f"Schedule: {schedule.name}: {schedule.about}")
     known, kept = list(queries), scheduling.kept
     told = [
-        query for query in known if str(query.urgency) or kept.get(query.name, Kept()).late or query.name in postponed
+        query
+        for query in known
+        if str(query.urgency) or kept.get(query.name, DeadlineRecord()).late or query.name in postponed
     ]
     told.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
-    lines += [_line(query, kept.get(query.name, Kept()), postponed.get(query.name, 0)) for query in told[:_SHOWN]]
+    lines += [
+        _line(query, kept.get(query.name, DeadlineRecord()), postponed.get(query.name, 0)) for query in told[:_SHOWN]
+    ]
     if len(told) > _SHOWN:
         lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)
     return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
 
 
-def _line(query: Query, kept: Kept, left: int) -> str:
+def _line(query: Query, kept: DeadlineRecord, left: int) -> str:
     words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
     if kept.windows:
         late = f", {kept.late:,} late (by {kept.worst:.3g} s at worst)" if kept.late else ", none late"

@@ -23,7 +23,7 @@ from windloom.plan.scans import Scan, WovenScan
 from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.scanned import timed_tuples
 from windloom.spark.intake.collect import PORTION_BYTES, collected
-from windloom.spark.intake.files import Unit, units_of, whole_tuples
+from windloom.spark.intake.files import FileChunk, units_of, whole_tuples
 from windloom.spark.intake.projection import projected
 
 
@@ -61,16 +61,12 @@ class LocalKeeping:
         if plan is not self._plan:
             self._plan, self._scans = plan, {}
         if scan.number not in self._scans:
-            self._scans[scan.number] = _local(plan, scan)
+            own, found = keeping_scan(plan, scan), None
+            if own is not None:
+                local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
+                found = None if isinstance(local, str) else replace(own, local=local)
+            self._scans[scan.number] = found
         return self._scans[scan.number]
-
-
-def _local(plan: Plan, scan: Scan) -> WovenScan | None:
-    own = keeping_scan(plan, scan)
-    if own is None:
-        return None
-    local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
-    return None if isinstance(local, str) else replace(own, local=local)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ def kept_beside(
             keep_by_spark(own, stream, frames[scan.stream], keeper)
 
 
-def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
+def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[FileChunk]:
     """The parts of all files, if memory can hold them at once: no tuple is passed on before all of them are read."""
     assert own.local is not None
     if stream.name != files.stream:  # an enriched stream
@@ -124,7 +120,7 @@ def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
     return units if sum(unit.rows for unit in units) * width <= PORTION_BYTES else []
 
 
-def _hand_over(own: WovenScan, stream: Stream, units: Sequence[Unit], keeper: TupleKeeper) -> None:
+def _hand_over(own: WovenScan, stream: Stream, units: Sequence[FileChunk], keeper: TupleKeeper) -> None:
     table, _ = timed_tuples(whole_tuples(own, stream, units))
     keeper.take(own, table)
 

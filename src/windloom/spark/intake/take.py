@@ -1,4 +1,4 @@
-"""Takes in the tuples of a round on the driver: one Spark job per scan, then the cells of all sets."""
+"""Makes the cells of all sets from the tuples of a round, on the driver: from files, or by one Spark job per scan."""
 
 from __future__ import annotations
 
@@ -121,17 +121,22 @@ class ScanJobs:
                 if _is_counted(scan):
                     continue
                 stream, clock = plan.stream(scan.stream), ticks.clock_of(scan)
-                paths = reading.files(scan.stream) if _may_be_local(scan) and clock is None else None
-                is_keyed = paths is not None and reading.is_whole and isinstance(scan, WovenScan) and bool(scan.keyed)
+                # A clock, which sees tuples that no query wants, needs Spark.
+                local = scan if isinstance(scan, WovenScan) and scan.local is not None and clock is None else None
+                paths = None if local is None else reading.files(scan.stream)
+                is_keyed = local is not None and reading.is_whole and bool(local.keyed)
                 while True:
                     made, taken, held = list[Taken](), Taken(), size
                     if paths is not None:
                         source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
                     else:
                         is_timed = stream in reading.timed and _tells(scan)
-                        watched = _watched(frames, scan.stream, clock)
+                        if clock is not None and isinstance(frames, RoundFrames):
+                            frame = frames.watched(scan.stream, clock.watching)  # the tuples as they came
+                        else:
+                            frame = frames[scan.stream] if clock is None else clock.watching(frames[scan.stream])
                         beside = kept_beside(plan, scan, frames, keeper, reading.kept_files)
-                        source = _spark_chunks(scan, stream, watched, beside, is_timed=is_timed)
+                        source = _spark_chunks(scan, stream, frame, beside, is_timed=is_timed)
                     try:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
@@ -306,13 +311,6 @@ def bases_unread(plan: Plan) -> set[str]:
     return {stream.base for stream in plan.enriched if stream.name in read and stream.base not in read}
 
 
-def _watched(frames: Mapping[str, DataFrame], name: str, clock: Clock | None) -> DataFrame:
-    """The frame of a scan, with a clock on the tuples as they came."""
-    if clock is None:
-        return frames[name]
-    return frames.watched(name, clock.watching) if isinstance(frames, RoundFrames) else clock.watching(frames[name])
-
-
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
     """The number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
     found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
@@ -320,11 +318,6 @@ def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[st
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
             found[scan.stream] = scanned[scan.number].tuples
     return found
-
-
-def _may_be_local(scan: Scan) -> bool:
-    """Whether the driver may read files itself."""
-    return isinstance(scan, WovenScan) and scan.local is not None
 
 
 def _tells(scan: Scan) -> bool:
