@@ -15,9 +15,9 @@ from windloom.plan.physical import FeedPlace, Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
 from windloom.rounds.cells import Cells, group_of_cells, merge_released, read_partials
-from windloom.rounds.feeds import feed_sets
 from windloom.rounds.keyed import KeyedChoice, merge_keyed, plan_weaving
 from windloom.rounds.scanned import Scanned, Ticks, scanned_partials, scanned_tuples, timed_tuples
+from windloom.rounds.signed import feed_sets
 from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
 from windloom.weave.keyed import Keyed
 from windloom.weave.tuples import Tuples
