@@ -55,7 +55,7 @@ class SignedCells:
         self._readings = readings
 
     def makers(self) -> list[Callable[[], None]]:
-        """Functions that make a component each, in any order or at the same time; `cells` may be called after them."""
+        """Return functions that make a component each, in any order or at once; `cells` is called after them."""
         return [partial(self._make, reading) for reading in self._readings]
 
     def _make(self, reading: Reading) -> None:
@@ -131,7 +131,7 @@ def without_filter(planned: PlannedComponent, read: Read) -> Reading:
 
 
 def _rolls_up(planned: PlannedComponent) -> bool:
-    """Not lists, which would be merged value by value, nor user-defined aggregates, which would be compiled anew."""
+    """Not lists, which would be merged value by value, nor user-defined aggregates, which would be compiled again."""
     return not planned.family.is_list and planned.component.own is None
 
 

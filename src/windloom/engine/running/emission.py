@@ -1,4 +1,4 @@
-"""What the queries of a round report of their answers: changes, windows without tuples, early rows."""
+"""EMIT: which rows the queries of a round report of their answers: changes, windows without tuples, early rows."""
 
 from __future__ import annotations
 

@@ -141,17 +141,17 @@ class RoundLoop:
         return self._journal.last_committed + 1
 
     def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
-        """Runs the round of Spark's micro-batch `number`, unless it is committed already."""
+        """Run the round of Spark's micro-batch `number`, unless it is committed already."""
         if number <= self._journal.last_batch:
             return
         self.run(Intake(ingest.split(batch), batch), number)
 
     def finish(self) -> None:
-        """Runs a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
+        """Run a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
         self.run(Intake(ends=True))
 
     def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
-        """Runs a round that takes nothing in: it answers what was postponed, within the budget or, if asked, all of it.
+        """Run a round without tuples, which answers postponed windows: within the budget or, if asked, all of them.
 
         `must` names queries that are answered in any case. Returns False if nothing is postponed.
         """
@@ -163,7 +163,7 @@ class RoundLoop:
             return True
 
     def settle(self, names: Collection[str]) -> None:
-        """Answers the postponed windows of some queries before they change; called while the lock is held."""
+        """Answer the postponed windows of some queries before they change; called while the lock is held."""
         owing = self.state.answered.keys() & set(names)
         if owing:
             self.catch_up(must=owing)
@@ -196,7 +196,7 @@ class RoundLoop:
         return completed
 
     def _turns(self, intake: Intake, batch: int | None) -> Iterator[_Turn]:
-        """The rounds to run; each is asked for when the one before is committed."""
+        """Yield the rounds to run; the next one is decided when the one before it is committed."""
         answering = Intake(only_answers=True)
         if self._journal.was_answering(self.next_round):
             yield _Turn(None, answering, self.record)
@@ -211,7 +211,7 @@ class RoundLoop:
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
-        """Notes a round that has failed; if it has lost a file of tuples that it can do without, it may begin again."""
+        """Note a round that has failed; if it only lacks a file of tuples that it can do without, it begins again."""
         try:
             yield
         except LostTuplesError as error:
@@ -226,7 +226,7 @@ class RoundLoop:
             raise
 
     def _foresee(self, batch: int | None) -> float:
-        """Lets adapting choose a plan for what a micro-batch is about to bring, unless its round has begun before.
+        """Let adapting choose a plan for a micro-batch that is announced, unless its round has begun before.
 
         Returns the seconds that this took.
         """
@@ -237,7 +237,7 @@ class RoundLoop:
         return self._clock() - begun
 
     def _leaving(self, intake: Intake) -> frozenset[str]:
-        """Queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
+        """Return queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
         if not self.state.answered or self.plan is None or intake.only_answers:
             return frozenset()
         record = self._journal.upcoming(self.next_round)
@@ -251,7 +251,7 @@ class RoundLoop:
         return frozenset(names & self.state.answered.keys())
 
     def _begin(self, turn: _Turn, watch: Stopwatch) -> tuple[Round, BudgetDecision]:
-        """Records that a round begins, and with which plan."""
+        """Record that a round begins, and with which plan."""
         number = self.next_round
         if turn.ahead:
             watch.seconds["adapt"] = turn.ahead
@@ -299,7 +299,7 @@ class RoundLoop:
         measured: Measured | None,
         watch: Stopwatch,
     ) -> CompletedRound:
-        """Commits a round whose rows are with the sinks, and makes its state the present one."""
+        """Commit a round whose rows are with the sinks, and make its state the present one."""
         number = round.number
         with watch("commit"):
             at = time.time()
@@ -328,7 +328,7 @@ class RoundLoop:
         return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0
 
     def _keep_state(self, committed: int) -> None:
-        """Takes the snapshot after a round, and drops what it replaces.
+        """Take the snapshot after a round, and drop the files that it replaces.
 
         It is called at the start too, for a round whose snapshot was prevented by a crash: how far back logs reach, and
         with them the past of added queries, must not depend on crashes.
@@ -340,7 +340,7 @@ class RoundLoop:
     def _learn(
         self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
     ) -> None:
-        """Learns from a round, for later plans and schedules; a round that only answers shows nothing of the data."""
+        """Learn from a round, for later plans and schedules; a round that only answers shows nothing of the data."""
         if measured is not None:
             self.scheduling.learned.add(measured)
         if intake.only_answers:
@@ -355,7 +355,7 @@ class RoundLoop:
     def _kept_of(
         self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
     ) -> dict[str, Any]:
-        """What is kept of a round: its figures, and what later plans and schedules learn from it."""
+        """Return the commit record of a round: its figures, and observations for later plans and schedules."""
         found = progress.as_dict()
         if not intake.only_answers:
             found["observed"] = write_observed(outcome.observed)
@@ -367,12 +367,12 @@ class RoundLoop:
 
     @property
     def committed(self) -> CommittedRound:
-        """What the last committed round left."""
+        """The plan and the state after the last committed round."""
         return self._shown
 
     @contextmanager
     def snapshot(self) -> Iterator[RoundSnapshot]:
-        """What the last committed round left, valid until the end of the `with`; no round waits for it."""
+        """Give the state after the last committed round, valid until the end of the `with`; no round waits for it."""
         with ExitStack() as held:
             with self._showing:
                 shown = self._shown
@@ -384,14 +384,14 @@ class RoundLoop:
             yield RoundSnapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
 
     def _show(self, committed: CommittedRound, late: Mapping[str, int]) -> None:
-        """Makes a round the one that questions see; what only earlier rounds needed is forgotten."""
+        """Show a round to questions, and forget files that only earlier rounds needed."""
         with self._showing:
             self._shown = committed
             self._late.append((committed.round, late))
             self.placement.committed(committed.round, committed.state)
 
     def _late_from(self, query: Query, after: int, until: int) -> int | None:
-        """The least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
+        """Return the least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
         every = dict(list(self._late))
         ticks = []
         for round in range(after + 1, until + 1):
@@ -401,12 +401,12 @@ class RoundLoop:
         return min(ticks, default=None)
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
-        """The plan of a record, and the present state as that plan needs it."""
+        """Return the plan of a record, and the present state in terms of that plan."""
         plan = self._plan_of(record)
         return plan, self.carried(plan)
 
     def carried(self, plan: Plan) -> State:
-        """The present state as a plan needs it; called while the lock is held."""
+        """Return the present state in terms of a plan; called while the lock is held."""
         if self.plan is None or plan is self.plan:
             return self.state
         if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
@@ -415,10 +415,10 @@ class RoundLoop:
         return self._carried[2]
 
     def complete_from(self, plan: Plan, name: str) -> int | None:
-        """The start of the first window that a query of another plan would report; nothing is remade to find it."""
+        """Return the start of the first complete window of a query under another plan, without remaking any cells."""
         if self.plan is None:
             return None
-        # A round with another plan first answers what is owed by the sets that it makes again.
+        # A round with another plan first answers the pending windows of the sets that it makes again.
         settled = replace(self.state, answered={}, owed={})
         return carry(settled, self.plan, plan, self._known_past).since.get(name)
 

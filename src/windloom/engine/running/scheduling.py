@@ -1,7 +1,7 @@
-"""Decides what each round answers within its budget, and learns from rounds what answers take.
+"""Decides which windows a round answers within its budget, and learns from rounds how long answers take.
 
 The decision is made before anything is answered, from predicted costs, and is part of the round's log: a repeated round
-answers the same. Taking in, logging and merging are never postponed; the time that they took is already spent.
+answers the same. Reading, logging and merging are never postponed; the time that they took is already spent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a round answers; `predicted` are seconds by unit, as the cost model alone predicts them."""
+    """The windows that a round answers; `predicted` are seconds by unit, as the cost model alone predicts them."""
 
     postponed: Mapping[str, int] = field(default_factory=dict)
     predicted: Mapping[str, float] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Scheduling:
         self.kept: dict[str, DeadlineRecord] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
-        """Decides what a round answers, `elapsed` seconds after it has begun."""
+        """Decide which windows a round answers, `elapsed` seconds after it has begun."""
         plan, state = round.plan, round.state
         units, predicted = self._units(plan, round.number)
         due = list(due_windows(plan, state, given, units))
@@ -227,7 +227,7 @@ class Scheduling:
 
 
 class BudgetDecision:
-    """The decision of one round, made when it is known what the round brings, and what its answers really took."""
+    """The decision of one round, made when its input is known, and the seconds that its answers really took."""
 
     def __init__(self, scheduling: Scheduling, round: Round, intake: Intake, watch: Stopwatch) -> None:
         self._scheduling, self._round, self._intake, self._watch = scheduling, round, intake, watch
@@ -314,7 +314,7 @@ class Questioners:
                 self._changed.notify_all()
 
     def round_begins(self) -> None:
-        """Called when a round begins: patience starts anew."""
+        """Called when a round begins: it has all its patience again."""
         with self._changed:
             self._left = self._patience
 

@@ -1,4 +1,4 @@
-"""Snapshots: what the last committed round left, for questions that are asked while rounds go on.
+"""Snapshots: the state after the last committed round, for questions that are asked while rounds run.
 
 A snapshot has all of one committed round and nothing of a later one, however many shards there are. It needs no lock:
 the state of a round never changes, files of shards are kept as long as a snapshot reads them, and a round replaces what
@@ -35,7 +35,7 @@ from windloom.rounds.windows.registry import life_of
 
 @dataclass(frozen=True, slots=True)
 class CommittedRound:
-    """What a round left when it was committed; `at` is the time of the clock. Before the first round, plan is None."""
+    """The plan and state after a round, committed `at` a time of the clock. Before the first round, plan is None."""
 
     round: int
     plan: Plan | None

@@ -1,4 +1,4 @@
-"""The Spark jobs of rounds whose step runs on the driver, of streams and batch runs; and of any stream's rows."""
+"""How rounds are read whose step runs on the driver, in streams and batch runs; and the rows of a stream."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SparkRowJobs:
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
-        """The rows, made from the stores, which include what the round has brought."""
+        """Yield the rows, made from the stores, which include the tuples of the round."""
         others = []
         for asked_rows in asked:
             near = self.stored.near(kept, asked_rows)

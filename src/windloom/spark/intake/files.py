@@ -1,4 +1,4 @@
-"""Takes tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
+"""Reads tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
 
 Files are declined, and read by Spark instead, if anything may differ from what Spark would read: types other than those
 of the frame, columns that some file lacks, dates before 1900, a value that Spark would refuse.
@@ -48,7 +48,7 @@ class FileChunk:
 def file_tuples(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
 ) -> Generator[pa.Table, None, None]:
-    """The projected tuples of all files, in portions of `portion` bytes; raises DeclinedError if Spark must read."""
+    """Yield the projected tuples of all files, in portions of `portion` bytes; DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -73,7 +73,7 @@ def file_tuples(
 def file_portions(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, threads: int
 ) -> list[list[FileChunk]]:
-    """The files in portions of at most `portion` bytes, to be read and woven by `threads` threads at the same time.
+    """Return the files in portions of at most `portion` bytes, to be read and woven by `threads` threads at once.
 
     Every thread gets about the same number of tuples, if the files can be divided that way.
     """
@@ -118,7 +118,7 @@ def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> li
 
 
 def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[FileChunk]) -> pa.Table:
-    """The projected tuples of all parts at once, read by one thread; raises DeclinedError if Spark must read."""
+    """Return the projected tuples of all parts, read by one thread; raises DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     try:
@@ -168,7 +168,7 @@ def _refuse_early(column: pa.ChunkedArray, kind: DataType) -> None:
 
 
 def _ticks(time: pa.Array, stream: Stream) -> pa.Array:
-    """The ticks of a time column, the same as by `tick_sql`."""
+    """Return the ticks of a time column, equal to those of `tick_sql`."""
     if stream.columns[stream.time].kind is not TypeKind.INTEGER:
         return time.view(pa.int64())
     ticks = INTEGER_UNITS[stream.time_unit or "us"]

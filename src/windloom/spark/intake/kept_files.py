@@ -1,4 +1,4 @@
-"""Tuples to keep, read from the files of a round while Spark reads the same files to make partials of them.
+"""Reads tuples that are kept from the files of a round, while Spark makes partials from the same files.
 
 Fetching tuples from Spark takes longer than reading them, so columns that are only kept are not fetched. Files are
 declined, and tuples fetched from Spark as for any other source, if anything may differ from what Spark would read.
@@ -50,7 +50,7 @@ def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: Tupl
 
 
 class LocalKeeping:
-    """How the driver itself projects what a plan keeps; remembered, because it takes parsing of expressions."""
+    """How the driver itself projects the tuples that a plan keeps; remembered, because expressions are parsed for it."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -86,7 +86,7 @@ def kept_beside(
     keeper: TupleKeeper | None,
     files: RoundFiles | None,
 ) -> Iterator[tuple[Scan, TupleKeeper | None]]:
-    """What is left for Spark to do within the `with`: the scan, and the keeper that takes the tuples that it keeps.
+    """Give the work that is left for Spark within the `with`: the scan, and the keeper of its tuples.
 
     If the driver can read the files, the scan has no columns that are only kept, and the keeper is None. All tuples
     have been taken at the end of the `with`.

@@ -35,14 +35,14 @@ KEPT_BYTES = 256 << 20
 #: The size of chunks of files that are woven one after the other: about a million tuples. The other memory that
 #: weaving needs is then small enough to be reused, which saves more time than merging the cells of chunks costs.
 LARGE_PORTION_BYTES = 80 << 20
-#: The size of chunks if several are woven at the same time.
+#: The size of chunks if several are woven at once.
 SMALL_PORTION_BYTES = 16 << 20
 #: And if many sets are rolled up from signatures: each chunk has cells of all of them.
 SIGNED_PORTION_BYTES = 32 << 20
 
 
 class TooLargeError(Exception):
-    """There are more bytes of cells than the driver takes in at once."""
+    """The cells of a stream are larger than the driver can hold."""
 
     def __init__(self, stream: str, size: int, limit: int) -> None:
         super().__init__(
@@ -97,7 +97,7 @@ class ScanJobs:
     def reading(
         self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
     ) -> AbstractContextManager[RoundReading]:
-        """Return how a round is read, within which it is read; it `keeps` tuples or not."""
+        """Return how a round is read; it is read within the `with`. `keeps` says whether it keeps tuples."""
         return nullcontext(RoundReading())
 
     def take_in(
@@ -274,7 +274,7 @@ class _StreamTicks:
         return Clock(self._plan.stream(scan.stream)) if is_needed else None
 
     def add(self, scan: Scan, parts: Sequence[Taken], clock: Clock | None) -> None:
-        """Add what a scan has seen, and what its clock has observed."""
+        """Add the ticks that a scan has read, and those that its clock has observed."""
         base = self._plan.base_of(scan.stream)
         is_base = base == scan.stream
         if is_base and _tells(scan):
@@ -312,7 +312,7 @@ def bases_unread(plan: Plan) -> set[str]:
 
 
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
-    """The number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
+    """Return the number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
     found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
     for scan in plan.scans:
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
