@@ -30,8 +30,9 @@ Mask = NDArray[np.bool_]
 class Taken:
     """`cells` by number of the set, `behind` by number of the scan; a scan without an entry had no such tuples.
 
-    `scanned` has the counts of each scan, by its number: statistics, which change no answer. `keyed` are tuples in order
-    of a join key, which folds of a batch run read instead of cells. `ticks` are those that each scan's tuples span.
+    `scanned` has the counts of each scan, by its number: statistics, which change no answer. `keyed` are tuples in
+    order of a join key, which folds of a batch run read instead of cells. `ticks` are those that each scan's tuples
+    span.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: Tupl
 
 
 class LocalKeeping:
-    """How the driver itself projects the tuples that a plan keeps; remembered, because expressions are parsed for it."""
+    """How the driver itself projects the tuples that a plan keeps; remembered, because it means parsing."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
