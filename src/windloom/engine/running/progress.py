@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from windloom.engine.notebook import facts_table
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
-from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.rounds import State
 from windloom.rounds.lateness import Late
@@ -139,6 +138,10 @@ def progress_of(
     """Return the figures of a round whose `rows` are with the sinks."""
     counts, state = outcome.counts, outcome.state
     late = {stream.name: _late_counts(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
+    cells = dict.fromkeys((stream.name for stream in round.plan.streams), 0)
+    for partial_set in round.plan.sets:
+        if partial_set.identity in outcome.observed.sets:
+            cells[partial_set.base] += outcome.observed.sets[partial_set.identity].held
     ticks = frontier_ticks(round.plan, state)
     frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
     behind = min(ticks, key=lambda name: ticks[name])
@@ -163,7 +166,7 @@ def progress_of(
         frontiers=frontiers,
         lags=lags,
         tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
-        cells=_cells(round.plan, outcome.observed),
+        cells=cells,
         postponed=answering.postponed,
         late_answers=answering.late,
         answered_windows=answering.windows,
@@ -187,14 +190,6 @@ def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
 
 def _late_counts(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
-
-
-def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
-    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
-    for partial_set in plan.sets:
-        if partial_set.identity in observed.sets:
-            held[partial_set.base] += observed.sets[partial_set.identity].held
-    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

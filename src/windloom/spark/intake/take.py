@@ -130,13 +130,7 @@ class ScanJobs:
                     if paths is not None:
                         source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
                     else:
-                        is_timed = stream in reading.timed and _tells(scan)
-                        if clock is not None and isinstance(frames, RoundFrames):
-                            frame = frames.watched(scan.stream, clock.watching)  # the tuples as they came
-                        else:
-                            frame = frames[scan.stream] if clock is None else clock.watching(frames[scan.stream])
-                        beside = kept_beside(plan, scan, frames, keeper, reading.kept_files)
-                        source = _spark_chunks(scan, stream, frame, beside, is_timed=is_timed)
+                        source = _spark_chunks(plan, scan, frames, clock, keeper, reading)
                     try:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
@@ -226,26 +220,29 @@ def _file_chunks(scan: Scan, stream: Stream, paths: Sequence[str], *, is_keyed: 
 
 @contextmanager
 def _spark_chunks(
+    plan: Plan,
     scan: Scan,
-    stream: Stream,
-    frame: DataFrame,
-    beside: AbstractContextManager[tuple[Scan, TupleKeeper | None]],
-    *,
-    is_timed: bool,
+    frames: Mapping[str, DataFrame],
+    clock: Clock | None,
+    keeper: TupleKeeper | None,
+    reading: RoundReading,
 ) -> Iterator[_Chunks]:
-    """The tuples of a frame, or its partials; tuples that are kept are read `beside`, or handed over on their way.
-
-    If the stream is not `is_timed`, a native scan does not look for ticks, because aggregating them takes time.
-    """
+    """The tuples of a frame, or its partials. Tuples that are kept are read beside them, or handed over in passing."""
+    stream = plan.stream(scan.stream)
+    if clock is not None and isinstance(frames, RoundFrames):
+        frame = frames.watched(scan.stream, clock.watching)  # the tuples as they came
+    else:
+        frame = frames[scan.stream] if clock is None else clock.watching(frames[scan.stream])
     what, fetched, only = f"what is taken in of stream '{stream.name}'", Fetched(), list[pa.Table]()
     if isinstance(scan, NativeScan):
-        partials = collected(partials_frame(scan, stream, frame, timed=is_timed), what, fetched)
-        yield _Chunks(scan, partials, fetched=fetched)
+        # Ticks are not looked for without need, because aggregating them takes time.
+        timed = partials_frame(scan, stream, frame, timed=stream in reading.timed and _tells(scan))
+        yield _Chunks(scan, collected(timed, what, fetched), fetched=fetched)
         return
-    with beside as (left, keeper):
+    with kept_beside(plan, scan, frames, keeper, reading.kept_files) as (left, own_keeper):
         assert isinstance(left, WovenScan)
-        tables = _handed_over(collected(projected(left, stream, frame), what, fetched), left, keeper, only)
-        yield _Chunks(left, tables, fetched=fetched, only=only)
+        tables = collected(projected(left, stream, frame), what, fetched)
+        yield _Chunks(left, _handed_over(tables, left, own_keeper, only), fetched=fetched, only=only)
 
 
 def _handed_over(
