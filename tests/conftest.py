@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from support.cells import checking
+from support.cells import check_all_cells
 from support.drawing import examples
 from support.postgres import Server, find_programs, running_server
 from support.receiver import Receiver
-from windloom.rounds.cells import Cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +25,7 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Whatever makes cells in a test makes them in the shape that all readers of cells rely on.
-Cells.__init__ = checking(Cells.__init__)  # type: ignore[method-assign]
+check_all_cells()
 
 # For tests that do not say how many examples they draw.
 settings.register_profile("suite", max_examples=examples(100))

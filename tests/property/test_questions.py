@@ -22,7 +22,7 @@ from support.postponing import RandomScheduling
 from support.questions import Asker, History, in_threads, rows_of
 from support.rounds import plan_of
 from windloom.durable.faults import FAULT_POINTS, watched
-from windloom.engine.running.snapshots import Found
+from windloom.engine.running.snapshots import SnapshotAnswer
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow
 
@@ -179,7 +179,7 @@ def test_a_repaired_answer_is_the_one_that_would_be_given_anew(
                     assert told(found) == told(anew)
 
 
-def answered(ask: Callable[[], Found]) -> Found | None:
+def answered(ask: Callable[[], SnapshotAnswer]) -> SnapshotAnswer | None:
     """None if what is kept does not suffice."""
     try:
         return ask()
@@ -187,7 +187,7 @@ def answered(ask: Callable[[], Found]) -> Found | None:
         return None
 
 
-def told(found: Found) -> tuple[Any, ...]:
+def told(found: SnapshotAnswer) -> tuple[Any, ...]:
     return found.round, found.closed, found.since, sorted(map(repr, rows_of(found)))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from windloom.aggregates.listed import Listed
 from windloom.rounds.cells import Cells
+from windloom.rounds.taken import Taken
 
 
 def check_cells(cells: Cells) -> None:
@@ -42,11 +42,18 @@ def check_set(cells: Cells) -> None:
     assert (cells.tuples > 0).all(), f"cells without tuples: {np.flatnonzero(cells.tuples <= 0)}"
 
 
-def checking(make: Callable[..., None]) -> Callable[..., None]:
-    """`Cells.__init__`, followed by the check."""
+def check_all_cells() -> None:
+    """From now on, checks all cells that are made in this process, and those of sets when a round has read them."""
+    make_cells, make_taken = Cells.__init__, Taken.__init__
 
-    def make_checked(self: Cells, *given: Any, **named: Any) -> None:
-        make(self, *given, **named)
+    def make_checked_cells(self: Cells, *given: Any, **named: Any) -> None:
+        make_cells(self, *given, **named)
         check_cells(self)
 
-    return make_checked
+    def make_checked_taken(self: Taken, *given: Any, **named: Any) -> None:
+        make_taken(self, *given, **named)
+        for cells in self.cells.values():
+            check_set(cells)
+
+    Cells.__init__ = make_checked_cells  # type: ignore[method-assign]
+    Taken.__init__ = make_checked_taken  # type: ignore[method-assign]

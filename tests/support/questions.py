@@ -17,7 +17,7 @@ from typing import Any
 from support.compare import assert_equal_rows
 from support.micro_batches import MicroBatches
 from support.rounds import plan_of
-from windloom.engine.running.snapshots import Found
+from windloom.engine.running.snapshots import SnapshotAnswer
 from windloom.model import Query
 from windloom.model.time import TICK_MIN
 from windloom.testing import answer
@@ -31,7 +31,7 @@ class Event:
 
     asker: int
     query: Query
-    found: Found
+    found: SnapshotAnswer
     before: int
     after: int
     is_latest: bool = False
@@ -73,7 +73,7 @@ class History:
         return [row for row in answer(query, self.arrived(round)) if row["window_end"] <= self.closed(round)]
 
 
-def rows_of(found: Found) -> list[Row]:
+def rows_of(found: SnapshotAnswer) -> list[Row]:
     rows: list[Row] = found.rows.to_pylist()
     for row in rows:
         for edge in ("window_start", "window_end"):
@@ -91,7 +91,7 @@ class Asker:
     def __init__(self, life: MicroBatches, history: History, number: int) -> None:
         self._life, self._history, self._number = life, history, number
 
-    def ask(self, query: Query) -> Found:
+    def ask(self, query: Query) -> SnapshotAnswer:
         before = self._life.loop.committed.round
         with self._life.loop.snapshot() as snapshot:
             found = snapshot.answer(query, plan_of({query.name: query}))
@@ -106,14 +106,14 @@ class Asker:
                 assert found.round == snapshot.committed.round
                 self._add(query, found, before)
 
-    def repair(self, query: Query, found: Found) -> Found:
+    def repair(self, query: Query, found: SnapshotAnswer) -> SnapshotAnswer:
         """Bring an answer up to the last round."""
         before = self._life.loop.committed.round
         with self._life.loop.snapshot() as snapshot:
             repaired = snapshot.repair(query, plan_of({query.name: query}), found)
         return self._add(query, repaired, before)
 
-    def _add(self, query: Query, found: Found, before: int) -> Found:
+    def _add(self, query: Query, found: SnapshotAnswer, before: int) -> SnapshotAnswer:
         after = self._life.loop.committed.round
         self._history.add(Event(self._number, query, found, before, after))
         return found

@@ -78,7 +78,7 @@ def run_batch(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What both placements need; `store` is None if the answers are kept in memory."""
+    """A batch run on either placement; `store` is None if the answers are kept in memory."""
 
     spark: SparkSession
     plan: Plan

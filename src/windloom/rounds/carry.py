@@ -18,7 +18,6 @@ from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
 from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
-from windloom.slicing.edges import EdgeSet
 
 #: At most this many past slicings are remembered for a set; tuples of older ones count as no longer kept.
 MOST_CUTS = 256
@@ -27,10 +26,10 @@ MOST_CUTS = 256
 def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State:
     """The state in terms of the plan `new`; called between two rounds.
 
-    `past` gives what the tuples of past rounds yield for a new set.
+    `past` gives the cells of a new set, made from tuples of past rounds.
 
     Sets are the same if their identities are; queries are the same if name and meaning are. New queries are `fresh`;
-    where they are not exact from the beginning, `since` gives the window from which on they are. Windows that a query
+    where they are not exact from the beginning, `since` gives their first exact window. Windows that a query
     owes are carried with it: a query that leaves must be answered beforehand. A set that owes windows is not made again
     from `past`: see `remade`.
     """
@@ -41,7 +40,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     history: dict[int, History] = {}
     since: dict[str, int] = {}
     fresh: set[str] = set()
-    exact: dict[str, int | None] = {}  # by name of the side: from which of its windows on it is exact
+    exact: dict[str, int | None] = {}  # by name of the side: its first exact window
     for partial_set in new.sets:
         before = known.get(partial_set.identity)
         held, kept = carry_set(state, before, partial_set)
@@ -118,7 +117,7 @@ def leaving(old: Plan, new: Plan) -> set[str]:
 def _owed(
     state: State, known: Mapping[SetIdentity, PartialSet], new: Plan, answered: Mapping[str, int]
 ) -> dict[int, Owed]:
-    """What sets owe, with the components and edges of the new plan."""
+    """Return the pending windows of sets, with the components and edges of the new plan."""
     found = {}
     for partial_set in new.sets if state.owed else ():
         before = known.get(partial_set.identity)
@@ -151,7 +150,7 @@ def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) 
 def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
     """The sets of a plan, by number, that owe windows and that `past` would make again for new queries.
 
-    These windows must be answered beforehand: otherwise the cells of the state would again hold what is kept for them.
+    These windows must be answered beforehand: otherwise the state would hold the cells that are kept for them twice.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -199,7 +198,7 @@ def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
     """The window from which a new join is exact, which is where all its sides are; empty if that is the first one.
 
-    `exact` gives the same for its sides, by name. A landmark is moved to where its side is exact.
+    `exact` has the first exact windows of its sides, by name. A landmark is moved to where its side is exact.
     """
     found: dict[str, int] = {}
     after = []
@@ -241,14 +240,9 @@ def _past(
     cuts = history.cuts
     if before.edges != partial_set.edges:
         # An older slicing that has every edge of the one that ends now adds nothing to it, so it is forgotten.
-        cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
+        cuts = (*(cut for cut in cuts if cut.edges.union(before.edges) != cut.edges), Cut(before.edges, seen))
     past = History(history.kept_from, known, cuts)
     return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
-
-
-def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
-    """Whether every one of `others` is among `edges`."""
-    return edges.union(others) == edges
 
 
 def is_same(left: Query, right: Query) -> bool:

@@ -164,12 +164,12 @@ def last_edges(ticks: Ints, edges: EdgeSet) -> Ints:
 
 
 def merge_cells(kept: Cells, fresh: Cells) -> Cells:
-    """The cells of both; those with the same group and slice are combined."""
+    """Return the cells of both; those with the same group and slice are combined."""
     return merge_released([kept, fresh])
 
 
 def merge_all(parts: Sequence[Cells]) -> Cells:
-    """The cells of all parts; those with the same group and slice are combined, in the order of the parts."""
+    """Return the cells of all parts; those with the same group and slice are combined, in the order of the parts."""
     return merge_released(list(parts))
 
 
@@ -208,7 +208,7 @@ def merge_released(parts: list[Cells]) -> Cells:
 
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
-    """Only the cells of slices that begin at `tick` or later; `tick` may differ from cell to cell."""
+    """Return the cells of slices that begin at `tick` or later; `tick` may differ from cell to cell."""
     return keep_cells(cells, cells.starts >= tick)
 
 
@@ -231,7 +231,7 @@ def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
 
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
-    """The cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
+    """Return the cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
     periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
     residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
     runs = np.empty(len(cells) + 1, np.int64)
@@ -245,7 +245,7 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
 
 
 def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
-    """The value of each cell accumulated from the start of its run: the running value that Cutty reads at a mark."""
+    """Accumulate the value of each cell from the start of its run: the running value that Cutty reads at a mark."""
 
     def accumulated(limb: object) -> object:
         out = type(limb)(*(np.empty_like(column) for column in limb))  # type: ignore[attr-defined]

@@ -36,7 +36,7 @@ _STEPS_PER_TUPLE = 4
 
 
 class NotKeyedError(Exception):
-    """Some portion of a scan cannot be put in order: all portions are read again, as cells."""
+    """Some chunk of a scan cannot be put in order: all chunks are read again, as cells."""
 
 
 class KeyedChoice:

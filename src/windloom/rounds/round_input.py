@@ -1,4 +1,4 @@
-"""Everything that the step of a round takes: the log of the round keeps it, and a replay reads it again."""
+"""The input of the step: the log of a round keeps it, and a repeated round reads it from there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windloom.rounds.taken import Taken
 class RoundInput:
     """What a round brings. With the same state and plan, the same input gives the same answers.
 
-    `taken` are the cells of what came, and which tuples came behind the frontier of their stream. By stream,
+    `taken` are the cells of its tuples, and which of them came behind the frontier of their stream. By stream,
     `frontiers` are where the round leaves them; `seen` is the largest event tick so far, including tuples that no query
     wants (without it no query can be added later); `first` is the smallest event tick of this round. Landmark queries
     need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples are cut;
@@ -42,5 +42,5 @@ class RoundInput:
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
-        """The same input with what was taken in, and how many tuples came."""
+        """Return the input with the cells of a round, and how many tuples came."""
         return replace(self, taken=taken, events=self.events if events is None else events)

@@ -71,7 +71,7 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def scanned_tuples(plan: Plan, scan: Scan, tuples: Tuples) -> Scanned:
-    """What a scan read, from the signatures of its tuples."""
+    """Count the tuples of a scan by their signatures."""
     signatures = tuples.known_signatures
     if signatures is not None:
         step = -(-len(tuples) // SAMPLE)
@@ -86,7 +86,7 @@ def scanned_tuples(plan: Plan, scan: Scan, tuples: Tuples) -> Scanned:
 
 
 def scanned_partials(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: Ints) -> Scanned:
-    """What a scan read, from the signatures of its partials and the tuples in each."""
+    """Count the tuples of a native scan, by the signatures of its partials and the tuples in each."""
     counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
     for number, word in enumerate(words):
         for bit in range(min(SIGNATURE_BITS, len(scan.signature.predicates) - number * SIGNATURE_BITS)):

@@ -1,5 +1,8 @@
 """Sets that differ in predicates, rolled up from cells by signature: tuples are aggregated once for all of them.
 
+A native scan feeds its sets in this way: Spark's partials have the signature among their keys. A woven scan does so
+where that is less work than to aggregate tuples for each set.
+
 All tuples of one signature satisfy the same predicates and FILTERs. Where signatures are few, the cells of a
 grouping, divided by signature, are few as well; the cells of a set are those whose signatures have its bit, merged.
 """
@@ -11,20 +14,23 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from windloom.aggregates import neutral
 from windloom.aggregates.arrow import arrow_type
-from windloom.aggregates.lifted import AnyLifted, Lifted, valid_or_ones, without_unused
+from windloom.aggregates.lifted import AnyLifted, Lifted, masked, valid_or_ones, without_unused
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import AddInt
 from windloom.model.arrays import Codes
-from windloom.plan.physical import PartialSet, PlannedComponent
-from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, WovenSet
-from windloom.rounds.cells import Cells, CellsBuilder
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent
+from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, Fed, NativeScan, WovenSet
+from windloom.rounds.cells import Cells, CellsBuilder, group_of_cells, last_edges
+from windloom.rounds.groups import number_groups
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut, Read
 from windloom.weave.grid import Grid, Kept
-from windloom.weave.signatures import Bits, Signatures
+from windloom.weave.signatures import SIGNATURE_BITS, Bits, Signatures
 from windloom.weave.tuples import Tuples
 from windloom.weave.updates import fold_values
 
@@ -49,7 +55,7 @@ class SignedCells:
         self._readings = readings
 
     def makers(self) -> list[Callable[[], None]]:
-        """Functions that make a component each, in any order or at the same time; `cells` may be called after them."""
+        """Return functions that make a component each, in any order or at once; `cells` is called after them."""
         return [partial(self._make, reading) for reading in self._readings]
 
     def _make(self, reading: Reading) -> None:
@@ -125,7 +131,7 @@ def without_filter(planned: PlannedComponent, read: Read) -> Reading:
 
 
 def _rolls_up(planned: PlannedComponent) -> bool:
-    """Not lists, which would be merged value by value, nor user-defined aggregates, which would be compiled anew."""
+    """Not lists, which would be merged value by value, nor user-defined aggregates, which would be compiled again."""
     return not planned.family.is_list and planned.component.own is None
 
 
@@ -186,6 +192,46 @@ def _most_cells(tuples: Tuples, sets: Sequence[tuple[WovenSet, PartialSet]], rea
             from_tuples += len(tuples) * _TEST
     saved = SIGNED_SHARE * from_tuples - len(tuples) * (_NUMBER + readings * _UPDATE)
     return int(min(saved / from_a_cell, len(tuples) // FEW_CELLS))
+
+
+def feed_sets(plan: Plan, scan: NativeScan, cells: Cells) -> dict[int, Cells]:
+    """Return the cells of each set that a native scan feeds, by its number.
+
+    `cells` are those of the scan, with its signature as the first keys.
+    """
+    if scan.is_plain and plan.sets[scan.feeds[0].number].edges == scan.edges:
+        return {scan.feeds[0].number: cells}
+    return {fed.number: _fed_cells(scan, cells, plan.sets[fed.number], fed) for fed in scan.feeds}
+
+
+def _holds(cells: Cells, bit: int) -> NDArray[np.bool_]:
+    """For each group of the scan: does its signature have the bit?"""
+    word = cells.keys[bit // SIGNATURE_BITS].to_numpy(zero_copy_only=False)
+    return np.asarray((word >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
+
+
+def _fed_cells(scan: NativeScan, cells: Cells, partial_set: PartialSet, fed: Fed) -> Cells:
+    group_of = group_of_cells(cells)
+    wanted = None if fed.bit is None else _holds(cells, fed.bit)
+    picked = np.flatnonzero(wanted[group_of]) if wanted is not None else np.arange(len(cells), dtype=np.int64)
+    keys = [cells.keys[scan.signature.words + position] for position in fed.groups]
+    if wanted is None:
+        number_of, distinct = number_groups(keys, cells.groups)
+    else:  # groups without a wanted cell have no number
+        places = np.flatnonzero(wanted)
+        numbers, distinct = number_groups([key.take(pa.array(places)) for key in keys], len(places))
+        number_of = np.zeros(cells.groups, np.int64)
+        number_of[places] = numbers
+    starts = cells.starts[picked]
+    if partial_set.edges != scan.edges:
+        starts = last_edges(starts, partial_set.edges)
+    built = CellsBuilder.of_groups(number_of[group_of[picked]], distinct, starts, picked)
+    for planned, position, condition in zip(partial_set.components, fed.components, fed.filters, strict=True):
+        component: AnyLifted = cells.lifted[position]
+        if condition is not None:
+            component = masked(component, neutral(planned, len(cells)), _holds(cells, condition)[group_of])
+        built.add(component)
+    return built.build()
 
 
 @compiled

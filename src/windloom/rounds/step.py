@@ -43,7 +43,7 @@ from windloom.rounds.windows.registry import life_of
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
+    """The counts of one step, by number of the set: its tuples, its new partials, and late tuples.
 
     `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
     `links` counts the links of joins, by place of the join in the plan and number of the link.
@@ -111,7 +111,7 @@ def step(
 
 
 class _Sets:
-    """The sets of a plan in a round: what each is answered from, what it keeps, what it owes."""
+    """The sets of a plan in a round: the cells that each is answered from, those that it keeps, its pending windows."""
 
     def __init__(
         self, plan: Plan, state: State, given: RoundInput, now: Turn, owing: Turn, answered: Mapping[str, int]
@@ -128,7 +128,7 @@ class _Sets:
         self.owed: dict[int, Owed] = {}
 
     def take(self, partial_set: PartialSet) -> None:
-        """Merges what came into the cells of a set, and keeps what is still needed."""
+        """Merge new cells into those of a set, and keep the cells that are still needed."""
         number, state = partial_set.number, self._state
         before, past = state.cells.get(number), state.history_of(number)
         fresh, current = self._given.taken.cells.get(number), before
@@ -157,7 +157,7 @@ class _Sets:
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
     def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark] | None = None) -> Answers:
-        """The answers of the round, in several passes if late tuples came; a set is merged only if a pass needs it."""
+        """Return the answers, in several passes if late tuples came; a set is merged only if a pass needs it."""
         *earlier, last = passes_of(self._plan, self.lineages, intervals)
         landmarks = self._now.landmarks if landmarks is None else landmarks
         before = tuple(self._pass(each, landmarks) for each in earlier)

@@ -14,9 +14,9 @@ from windloom.plan.physical import FeedPlace, Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
 from windloom.rounds.cells import Cells, group_of_cells, merge_released, read_partials
-from windloom.rounds.feeds import feed_sets
 from windloom.rounds.keyed import KeyedChoice, merge_keyed, plan_weaving
 from windloom.rounds.scanned import Scanned, Ticks, scanned_partials, scanned_tuples, timed_tuples
+from windloom.rounds.signed import feed_sets
 from windloom.rounds.weaving import FEW_TUPLES, read_tuples, weave
 from windloom.weave.keyed import Keyed
 from windloom.weave.tuples import Tuples
@@ -26,8 +26,9 @@ from windloom.weave.tuples import Tuples
 class Taken:
     """`cells` by number of the set, `behind` by number of the scan; a scan without an entry had no such tuples.
 
-    `scanned` is what each scan saw, by its number: statistics, which change no answer. `keyed` are tuples in order of a
-    join key, which folds of a batch run read instead of cells. `ticks` are those that the tuples of each scan span.
+    `scanned` has the counts of each scan, by its number: statistics, which change no answer. `keyed` are tuples in
+    order of a join key, which folds of a batch run read instead of cells. `ticks` are those that each scan's tuples
+    span.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)
@@ -92,7 +93,7 @@ def take_tuples(
 
 
 def with_keyed_merged(parts: list[Taken]) -> list[Taken]:
-    """The portions of one scan, of which the first has the tuples of all that were put in order.
+    """Return the chunks of one scan, of which the first has the tuples of all that were put in order.
 
     Raises NotKeyedError if they cannot be put in order together.
     """
@@ -103,7 +104,7 @@ def with_keyed_merged(parts: list[Taken]) -> list[Taken]:
 
 
 def take_together(parts: list[Taken]) -> Taken:
-    """What several portions of tuples gave together. The list is emptied, so that cells are not held twice.
+    """Merge the results of several chunks of tuples. The list is emptied, so that cells are not held twice.
 
     Tuples of different scans may have been put in order.
     """

@@ -40,7 +40,7 @@ _LIST_WORK = 8
 
 
 def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
-    """Projected tuples, all with a tick, in the form that the sets of their scan share."""
+    """Return projected tuples, all with a tick, in the form that the sets of their scan share."""
     numbers = [*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)]
     # Late tuples are counted by slice, so slices are as fine as those of the sets that are only watched.
     own = [plan.sets[number] for number in numbers if plan.sets[number].counted_by == scan.counted_by]
@@ -62,11 +62,11 @@ def weave(
     by_signature: bool | None = None,
     beside: Sequence[Callable[[], None]] = (),
 ) -> dict[int, Cells]:
-    """The cells of each set of a scan, by its number; a set that no tuple is part of has none.
+    """Return the cells of each set of a scan, by its number; a set that no tuple is part of has none.
 
     `closed` is where the sets were closed before the tuples came: some kinds of windows leave late ones out.
-    `by_signature` forces or forbids rolling sets up from signatures; None: where that is less work. The same threads
-    also call what `beside` holds.
+    `by_signature` forces or forbids rolling sets up from signatures; None: where that is less work. The functions in
+    `beside` are called by the same threads.
     """
     if not len(tuples):
         return {}
@@ -75,8 +75,8 @@ def weave(
     with ThreadPoolExecutor(workers) as pool:
         each: Each = map if workers == 1 else pool.map
         if workers > 1:
-            # What many sets share is made first, each thing by one thread: otherwise the first sets would wait for one
-            # another.
+            # Parts that many sets share are made first, one by each thread: otherwise the first sets would wait for
+            # one another.
             list(each(call, _shared(plan, scan, tuples)))
         # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
         # left with a large set at the end.
@@ -110,7 +110,7 @@ def weave(
 
 
 def share_columns(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = None) -> None:
-    """Makes what the sets of a scan share, if there are threads to divide that among."""
+    """Make the parts that the sets of a scan share, if there are threads to divide them among."""
     workers = _workers(tuples, threads)
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
@@ -122,7 +122,7 @@ def _workers(tuples: Tuples, threads: int | None) -> int:
 
 
 def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
-    """Makers of what sets share: ranks, slices, codes of groups; what takes longest comes first."""
+    """Return makers of the parts that sets share: ranks, slices, codes of groups; the longest work comes first."""
     listed = {
         read.argument
         for fed in scan.feeds
@@ -159,7 +159,7 @@ def _moved(plan: Plan, tuples: Tuples, sets: Sequence[WovenSet]) -> list[Callabl
 
 
 def _sorted_by(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int | None:
-    """The column by which tuples are sorted before the cells of a set are made of them; None if they stay as they are.
+    """Return the column by which tuples are sorted before a set is woven; None if they stay as they are.
 
     If there are nearly as many cells as tuples, work on cells would otherwise jump to and fro in memory.
     """

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from windloom.optimizer.adapt.round_cost import MeasuredRound
-from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
 
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog
 from windloom.durable.adapted import read_adapted, write_adapted
@@ -19,7 +17,8 @@ from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.pieces import Piece
 from windloom.durable.snapshots import Snapshot
 from windloom.model.relation import Version
-from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
+from windloom.optimizer.adapt.round_cost import MeasuredRound, RoundCost
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity

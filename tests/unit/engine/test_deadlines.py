@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from support.catalogs import make_query
-from windloom.engine.running.scheduling import Kept, Measured, Scheduling, no_costs
+from windloom.engine.running.scheduling import DeadlineRecord, Measured, Scheduling, no_costs
 from windloom.engine.streaming.deadlines import least_seconds, schedule_lines, warning_of
 from windloom.engine.streaming.options import StreamOptions
 from windloom.model import Aggregate, Query, TimeWindow
@@ -50,7 +50,7 @@ def test_other_deadlines_are_not_warned_of(within: float | None) -> None:
 
 def test_explain_names_budget_schedule_and_urgent_queries_first() -> None:
     scheduling = Scheduling(no_costs, budget=2.0, schedule="edf")
-    scheduling.kept["late"] = Kept(40, 3, 1.25)
+    scheduling.kept["late"] = DeadlineRecord(40, 3, 1.25)
     queries = [asked("usual", None), asked("late", None), asked("urgent", 5.0, 1)]
     lines = schedule_lines(scheduling, queries, {"late": 2}, None)
     assert lines == [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windloom.spark.intake.files import Unit, _portions
+from windloom.spark.intake.files import FileChunk, _portions
 
 
 def portions_of(rows: list[int], most: int, together: int = 1) -> list[list[int]]:
-    units = [Unit("f", (number,), count) for number, count in enumerate(rows)]
+    units = [FileChunk("f", (number,), count) for number, count in enumerate(rows)]
     return [[unit.rows for unit in portion] for portion in _portions(units, most, together)]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from windloom_tools.oracle.scalars import scalar
 
 from support.compare import rows_of
 from support.join_looms import planned, registered
@@ -22,6 +21,7 @@ from windloom.model import Query, Stream
 from windloom.model.time import TICK_MAX
 from windloom.rounds import RoundInput, State, step
 from windloom.testing import answer, answer_join
+from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]
 Tuples = Mapping[str, Sequence[Row]]

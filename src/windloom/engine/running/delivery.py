@@ -125,18 +125,16 @@ class _Outage:
         """Seconds until the next attempt; the last attempt is when patience ends."""
         left = self._patience - (time.monotonic() - self.begun)
         if left <= 0:
-            raise _gave_up(self._sink, self._patience, error) from error
+            lasted = f" for {duration_words(self._patience)}" if self._patience else ""
+            raise SinkGivenUpError(
+                f"the sink '{self._sink}' has been down{lasted}", _reason(error), error.hint or "bring it back"
+            ) from error
         self._attempts += 1
         pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
         return min(pause * random.uniform(0.8, 1.2), left)  # so that not all who wait for one server return at once
 
     def wait(self, error: SinkDownError) -> SinkWait:
         return SinkWait(self._sink, self._round, self._since, self._attempts, _reason(error)[:300], self._patience)
-
-
-def _gave_up(name: str, patience: float, error: SinkDownError) -> WindloomError:
-    lasted = f" for {duration_words(patience)}" if patience else ""
-    return SinkGivenUpError(f"the sink '{name}' has been down{lasted}", _reason(error), error.hint or "bring it back")
 
 
 def _reason(error: SinkDownError) -> str:

@@ -1,4 +1,4 @@
-"""What the queries of a round report of their answers: changes, windows without tuples, early rows."""
+"""EMIT: which rows the queries of a round report of their answers: changes, windows without tuples, early rows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class RoundEmission:
         left = []
         for number, queries in self._filled.items():
             shape = self._plan.shapes[number]
-            key, names = _groups_key(shape), [query.name for query in queries]
+            # The names and types of the groups, which queries of different shapes may share.
+            key = ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
+            names = [query.name for query in queries]
             known = None if key not in self._before.known else of_queries(self._before.known[key], names)
             rows = pa.concat_tables(seen.get(number) or [group_schema(shape).empty_table()])
             missing, last = missing_rows(known, rows, self._paces)
@@ -119,11 +121,6 @@ class RoundEmission:
             left.append((name, stands))
             yield shape, told
         self.emitted, self.is_complete = Emitted(united(left), self.emitted.known), True
-
-
-def _groups_key(shape: Shape) -> str:
-    """A key for the names and types of the groups, which queries of different shapes may share."""
-    return ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
 
 
 def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:

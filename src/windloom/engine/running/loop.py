@@ -28,7 +28,7 @@ from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, progress_of
 from windloom.engine.running.scheduling import BudgetDecision, Measured, Questioners, Scheduling, no_costs
-from windloom.engine.running.snapshots import Committed, Snapshot
+from windloom.engine.running.snapshots import CommittedRound, RoundSnapshot
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
@@ -131,7 +131,7 @@ class RoundLoop:
         self._emitted = journal.read_emitted()
         self._showing = threading.Lock()
         at = self._journal.committed_at(recovered.next_round - 1)
-        self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
+        self._shown = CommittedRound(recovered.next_round - 1, self.plan, self.record, self.state, at)
         #: For each of the newest rounds, the least tick of its late tuples, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
         if self._is_snapshot_due(self._journal.last_committed):
@@ -142,17 +142,17 @@ class RoundLoop:
         return self._journal.last_committed + 1
 
     def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
-        """Runs the round of Spark's micro-batch `number`, unless it is committed already."""
+        """Run the round of Spark's micro-batch `number`, unless it is committed already."""
         if number <= self._journal.last_batch:
             return
         self.run(Intake(ingest.split(batch), batch), number)
 
     def finish(self) -> None:
-        """Runs a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
+        """Run a last round without tuples, with every frontier at +∞: it answers all windows that are still open."""
         self.run(Intake(ends=True))
 
     def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
-        """Runs a round that takes nothing in: it answers what was postponed, within the budget or, if asked, all of it.
+        """Run a round without tuples, which answers postponed windows: within the budget or, if asked, all of them.
 
         `must` names queries that are answered in any case. Returns False if nothing is postponed.
         """
@@ -164,7 +164,7 @@ class RoundLoop:
             return True
 
     def settle(self, names: Collection[str]) -> None:
-        """Answers the postponed windows of some queries before they change; called while the lock is held."""
+        """Answer the postponed windows of some queries before they change; called while the lock is held."""
         owing = self.state.answered.keys() & set(names)
         if owing:
             self.catch_up(must=owing)
@@ -197,7 +197,7 @@ class RoundLoop:
         return completed
 
     def _turns(self, intake: Intake, batch: int | None) -> Iterator[_Turn]:
-        """The rounds to run; each is asked for when the one before is committed."""
+        """Yield the rounds to run; the next one is decided when the one before it is committed."""
         answering = Intake(only_answers=True)
         if self._journal.was_answering(self.next_round):
             yield _Turn(None, answering, self.record)
@@ -212,7 +212,7 @@ class RoundLoop:
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
-        """Notes a round that has failed; if it has lost a file of tuples that it can do without, it may begin again."""
+        """Note a round that has failed; if it only lacks a file of tuples that it can do without, it begins again."""
         try:
             yield
         except LostTuplesError as error:
@@ -227,7 +227,7 @@ class RoundLoop:
             raise
 
     def _foresee(self, batch: int | None) -> float:
-        """Lets adapting choose a plan for what a micro-batch is about to bring, unless its round has begun before.
+        """Let adapting choose a plan for a micro-batch that is announced, unless its round has begun before.
 
         Returns the seconds that this took.
         """
@@ -238,7 +238,7 @@ class RoundLoop:
         return self._clock() - begun
 
     def _leaving(self, intake: Intake) -> frozenset[str]:
-        """Queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
+        """Return queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
         if not self.state.answered or self.plan is None or intake.only_answers:
             return frozenset()
         record = self._journal.upcoming(self.next_round)
@@ -252,7 +252,7 @@ class RoundLoop:
         return frozenset(names & self.state.answered.keys())
 
     def _begin(self, turn: _Turn, watch: Stopwatch) -> tuple[Round, BudgetDecision]:
-        """Records that a round begins, and with which plan."""
+        """Record that a round begins, and with which plan."""
         number = self.next_round
         if turn.ahead:
             watch.seconds["adapt"] = turn.ahead
@@ -260,7 +260,10 @@ class RoundLoop:
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0 and not self.placement.logs_past:
             # The tuples of a new query's past may be gone when the round is replayed: its cells are saved before.
-            self._keep_past(number - 1, record, plan, state)
+            known = None if self.plan is None else self.plan.by_identity
+            is_new = (each.number for each in plan.sets if known is not None and each.identity not in known)
+            if self._is_remade or not state.cells.keys().isdisjoint(is_new):
+                self._journal.snapshot(number - 1, state, record.version)
         if self.adapting is not None:
             self.adapting.begin(record, plan)
         # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
@@ -297,7 +300,7 @@ class RoundLoop:
         measured: Measured | None,
         watch: Stopwatch,
     ) -> CompletedRound:
-        """Commits a round whose rows are with the sinks, and makes its state the present one."""
+        """Commit a round whose rows are with the sinks, and make its state the present one."""
         number = round.number
         with watch("commit"):
             at = time.time()
@@ -314,7 +317,7 @@ class RoundLoop:
             self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, round.record, round.plan
         self._learn(round, turn.intake, outcome, measured, watch)
-        self._show(Committed(number, round.plan, round.record, self.state, at), outcome.late_from)
+        self._show(CommittedRound(number, round.plan, round.record, self.state, at), outcome.late_from)
         if self._is_snapshot_due(number):
             with watch("snapshot"):
                 self._keep_state(number)
@@ -326,7 +329,7 @@ class RoundLoop:
         return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0
 
     def _keep_state(self, committed: int) -> None:
-        """Takes the snapshot after a round, and drops what it replaces.
+        """Take the snapshot after a round, and drop the files that it replaces.
 
         It is called at the start too, for a round whose snapshot was prevented by a crash: how far back logs reach, and
         with them the past of added queries, must not depend on crashes.
@@ -338,7 +341,7 @@ class RoundLoop:
     def _learn(
         self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
     ) -> None:
-        """Learns from a round, for later plans and schedules; a round that only answers shows nothing of the data."""
+        """Learn from a round, for later plans and schedules; a round that only answers shows nothing of the data."""
         if measured is not None:
             self.scheduling.learned.add(measured)
         if intake.only_answers:
@@ -353,7 +356,7 @@ class RoundLoop:
     def _kept_of(
         self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
     ) -> dict[str, Any]:
-        """What is kept of a round: its figures, and what later plans and schedules learn from it."""
+        """Return the commit record of a round: its figures, and observations for later plans and schedules."""
         found = progress.as_dict()
         if not intake.only_answers:
             found["observed"] = to_json(RoundObserved, outcome.observed)
@@ -364,13 +367,13 @@ class RoundLoop:
         return found
 
     @property
-    def committed(self) -> Committed:
-        """What the last committed round left."""
+    def committed(self) -> CommittedRound:
+        """The plan and the state after the last committed round."""
         return self._shown
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """What the last committed round left, valid until the end of the `with`; no round waits for it."""
+    def snapshot(self) -> Iterator[RoundSnapshot]:
+        """Give the state after the last committed round, valid until the end of the `with`; no round waits for it."""
         with ExitStack() as held:
             with self._showing:
                 shown = self._shown
@@ -379,17 +382,17 @@ class RoundLoop:
                     parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
             past = partial(self._past_until, shown.round)
             current = self.placement.relations.taken_now
-            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
+            yield RoundSnapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
 
-    def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
-        """Makes a round the one that questions see; what only earlier rounds needed is forgotten."""
+    def _show(self, committed: CommittedRound, late: Mapping[str, int]) -> None:
+        """Show a round to questions, and forget files that only earlier rounds needed."""
         with self._showing:
             self._shown = committed
             self._late.append((committed.round, late))
             self.placement.committed(committed.round, committed.state)
 
     def _late_from(self, query: Query, after: int, until: int) -> int | None:
-        """The least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
+        """Return the least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
         every = dict(list(self._late))
         ticks = []
         for round in range(after + 1, until + 1):
@@ -399,12 +402,12 @@ class RoundLoop:
         return min(ticks, default=None)
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
-        """The plan of a record, and the present state as that plan needs it."""
+        """Return the plan of a record, and the present state in terms of that plan."""
         plan = self._plan_of(record)
         return plan, self.carried(plan)
 
     def carried(self, plan: Plan) -> State:
-        """The present state as a plan needs it; called while the lock is held."""
+        """Return the present state in terms of a plan; called while the lock is held."""
         if self.plan is None or plan is self.plan:
             return self.state
         if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
@@ -413,10 +416,10 @@ class RoundLoop:
         return self._carried[2]
 
     def complete_from(self, plan: Plan, name: str) -> int | None:
-        """The start of the first window that a query of another plan would report; nothing is remade to find it."""
+        """Return the start of the first complete window of a query under another plan, without remaking any cells."""
         if self.plan is None:
             return None
-        # A round with another plan first answers what is owed by the sets that it makes again.
+        # A round with another plan first answers the pending windows of the sets that it makes again.
         settled = replace(self.state, answered={}, owed={})
         return carry(settled, self.plan, plan, self._known_past).since.get(name)
 
@@ -445,7 +448,7 @@ class RoundLoop:
         return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
 
     def _past_until(self, round: int, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
-        """The same for rounds up to `round`; rounds may run meanwhile."""
+        """The cells of a set, made from logged tuples of rounds up to `round`; rounds may run meanwhile."""
         with self._journal.reading():
             return woven_again(partial_set, self._logged_rounds(round))
 
@@ -463,9 +466,3 @@ class RoundLoop:
 
     def _plan_of_log(self, log: RoundLog) -> Plan:
         return self._plan_of(self._journal.plan(log.plan_version))
-
-    def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
-        known = None if self.plan is None else self.plan.by_identity
-        is_new = (partial_set for partial_set in plan.sets if known is not None and partial_set.identity not in known)
-        if self._is_remade or any(partial_set.number in state.cells for partial_set in is_new):
-            self._journal.snapshot(round, state, record.version)

@@ -52,7 +52,7 @@ def _nothing_postponed(_: RoundInput) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
+    """A round about to run with `plan`. `state` is the state after the last round, in terms of `plan`.
 
     `left` is the same state in terms of `previous`, the plan of that last round; `previous` is None before the first
     round. `decide` is called when it is known what the round brings, and returns which answers are left to later
@@ -140,7 +140,7 @@ class Placement(Protocol):
     #: Whether it answers windows of rows.
     counts_rows: bool
 
-    #: Whether the log of a round holds what a new plan begins with; if not, a snapshot must be taken first.
+    #: Whether the log of a round holds the state that a new plan begins with; if not, a snapshot must be taken first.
     logs_past: bool
 
     #: Provides the versions of relations.
@@ -167,7 +167,7 @@ class Placement(Protocol):
         ...
 
     def committed(self, round: int, state: State) -> None:
-        """Called when the round is committed: forgets what only this round needed."""
+        """Called when the round is committed: forgets files that only this round needed."""
         ...
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:

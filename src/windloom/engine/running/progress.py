@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from windloom.engine.notebook import facts_table
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
-from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.rounds import State
 from windloom.rounds.lateness import Late
@@ -22,7 +21,7 @@ if TYPE_CHECKING:  # the figures of past rounds are read where no round can run
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """`events` counts the tuples taken into partials, `results` the rows that went to the sinks.
+    """Figures of a round: `events` counts tuples in partials, `results` the rows that went to the sinks.
 
     Late tuples are counted once per stream; a tuple that several queries missed is in the figures of each of them.
     `batch` is Spark's number of the micro-batch, None for history and for the round that finishes a stream.
@@ -30,7 +29,7 @@ class RoundProgress:
     `lags` how many seconds that is behind the clock; None if nothing, or everything, is closed. `watermark` and `lag`
     belong to the stream that is furthest behind: up to there the windows of all queries are closed. A query that does
     not read that stream may have closed later windows too. `state_bytes` is the size of the kept cells.
-    `tuples` counts the tuples that each stream brought, whether a query wants them or not; `cells` counts the cells
+    `tuples` counts the tuples of each stream, whether a query wants them or not; `cells` counts the cells
     from which windows over the stream were answered, cells of earlier rounds included.
     `lost` are files of kept tuples that were found missing or damaged: row queries leave out windows that need them.
     For each sink, `sinks` has the seconds that it took, the seconds that the round `waited` for it if it was down, and
@@ -103,12 +102,12 @@ class RoundProgress:
 
 
 def frontier_ticks(plan: Plan, state: State) -> dict[str, int]:
-    """The frontier of each stream that some query reads."""
+    """Return the frontier of each stream that some query reads."""
     return {stream.name: state.frontiers.get(stream.name, TICK_MIN) for stream in plan.streams}
 
 
 def instant(tick: int) -> str | None:
-    """A tick as an instant in UTC; None if nothing, or everything, is closed."""
+    """Return a tick as an instant in UTC; None if nothing, or everything, is closed."""
     if not TICK_MIN < tick < TICK_MAX:
         return None
     seconds, micros = divmod(tick, TICKS_PER_SECOND)
@@ -119,7 +118,7 @@ def instant(tick: int) -> str | None:
 
 
 def events_of(plan: Plan, tuples: Mapping[int, int]) -> int:
-    """The number of tuples of all streams; each stream counts by the set that took most, as its sets read the same.
+    """Return the number of tuples of all streams: of each, those of its largest set, because its sets read one stream.
 
     Sets of positions take a tuple when its position is final, which may be rounds later, and an enriched stream has a
     tuple as often as it matches. Such sets count only if a stream has no others.
@@ -139,6 +138,10 @@ def progress_of(
     """Return the figures of a round whose `rows` are with the sinks."""
     counts, state = outcome.counts, outcome.state
     late = {stream.name: _late_counts(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
+    cells = dict.fromkeys((stream.name for stream in round.plan.streams), 0)
+    for partial_set in round.plan.sets:
+        if partial_set.identity in outcome.observed.sets:
+            cells[partial_set.base] += outcome.observed.sets[partial_set.identity].held
     ticks = frontier_ticks(round.plan, state)
     frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
     behind = min(ticks, key=lambda name: ticks[name])
@@ -163,7 +166,7 @@ def progress_of(
         frontiers=frontiers,
         lags=lags,
         tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
-        cells=_cells(round.plan, outcome.observed),
+        cells=cells,
         postponed=answering.postponed,
         late_answers=answering.late,
         answered_windows=answering.windows,
@@ -187,14 +190,6 @@ def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
 
 def _late_counts(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
-
-
-def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
-    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
-    for partial_set in plan.sets:
-        if partial_set.identity in observed.sets:
-            held[partial_set.base] += observed.sets[partial_set.identity].held
-    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

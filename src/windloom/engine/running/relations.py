@@ -1,7 +1,7 @@
-"""Relations in rounds: which version a round has, and what it takes in from it.
+"""Relations in rounds: which version a round reads, and the cells of that version.
 
 A retroactive relation is looked at in rounds that close a window of a query that reads it. If it has changed, the cells
-of its new version are part of what the round takes in, and so of its log: a repeated round has the version that it had
+of its new version are part of the round's input, and so of its log: a repeated round has the version that it had
 before. A relation that has not changed costs a look at its plan and files, and no job.
 
 With a non-retroactive relation, the tuples of a round are joined as they come in. The log holds the joined tuples, or
@@ -19,7 +19,7 @@ from windloom.engine.running.placement import Round, Stopwatch
 from windloom.model.relation import Version
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Plan, PlannedJoin
+from windloom.plan.physical import Plan
 from windloom.plan.relations import PlannedRelation
 from windloom.rounds.cells import Cells
 from windloom.rounds.round_input import RoundInput
@@ -95,7 +95,7 @@ class Relations:
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
-        """Called when what the round takes in has been read."""
+        """Called when the round's tuples have been read."""
         if self._jobs is not None:
             self._jobs.release()
 
@@ -127,7 +127,7 @@ class Relations:
         return self._jobs.take(plan, planned, frame).cells
 
     def _taken(self, round: Round, planned: PlannedRelation) -> tuple[Version, TakenVersion] | None:
-        """What a round takes in from a relation, for all its sets at once; None if the state has it already."""
+        """Return a version and its cells, for all sets of the relation; None if the state has them already."""
         assert self._jobs is not None
         name, held = planned.name, round.state.cells
         frame = self._current(name)
@@ -166,13 +166,9 @@ def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundIn
     for join in plan.joins:
         if any(place.set in planned.sets for place in join.sides):
             closed = state.closed_over(join.query.inputs), after.closed_over(join.query.inputs)
-            if join.name in state.fresh or _ends_within(_first_window(join), *closed):
+            if join.name in state.fresh or _ends_within(join.join.sides[0].window, *closed):
                 return True
     return False
-
-
-def _first_window(join: PlannedJoin) -> Window:
-    return join.join.sides[0].window
 
 
 def _ends_within(window: Window, after: int, until: int) -> bool:

@@ -1,7 +1,7 @@
-"""Decides what each round answers within its budget, and learns from rounds what answers take.
+"""Decides which windows a round answers within its budget, and learns from rounds how long answers take.
 
 The decision is made before anything is answered, from predicted costs, and is part of the round's log: a repeated round
-answers the same. Taking in, logging and merging are never postponed; the time that they took is already spent.
+answers the same. Reading, logging and merging are never postponed; the time that they took is already spent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a round answers; `predicted` are seconds by unit, as the cost model alone predicts them."""
+    """The windows that a round answers; `predicted` are seconds by unit, as the cost model alone predicts them."""
 
     postponed: Mapping[str, int] = field(default_factory=dict)
     predicted: Mapping[str, float] = field(default_factory=dict)
@@ -77,15 +77,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DeadlineRecord:
     """How a query has kept its deadlines: windows answered, late windows, seconds by which the latest was late."""
 
     windows: int = 0
     late: int = 0
     worst: float = 0.0
 
-    def plus(self, windows: int, late: int, worst: float) -> Kept:
-        return Kept(self.windows + windows, self.late + late, max(self.worst, worst))
+    def plus(self, windows: int, late: int, worst: float) -> DeadlineRecord:
+        return DeadlineRecord(self.windows + windows, self.late + late, max(self.worst, worst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,10 @@ class Scheduling:
         #: The tick from which deadlines count, by query: up to where the query was closed after its first round.
         self.counting_from: dict[str, int] = {}
         #: How deadlines have been kept since this process began, by query.
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, DeadlineRecord] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
-        """Decides what a round answers, `elapsed` seconds after it has begun."""
+        """Decide which windows a round answers, `elapsed` seconds after it has begun."""
         plan, state = round.plan, round.state
         units, predicted = self._units(plan, round.number)
         due = list(due_windows(plan, state, given, units))
@@ -170,9 +170,9 @@ class Scheduling:
         must = [task for task in tasks if intake.must.intersection(task.names)]
         spent = sum(costs.seconds([(task, task.windows)]) for task in must)
         left = max(self.budget - elapsed - self.learned.rest - spent, LEAST_SHARE * self.budget)
-        chosen = choose(
-            [task for task in tasks if task not in must], self.schedule, costs, left, self._until_next(elapsed)
-        )
+        # Seconds until the next round is done, if it is like the last ones.
+        until_next = max(self.round_seconds(), elapsed + self.learned.length)
+        chosen = choose([task for task in tasks if task not in must], self.schedule, costs, left, until_next)
         answered = {**chosen.windows, **{task: task.windows for task in must}}
         postponed = postponed_by(tasks, answered)
         self._passed = {
@@ -203,15 +203,11 @@ class Scheduling:
             count, worst = (
                 answered.late(now, self.counting_from.get(query.name, TICK_MIN)) if answered.windows else (0, 0)
             )
-            self.kept[query.name] = self.kept.get(query.name, Kept()).plus(answered.windows, count, worst)
+            self.kept[query.name] = self.kept.get(query.name, DeadlineRecord()).plus(answered.windows, count, worst)
             if count:
                 late[query.name] = {"windows": count, "seconds": round(worst, 3)}
                 late_windows += count
         return AnswerFigures(postponed, late, windows, late_windows)
-
-    def _until_next(self, elapsed: float) -> float:
-        """Seconds until the next round is done, if it is like the last ones."""
-        return max(self.round_seconds(), elapsed + self.learned.length)
 
     def _units(self, plan: Plan, number: int) -> tuple[list[Unit], Sequence[AnswerCost]]:
         known = self._costs
@@ -231,7 +227,7 @@ class Scheduling:
 
 
 class BudgetDecision:
-    """The decision of one round, made when it is known what the round brings, and what its answers really took."""
+    """The decision of one round, made when its input is known, and the seconds that its answers really took."""
 
     def __init__(self, scheduling: Scheduling, round: Round, intake: Intake, watch: Stopwatch) -> None:
         self._scheduling, self._round, self._intake, self._watch = scheduling, round, intake, watch
@@ -318,7 +314,7 @@ class Questioners:
                 self._changed.notify_all()
 
     def round_begins(self) -> None:
-        """Called when a round begins: patience starts anew."""
+        """Called when a round begins: it has all its patience again."""
         with self._changed:
             self._left = self._patience
 

@@ -1,4 +1,4 @@
-"""Snapshots: what the last committed round left, for questions that are asked while rounds go on.
+"""Snapshots: the state after the last committed round, for questions that are asked while rounds run.
 
 A snapshot has all of one committed round and nothing of a later one, however many shards there are. It needs no lock:
 the state of a round never changes, files of shards are kept as long as a snapshot reads them, and a round replaces what
@@ -34,8 +34,8 @@ from windloom.rounds.windows.registry import life_of
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """What a round left when it was committed; `at` is the time of the clock. Before the first round, plan is None."""
+class CommittedRound:
+    """The plan and state after a round, committed `at` a time of the clock. Before the first round, plan is None."""
 
     round: int
     plan: Plan | None
@@ -45,7 +45,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SnapshotAnswer:
     """Rows of complete windows, as of a committed round.
 
     Windows are closed up to `closed`, and exact if they start at `since` or later; None means all. `is_from_tuples`:
@@ -63,7 +63,7 @@ def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
     return {}
 
 
-class Snapshot:
+class RoundSnapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
     `past` makes cells from logged tuples, up to that round. `late_from` returns the least tick of tuples of a query's
@@ -73,7 +73,7 @@ class Snapshot:
 
     def __init__(
         self,
-        committed: Committed,
+        committed: CommittedRound,
         parts: Iterable[State],
         past: Past,
         late_from: Callable[[Query, int, int], int | None],
@@ -84,7 +84,7 @@ class Snapshot:
         self.committed, self._parts, self._past = committed, parts, past
         self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
 
-    def answer(self, query: Query, alone: Plan) -> Found:
+    def answer(self, query: Query, alone: Plan) -> SnapshotAnswer:
         """The answer to a question, from cells, or from tuples if these reach further back; `alone` is its plan."""
         if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
@@ -103,7 +103,7 @@ class Snapshot:
         remade = None if found.since is None else self._from_tuples(query, alone, found.since)
         return remade or found
 
-    def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> Found | None:
+    def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> SnapshotAnswer | None:
         """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
         state = self.committed.state
         made = None
@@ -120,7 +120,7 @@ class Snapshot:
         assert plan is not None
         return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
 
-    def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> Found:
+    def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> SnapshotAnswer:
         """The answer from cells; with `after`, only windows that end later."""
         plan = self.committed.plan
         assert plan is not None
@@ -144,14 +144,14 @@ class Snapshot:
         since: int | None,
         *,
         is_from_tuples: bool = False,
-    ) -> Found:
+    ) -> SnapshotAnswer:
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         rows = pa.concat_tables(pieces) if pieces else self._tables.empty(alone.shapes[0])
         closed = state.closed_over(query.inputs)
-        return Found(rows.drop_columns("query"), self.committed.round, closed, since, is_from_tuples)
+        return SnapshotAnswer(rows.drop_columns("query"), self.committed.round, closed, since, is_from_tuples)
 
-    def repair(self, query: Query, alone: Plan, before: Found) -> Found:
-        """The same as `answer`, made from the answer as of an earlier round: only what is new is computed."""
+    def repair(self, query: Query, alone: Plan, before: SnapshotAnswer) -> SnapshotAnswer:
+        """Return what `answer` does, made from the answer as of an earlier round: only what is new is computed."""
         if before.is_from_tuples or alone.relations:  # all windows of an answer see one version
             return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
@@ -159,19 +159,19 @@ class Snapshot:
         found = self._from_cells(query, alone, until)
         if not _covers(query, before, found) or (found.since is not None and self._history is not None):
             return self.answer(query, alone)
-        return Found(
+        return SnapshotAnswer(
             pa.concat_tables([_kept(query, before, found, until), found.rows]), found.round, found.closed, found.since
         )
 
 
-def _covers(query: Query, before: Found, found: Found) -> bool:
+def _covers(query: Query, before: SnapshotAnswer, found: SnapshotAnswer) -> bool:
     """Whether the earlier answer has every window that is exact now, up to where it was closed."""
     if query.window.extent_ticks is None:
         return before.since == found.since  # all windows begin there
     return before.since is None or (found.since is not None and found.since >= before.since)
 
 
-def _kept(query: Query, before: Found, found: Found, until: int) -> pa.Table:
+def _kept(query: Query, before: SnapshotAnswer, found: SnapshotAnswer, until: int) -> pa.Table:
     """The rows of the earlier answer that are not computed again, and that are exact now too."""
     last = life_of(query.window).interval(until, until)[1]
     wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)

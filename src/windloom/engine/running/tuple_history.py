@@ -30,7 +30,7 @@ class HistoryJobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TupleHistory:
-    """Answers from the kept tuples of a stream what its cells cannot answer."""
+    """Answers questions that cells cannot answer, from the tuples that a stream keeps."""
 
     jobs: HistoryJobs
     folder: TupleFolder
@@ -40,7 +40,7 @@ class TupleHistory:
         return self.folder.pinned(files_of(state.kept))
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, History] | None:
-        """The cells of a set, and the time from which on they hold everything; None if its tuples are not kept."""
+        """Return the cells of a set, and the time since which they are complete; None if its tuples are not kept."""
         kept = self.folder.readable(state.kept)
         since = set_since(partial_set, kept)
         if since is None:

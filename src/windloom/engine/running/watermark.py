@@ -22,7 +22,7 @@ class Watermarks:
         self._heard = dict.fromkeys(streams, clock())
 
     def after(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
-        """The input of a round, still without partials, that has brought ticks from `smallest` to `largest`.
+        """Return the input of a round that has brought ticks from `smallest` to `largest`, still without cells.
 
         Streams that no query reads also have a frontier, at which a query that is added later begins.
         """
@@ -30,17 +30,13 @@ class Watermarks:
         self._heard.update(dict.fromkeys(largest, now))
         seen = advanced(state.seen, largest)
         reached = {name: max(tick - self._streams[name].delay_ticks, TICK_MIN) for name, tick in seen.items()}
-        return RoundInput(
-            frontiers=advanced(state.frontiers, reached), seen=seen, first=dict(smallest), idle=self._idle(now)
-        )
+        idle: frozenset[str] = frozenset()
+        if self._idle_after is not None:
+            idle = frozenset(name for name, heard in self._heard.items() if now - heard >= self._idle_after)
+        return RoundInput(frontiers=advanced(state.frontiers, reached), seen=seen, first=dict(smallest), idle=idle)
 
     def ended(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
-        """The input of the last round: no tuple comes after it, and every window is closed."""
+        """Return the input of the last round, after which no tuple comes: every window is closed."""
         return RoundInput(
             frontiers=all_closed(self._streams.values()), seen=advanced(state.seen, largest), first=dict(smallest)
         )
-
-    def _idle(self, now: float) -> frozenset[str]:
-        if self._idle_after is None:
-            return frozenset()
-        return frozenset(name for name, heard in self._heard.items() if now - heard >= self._idle_after)

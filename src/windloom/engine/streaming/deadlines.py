@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from windloom.engine.running.delivery import duration_words
-from windloom.engine.running.scheduling import Kept, Scheduling
+from windloom.engine.running.scheduling import DeadlineRecord, Scheduling
 from windloom.engine.streaming.options import StreamOptions
 from windloom.model.figures import count
 from windloom.model.query import Query
@@ -51,17 +51,20 @@ def schedule_lines(
     listed = [
         query
         for query in known
-        if str(query.urgency) or records.get(query.name, Kept()).late or query.name in postponed
+        if str(query.urgency) or records.get(query.name, DeadlineRecord()).late or query.name in postponed
     ]
     listed.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
-    lines += [_line(query, records.get(query.name, Kept()), postponed.get(query.name, 0)) for query in listed[:_SHOWN]]
+    lines += [
+        _line(query, records.get(query.name, DeadlineRecord()), postponed.get(query.name, 0))
+        for query in listed[:_SHOWN]
+    ]
     if len(listed) > _SHOWN:
         lines.append(f"  … and {count(len(listed) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)
     return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
 
 
-def _line(query: Query, record: Kept, left: int) -> str:
+def _line(query: Query, record: DeadlineRecord, left: int) -> str:
     words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
     if record.windows:
         late = f", {record.late:,} late (by {record.worst:.3g} s at worst)" if record.late else ", none late"

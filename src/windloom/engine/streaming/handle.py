@@ -23,7 +23,7 @@ from windloom.engine.running.delivery import RoundStoppedError, SinkWait
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.running.scheduling import Kept
+from windloom.engine.running.scheduling import DeadlineRecord
 from windloom.engine.sinks.reports import replaced
 from windloom.engine.sinks.sink import Sink, check_query, read_back
 from windloom.engine.sinks.tables import AnswerTables
@@ -206,7 +206,7 @@ class Handle(AnswerViews):
         return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])
 
     @property
-    def deadlines(self) -> Mapping[str, Kept]:
+    def deadlines(self) -> Mapping[str, DeadlineRecord]:
         """How each query has kept its deadlines since this process began.
 
         For each query: its answered windows, the late ones, and by how many seconds the latest one was late. All

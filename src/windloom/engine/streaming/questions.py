@@ -13,7 +13,7 @@ from windloom.durable import PlanRecord
 from windloom.engine.running.emission import refuse_emission
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.progress import instant
-from windloom.engine.running.snapshots import Committed, Found, Snapshot
+from windloom.engine.running.snapshots import CommittedRound, RoundSnapshot, SnapshotAnswer
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.errors import WindloomError
 from windloom.model.query import Query
@@ -48,7 +48,7 @@ class _Question:
 class Moment:
     """The committed state at one instant, for several questions: all of them see the same round."""
 
-    def __init__(self, questions: Questions, snapshot: Snapshot) -> None:
+    def __init__(self, questions: Questions, snapshot: RoundSnapshot) -> None:
         self._questions, self._snapshot = questions, snapshot
 
     @property
@@ -110,10 +110,10 @@ class Questions:
         return _Question(query, self._queries.plan_alone(query, known, record.options))
 
 
-def _told(answer: Found, committed: Committed) -> Answer:
+def _told(answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
     since = None if answer.since is None else instant(answer.since)
     return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
 
 
-def _age(committed: Committed) -> float:
+def _age(committed: CommittedRound) -> float:
     return max(0.0, time.time() - committed.at)

@@ -75,8 +75,13 @@ class _Portions:
 
     @cached_property
     def _limit(self) -> int | None:
-        """The driver's limit, looked up only for results of several portions, because this is a call to the JVM."""
-        return _limit_bytes(self._frame)
+        """The driver's limit in bytes, if there is one.
+
+        It is looked up only for results of several portions, because this is a call to the JVM.
+        """
+        jvm: Any = self._context._jvm
+        text = self._context.getConf().get(_LIMIT, "1g") or "1g"
+        return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text)) or None
 
     def tables(self) -> Iterator[pa.Table]:
         if not self._count:
@@ -97,13 +102,10 @@ class _Portions:
             first += size
             largest = max(largest, table.nbytes / size)
             if first < self._count:
-                size = max(1, int(self._aim / largest)) if largest else self._count
+                aim = PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
+                size = max(1, int(aim / largest)) if largest else self._count
             if table.num_rows or first == self._count:
                 yield table
-
-    @property
-    def _aim(self) -> int:
-        return PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
 
     def _fetch(self, partitions: range) -> pa.Table:
         found: Any = self._context._jvm
@@ -143,14 +145,6 @@ def estimated_bytes(frame: DataFrame) -> int | None:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:  # a remote session does not show its plan
         return None
-
-
-def _limit_bytes(frame: DataFrame) -> int | None:
-    """The driver's limit in bytes; None if there is none."""
-    jvm: Any = frame.sparkSession.sparkContext._jvm
-    text = frame.sparkSession.sparkContext.getConf().get(_LIMIT, "1g") or "1g"
-    found = int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text))
-    return found or None
 
 
 def _is_too_large(error: PySparkException | Py4JJavaError) -> bool:

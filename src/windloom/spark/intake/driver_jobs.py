@@ -1,4 +1,4 @@
-"""The Spark jobs of rounds whose step runs on the driver, of streams and batch runs; and of any stream's rows."""
+"""How rounds are read whose step runs on the driver, in streams and batch runs; and the rows of a stream."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class SparkDriverJobs(ScanJobs):
         """Streams that no query reads have a clock too, because a later query must know which tuples it has missed."""
         streams = [self.streams[name] for name in frames]
         with ExitStack() as scope:
-            if batch is not None and _jobs(plan, streams) > 1:
-                # Every job reads the micro-batch; without this, each would fetch it from the source again.
+            read = {plan.base_of(scan.stream) for scan in plan.scans}
+            if batch is not None and len(plan.scans) + sum(stream.name not in read for stream in streams) > 1:
+                # Every scan, and every job for ticks that no scan sees, would fetch the micro-batch from its source.
                 batch.persist()
                 scope.callback(batch.unpersist)
             try:
@@ -95,7 +96,7 @@ class SparkRowJobs:
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
-        """The rows, made from the stores, which include what the round has brought."""
+        """Yield the rows, made from the stores, which include the tuples of the round."""
         others = []
         for asked_rows in asked:
             near = self.stored.near(kept, asked_rows)
@@ -143,9 +144,3 @@ class SparkBatchJobs(ScanJobs):
 
     def _views(self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame]) -> TupleViews:
         return batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
-
-
-def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:
-    """How often a micro-batch is read: for every scan, and for the ticks of streams that no scan reads."""
-    read = {plan.base_of(scan.stream) for scan in plan.scans}
-    return len(plan.scans) + sum(stream.name not in read for stream in streams)

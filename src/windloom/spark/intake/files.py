@@ -1,4 +1,4 @@
-"""Takes tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
+"""Reads tuples from Parquet files without Spark: Arrow reads them, and our evaluator projects them.
 
 Files are declined, and read by Spark instead, if anything may differ from what Spark would read: types other than those
 of the frame, columns that some file lacks, dates before 1900, a value that Spark would refuse.
@@ -37,7 +37,7 @@ _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class FileChunk:
     """Consecutive row groups of a file."""
 
     path: str
@@ -48,7 +48,7 @@ class Unit:
 def file_tuples(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int = PORTION_BYTES
 ) -> Generator[pa.Table, None, None]:
-    """The projected tuples of all files, in portions of `portion` bytes; raises DeclinedError if Spark must read."""
+    """Yield the projected tuples of all files, in portions of `portion` bytes; DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -72,8 +72,8 @@ def file_tuples(
 
 def file_portions(
     scan: WovenScan, stream: Stream, paths: Sequence[str], portion: int, threads: int
-) -> list[list[Unit]]:
-    """The files in portions of at most `portion` bytes, to be read and woven by `threads` threads at the same time.
+) -> list[list[FileChunk]]:
+    """Return the files in portions of at most `portion` bytes, to be read and woven by `threads` threads at once.
 
     Every thread gets about the same number of tuples, if the files can be divided that way.
     """
@@ -90,14 +90,14 @@ def _width(scan: WovenScan, local: LocalProjection) -> int:
     return 8 * (1 + scan.signature.words + len(local.columns))
 
 
-def _portions(units: Sequence[Unit], most: int, together: int = 1) -> Iterator[list[Unit]]:
+def _portions(units: Sequence[FileChunk], most: int, together: int = 1) -> Iterator[list[FileChunk]]:
     """Portions of consecutive units, with about equally many rows each, at most `most` unless one unit has more.
 
     The number of portions is a multiple of `together` if units are small enough.
     """
     rows = sum(unit.rows for unit in units)
     even = rows / max(1, -(-rows // (most * together)) * together)
-    own: list[Unit] = []
+    own: list[FileChunk] = []
     held = 0
     for unit in units:
         if own and (held + unit.rows > most or held + unit.rows / 2 > even):  # as near to even as whole units allow
@@ -109,7 +109,7 @@ def _portions(units: Sequence[Unit], most: int, together: int = 1) -> Iterator[l
         yield own
 
 
-def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> list[Unit]:
+def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> list[FileChunk]:
     """Files in parts that are read one by one; raises DeclinedError if their metadata show that Spark must read."""
     try:
         return [unit for path in paths for unit in _units(path, local, stream)]
@@ -117,8 +117,8 @@ def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> li
         raise DeclinedError(str(error)) from None
 
 
-def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[Unit]) -> pa.Table:
-    """The projected tuples of all parts at once, read by one thread; raises DeclinedError if Spark must read."""
+def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[FileChunk]) -> pa.Table:
+    """Return the projected tuples of all parts, read by one thread; raises DeclinedError if Spark must read."""
     local = scan.local
     assert local is not None
     try:
@@ -127,7 +127,7 @@ def whole_tuples(scan: WovenScan, stream: Stream, units: Sequence[Unit]) -> pa.T
         raise DeclinedError(str(error)) from None
 
 
-def _units(path: str, local: LocalProjection, stream: Stream) -> list[Unit]:
+def _units(path: str, local: LocalProjection, stream: Stream) -> list[FileChunk]:
     metadata = pq.read_metadata(path, memory_map=True)
     readable = readable_columns(metadata.schema, stream.columns)
     for name in local.reads:
@@ -135,19 +135,19 @@ def _units(path: str, local: LocalProjection, stream: Stream) -> list[Unit]:
             raise DeclinedError(f"'{path}' has no column '{name}' of type {stream.columns[name]}")
     if any(key in (metadata.metadata or {}) for key in _JULIAN):
         raise DeclinedError(f"'{path}' may hold dates of the Julian calendar")
-    units: list[Unit] = []
+    units: list[FileChunk] = []
     groups: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups):
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= UNIT_ROWS or group == metadata.num_row_groups - 1:
-            units.append(Unit(path, tuple(groups), rows))
+            units.append(FileChunk(path, tuple(groups), rows))
             groups, rows = [], 0
     return units
 
 
-def _read(unit: Unit, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
+def _read(unit: FileChunk, scan: WovenScan, local: LocalProjection, stream: Stream) -> pa.Table:
     strings = [name for name in local.reads if stream.columns[name].kind is TypeKind.STRING]
     file = pq.ParquetFile(unit.path, read_dictionary=strings, memory_map=True, coerce_int96_timestamp_unit="us")
     table = file.read_row_groups(list(unit.groups), columns=list(local.reads), use_threads=False)
@@ -168,7 +168,7 @@ def _refuse_early(column: pa.ChunkedArray, kind: DataType) -> None:
 
 
 def _ticks(time: pa.Array, stream: Stream) -> pa.Array:
-    """The ticks of a time column, the same as by `tick_sql`."""
+    """Return the ticks of a time column, equal to those of `tick_sql`."""
     if stream.columns[stream.time].kind is not TypeKind.INTEGER:
         return time.view(pa.int64())
     ticks = INTEGER_UNITS[stream.time_unit or "us"]

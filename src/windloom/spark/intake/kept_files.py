@@ -1,4 +1,4 @@
-"""Tuples to keep, read from the files of a round while Spark reads the same files to make partials of them.
+"""Reads tuples that are kept from the files of a round, while Spark makes partials from the same files.
 
 Fetching tuples from Spark takes longer than reading them, so columns that are only kept are not fetched. Files are
 declined, and tuples fetched from Spark as for any other source, if anything may differ from what Spark would read.
@@ -23,7 +23,7 @@ from windloom.plan.scans import Scan, WovenScan
 from windloom.rounds.evaluate import DeclinedError
 from windloom.rounds.scanned import timed_tuples
 from windloom.spark.intake.collect import PORTION_BYTES, collected
-from windloom.spark.intake.files import Unit, units_of, whole_tuples
+from windloom.spark.intake.files import FileChunk, units_of, whole_tuples
 from windloom.spark.intake.projection import projected
 
 
@@ -50,7 +50,7 @@ def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: Tupl
 
 
 class LocalKeeping:
-    """How the driver itself projects what a plan keeps; remembered, because it takes parsing of expressions."""
+    """How the driver itself projects the tuples that a plan keeps; remembered, because it means parsing."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -61,16 +61,12 @@ class LocalKeeping:
         if plan is not self._plan:
             self._plan, self._scans = plan, {}
         if scan.number not in self._scans:
-            self._scans[scan.number] = _local(plan, scan)
+            own, found = keeping_scan(plan, scan), None
+            if own is not None:
+                local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
+                found = None if isinstance(local, str) else replace(own, local=local)
+            self._scans[scan.number] = found
         return self._scans[scan.number]
-
-
-def _local(plan: Plan, scan: Scan) -> WovenScan | None:
-    own = keeping_scan(plan, scan)
-    if own is None:
-        return None
-    local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
-    return None if isinstance(local, str) else replace(own, local=local)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ def kept_beside(
     keeper: TupleKeeper | None,
     files: RoundFiles | None,
 ) -> Iterator[tuple[Scan, TupleKeeper | None]]:
-    """What is left for Spark to do within the `with`: the scan, and the keeper that takes the tuples that it keeps.
+    """Give the work that is left for Spark within the `with`: the scan, and the keeper of its tuples.
 
     If the driver can read the files, the scan has no columns that are only kept, and the keeper is None. All tuples
     have been taken at the end of the `with`.
@@ -111,7 +107,7 @@ def kept_beside(
             keep_by_spark(own, stream, frames[scan.stream], keeper)
 
 
-def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
+def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[FileChunk]:
     """The parts of all files, if memory can hold them at once: no tuple is passed on before all of them are read."""
     assert own.local is not None
     if stream.name != files.stream:  # an enriched stream
@@ -124,7 +120,7 @@ def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[Unit]:
     return units if sum(unit.rows for unit in units) * width <= PORTION_BYTES else []
 
 
-def _hand_over(own: WovenScan, stream: Stream, units: Sequence[Unit], keeper: TupleKeeper) -> None:
+def _hand_over(own: WovenScan, stream: Stream, units: Sequence[FileChunk], keeper: TupleKeeper) -> None:
     table, _ = timed_tuples(whole_tuples(own, stream, units))
     keeper.take(own, table)
 

@@ -69,7 +69,7 @@ def _bounds(stream: Stream) -> tuple[int, int]:
 
 
 def timestamp_sql(stream: Stream) -> str:
-    """The same instant as a timestamp that Spark's own `window()` accepts."""
+    """Return the event time as a timestamp that Spark's own `window()` accepts."""
     if stream.columns[stream.time].kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ):
         return Expression.of_column(stream.time).sql
     return f"timestamp_micros({tick_sql(stream)})"

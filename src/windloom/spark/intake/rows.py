@@ -1,4 +1,4 @@
-"""Takes in tuples for windows of rows: tuples whose position is final are counted and woven, others wait.
+"""Makes the cells of windows of rows: tuples whose position is final are counted and woven, others wait.
 
 In a round this follows the job that finds the frontiers. Among the tuples that waited and those that came, the ones
 that the frontier of their stream has passed are ripe. There is one job per way to count, which fetches ripe tuples, and
@@ -48,7 +48,7 @@ class TakenRows:
 
 
 def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
-    """Takes in the tuples of a batch run, all of which have a position."""
+    """Return the cells of a batch run, in which all tuples have a position."""
     parts = []
     for scan in counted_scans(plan):
         stream = plan.stream(scan.stream)
@@ -65,7 +65,7 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
 def take_rows(
     spark: SparkSession, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
 ) -> TakenRows:
-    """Takes in a round. `frontiers` are the frontiers after it; tuples behind the earlier frontier are late."""
+    """Return the cells of a round. `frontiers` are those after it; tuples behind the earlier frontier are late."""
     parts: list[Taken] = []
     counts: dict[Counting, Counts] = {}
     waiting: dict[str, pa.Table] = {}

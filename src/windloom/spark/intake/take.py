@@ -1,4 +1,4 @@
-"""Takes in the tuples of a round on the driver: one Spark job per scan, then the cells of all sets."""
+"""Makes the cells of all sets from the tuples of a round, on the driver: from files, or by one Spark job per scan."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ KEPT_BYTES = 256 << 20
 #: The size of chunks of files that are woven one after the other: about a million tuples. The other memory that
 #: weaving needs is then small enough to be reused, which saves more time than merging the cells of chunks costs.
 LARGE_PORTION_BYTES = 80 << 20
-#: The size of chunks if several are woven at the same time.
+#: The size of chunks if several are woven at once.
 SMALL_PORTION_BYTES = 16 << 20
 #: And if many sets are rolled up from signatures: each chunk has cells of all of them.
 SIGNED_PORTION_BYTES = 32 << 20
 
 
 class TooLargeError(Exception):
-    """There are more bytes of cells than the driver takes in at once."""
+    """The cells of a stream are larger than the driver can hold."""
 
     def __init__(self, stream: str, size: int, limit: int) -> None:
         super().__init__(
@@ -97,7 +97,7 @@ class ScanJobs:
     def reading(
         self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
     ) -> AbstractContextManager[RoundReading]:
-        """Return how a round is read, within which it is read; it `keeps` tuples or not."""
+        """Return how a round is read; it is read within the `with`. `keeps` says whether it keeps tuples."""
         return nullcontext(RoundReading())
 
     def take_in(
@@ -121,17 +121,16 @@ class ScanJobs:
                 if _is_counted(scan):
                     continue
                 stream, clock = plan.stream(scan.stream), ticks.clock_of(scan)
-                paths = reading.files(scan.stream) if _may_be_local(scan) and clock is None else None
-                is_keyed = paths is not None and reading.is_whole and isinstance(scan, WovenScan) and bool(scan.keyed)
+                # A clock, which sees tuples that no query wants, needs Spark.
+                local = scan if isinstance(scan, WovenScan) and scan.local is not None and clock is None else None
+                paths = None if local is None else reading.files(scan.stream)
+                is_keyed = local is not None and reading.is_whole and bool(local.keyed)
                 while True:
                     made, taken, held = list[Taken](), Taken(), size
                     if paths is not None:
                         source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
                     else:
-                        is_timed = stream in reading.timed and _tells(scan)
-                        watched = _watched(frames, scan.stream, clock)
-                        beside = kept_beside(plan, scan, frames, keeper, reading.kept_files)
-                        source = _spark_chunks(scan, stream, watched, beside, is_timed=is_timed)
+                        source = _spark_chunks(plan, scan, frames, clock, keeper, reading)
                     try:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
@@ -221,26 +220,29 @@ def _file_chunks(scan: Scan, stream: Stream, paths: Sequence[str], *, is_keyed: 
 
 @contextmanager
 def _spark_chunks(
+    plan: Plan,
     scan: Scan,
-    stream: Stream,
-    frame: DataFrame,
-    beside: AbstractContextManager[tuple[Scan, TupleKeeper | None]],
-    *,
-    is_timed: bool,
+    frames: Mapping[str, DataFrame],
+    clock: Clock | None,
+    keeper: TupleKeeper | None,
+    reading: RoundReading,
 ) -> Iterator[_Chunks]:
-    """The tuples of a frame, or its partials; tuples that are kept are read `beside`, or handed over on their way.
-
-    If the stream is not `is_timed`, a native scan does not look for ticks, because aggregating them takes time.
-    """
+    """The tuples of a frame, or its partials. Tuples that are kept are read beside them, or handed over in passing."""
+    stream = plan.stream(scan.stream)
+    if clock is not None and isinstance(frames, RoundFrames):
+        frame = frames.watched(scan.stream, clock.watching)  # the tuples as they came
+    else:
+        frame = frames[scan.stream] if clock is None else clock.watching(frames[scan.stream])
     what, fetched, only = f"what is taken in of stream '{stream.name}'", Fetched(), list[pa.Table]()
     if isinstance(scan, NativeScan):
-        partials = collected(partials_frame(scan, stream, frame, timed=is_timed), what, fetched)
-        yield _Chunks(scan, partials, fetched=fetched)
+        # Ticks are not looked for without need, because aggregating them takes time.
+        timed = partials_frame(scan, stream, frame, timed=stream in reading.timed and _tells(scan))
+        yield _Chunks(scan, collected(timed, what, fetched), fetched=fetched)
         return
-    with beside as (left, keeper):
+    with kept_beside(plan, scan, frames, keeper, reading.kept_files) as (left, own_keeper):
         assert isinstance(left, WovenScan)
-        tables = _handed_over(collected(projected(left, stream, frame), what, fetched), left, keeper, only)
-        yield _Chunks(left, tables, fetched=fetched, only=only)
+        tables = collected(projected(left, stream, frame), what, fetched)
+        yield _Chunks(left, _handed_over(tables, left, own_keeper, only), fetched=fetched, only=only)
 
 
 def _handed_over(
@@ -269,7 +271,7 @@ class _StreamTicks:
         return Clock(self._plan.stream(scan.stream)) if is_needed else None
 
     def add(self, scan: Scan, parts: Sequence[Taken], clock: Clock | None) -> None:
-        """Add what a scan has seen, and what its clock has observed."""
+        """Add the ticks that a scan has read, and those that its clock has observed."""
         base = self._plan.base_of(scan.stream)
         is_base = base == scan.stream
         if is_base and _tells(scan):
@@ -306,25 +308,13 @@ def bases_unread(plan: Plan) -> set[str]:
     return {stream.base for stream in plan.enriched if stream.name in read and stream.base not in read}
 
 
-def _watched(frames: Mapping[str, DataFrame], name: str, clock: Clock | None) -> DataFrame:
-    """The frame of a scan, with a clock on the tuples as they came."""
-    if clock is None:
-        return frames[name]
-    return frames.watched(name, clock.watching) if isinstance(frames, RoundFrames) else clock.watching(frames[name])
-
-
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
-    """The number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
+    """Return the number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
     found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
     for scan in plan.scans:
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
             found[scan.stream] = scanned[scan.number].tuples
     return found
-
-
-def _may_be_local(scan: Scan) -> bool:
-    """Whether the driver may read files itself."""
-    return isinstance(scan, WovenScan) and scan.local is not None
 
 
 def _tells(scan: Scan) -> bool:
