@@ -106,10 +106,11 @@ class PlanFinder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRound:
-    """The candidates at some estimates, and after how many rounds these were made."""
+    """The candidates at some estimates, where the figures of these lie, and after how many rounds they were made."""
 
     found: tuple[Candidate, ...]
     estimates: Estimates
+    point: Point
     round: int
 
 
@@ -153,10 +154,10 @@ class Replanner:
         if planned is None or self._is_old(planned):
             estimates = now.estimates(self.basin)
             found = candidates_at(self.basin, estimates, self.objective, corrected, self._pause)
-            planned = PlannedRound(found, estimates, rounds)
+            planned = PlannedRound(found, estimates, point, rounds)
             self._pause()
         planned = replace(planned, found=with_candidate(planned.found, present, self.basin, planned.estimates))
-        self._known.put(planned, point)
+        self._known.put(planned, planned.point)
         self._newest = planned
 
 
