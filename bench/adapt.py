@@ -159,7 +159,7 @@ def predicted(repeats: int) -> Outcome:
     rounds = [progress for progress in handle.recent_progress[COLD:] if progress.predicted is not None]
     off = [abs((progress.predicted or 0.0) / progress.total_seconds - 1) for progress in rounds]
     adapter = handle._loop.adapting.adapter  # type: ignore[union-attr]
-    alone = [*adapter._costs.values()][-1].seconds
+    alone = adapter._costs._entries[0][2].seconds
     taken = statistics.median(progress.total_seconds for progress in rounds)
     note = (
         f"median of {len(off)} rounds of {taken:.3f} s, of 100 mixed queries; constants alone predict {alone:.3f} s,"

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any
 from unittest.mock import patch
 
+from windloom.optimizer.adapt.chart_figures import LikeRounds
 from windloom.optimizer.adapt.objective import TIE, BestCosts, Prices
 from windloom.optimizer.adapt.replan import Adapter
 from windloom.optimizer.adapt.round_cost import Correction
@@ -97,7 +98,8 @@ def judging() -> Iterator[Rivals]:
     rivals, judged = Rivals(), Adapter._judged
 
     def run(adapter: Adapter, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
-        adapter._bests.clear()  # no round is taken to be like another
+        for followed in adapter.followed:
+            followed.judged = LikeRounds()  # no round is taken to be like another
         rivals.judge(adapter, choices, seen, corrected)
         judged(adapter, choices, seen, corrected)
 

@@ -13,10 +13,12 @@ Each of them may be a dimension of a chart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from math import log
+from typing import Generic, TypeVar
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.optimizer.adapt.basins import Basin
@@ -29,6 +31,14 @@ from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFA
 
 #: The most groupings, and the most predicates, of a basin that have figures.
 MOST_ALIKE = 8
+#: Figures of rounds that are alike differ by about this share, or less.
+LIKE = 0.1
+#: At most this many unlike rounds are remembered.
+MOST_UNLIKE = 128
+
+#: Logarithms of figures; None for what is unknown.
+Point = tuple[float | None, ...]
+T = TypeVar("T")
 
 
 class FigureKind(StrEnum):
@@ -262,18 +272,38 @@ class ExpectedRound:
         return ExpectedRound(self._memory, self._learned, self._coming)
 
 
-#: Equal for rounds that are taken as alike.
-Likeness = tuple[int | None, ...]
+class LikeRounds(Generic[T]):
+    """What was predicted for rounds, to be used again for rounds that are alike: whose figures differ by little.
+
+    It is replaced as a whole, so that another thread may read it.
+    """
+
+    def __init__(self) -> None:
+        self._entries: tuple[tuple[Point, Hashable, T], ...] = ()  # newest first
+
+    def get(self, point: Point, key: Hashable = None) -> T | None:
+        return next((value for near, other, value in self._entries if _alike(near, point) and other == key), None)
+
+    def put(self, value: T, point: Point, key: Hashable = None) -> None:
+        """Replaces what was predicted for rounds alike, and forgets the oldest if there are too many."""
+        others = (entry for entry in self._entries if not (_alike(entry[0], point) and entry[1] == key))
+        self._entries = ((point, key, value), *islice(others, MOST_UNLIKE - 1))
 
 
-def likeness_of(values: Iterable[float | None]) -> Likeness:
-    """Equal for figures that lie within about five percent of common values."""
-    return tuple(None if value is None else round(10 * log(value)) for value in values)
+def point_of(values: Iterable[float | None]) -> Point:
+    """Where figures with these values, of which some may be unknown, lie among others."""
+    return tuple(None if value is None else log(value) for value in values)
 
 
-def likeness(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Likeness:
-    """The likeness of a round that was observed: of its figures, and of how many cells its tuples make."""
+def point_shown(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Point:
+    """The point of a round that was observed: its figures, and how many cells its tuples make."""
     values = [shown(figure, basin, seen) for figure in figures]
     own = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
     tuples, cells = sum(each.tuples for each in own), sum(each.cells for each in own)
-    return likeness_of([*values, cells / tuples if tuples and cells else None])
+    return point_of([*values, cells / tuples if tuples and cells else None])
+
+
+def _alike(point: Point, other: Point) -> bool:
+    return all(
+        a is b or (a is not None and b is not None and abs(a - b) <= LIKE) for a, b in zip(point, other, strict=True)
+    )

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
@@ -29,7 +30,7 @@ from windloom.optimizer.adapt.candidates import (
     recompiling,
     with_candidate,
 )
-from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, Likeness, figures_of, likeness, likeness_of
+from windloom.optimizer.adapt.chart_figures import ExpectedRound, LikeRounds, Point, figures_of, point_of, point_shown
 from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
 from windloom.optimizer.adapt.objective import CLEARLY, TIE, BestCosts, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, MeasuredRound, RoundCost, intake_of, round_cost
@@ -49,10 +50,8 @@ PATH = 100
 #: to at most this many seconds.
 PATIENCE, MOST_PATIENCE = 0.01, 0.25
 #: Candidates are used again for rounds that are alike: for at most this many rounds, and those that were found early,
-#: and rest on few rounds, for as many rounds as had passed, but at least for the second number.
-OLD, EARLY = 32, 2
-#: At most this many unlike rounds are remembered.
-MOST_UNLIKE = 128
+#: and rest on few rounds, for three times as many rounds as had passed, but at least for the second number.
+OLD, EARLY = 128, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +106,11 @@ class PlanFinder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRound:
-    """The candidates at some estimates, and after how many rounds these were made."""
+    """The candidates at some estimates, where the figures of these lie, and after how many rounds they were made."""
 
     found: tuple[Candidate, ...]
     estimates: Estimates
+    point: Point
     round: int
 
 
@@ -122,7 +122,7 @@ class Replanner:
     def __init__(self, basin: Basin, objective: Objective, pause: Pause = no_pause) -> None:
         self.basin, self.objective, self._pause = basin, objective, pause
         self._figures = figures_of(basin)
-        self._known: dict[Likeness, PlannedRound] = {}
+        self._known = LikeRounds[PlannedRound]()
         self._newest: PlannedRound | None = None  # unless it was looked at
         self._rounds = 0  # lookups so far
 
@@ -131,35 +131,34 @@ class Replanner:
     ) -> Sequence[Candidate] | None:
         """Candidates that come too late for their round still count once: the next one may be much alike."""
         self._rounds += 1
-        key = self._likeness(expected)
-        planned = self._known.get(key)
+        point = self._point(expected)
+        planned = self._known.get(point)
         if planned is None or self._is_old(planned) or not _has(planned, present):
             need(("plan", self.basin.name), partial(self._plan, expected, corrected, present))
-            planned = self._known.get(key) or self._newest
+            planned = self._known.get(point) or self._newest
         self._newest = None
         if planned is None or not _has(planned, present):
             return None
         return ranked(planned.found, self.objective, corrected)
 
-    def _likeness(self, expected: ExpectedRound) -> Likeness:
-        return likeness_of(expected.value(figure, self.basin) for figure in self._figures)
+    def _point(self, expected: ExpectedRound) -> Point:
+        return point_of(expected.value(figure, self.basin) for figure in self._figures)
 
     def _is_old(self, planned: PlannedRound) -> bool:
-        return self._rounds - planned.round >= min(OLD, max(EARLY, planned.round))
+        return self._rounds - planned.round >= min(OLD, max(EARLY, 3 * planned.round))
 
     def _plan(self, expected: ExpectedRound, corrected: Corrected, present: Choices) -> None:
         now = expected.again()  # rounds may have passed since this was asked for
-        key, rounds = self._likeness(now), self._rounds
-        planned = self._known.get(key)
+        point, rounds = self._point(now), self._rounds
+        planned = self._known.get(point)
         if planned is None or self._is_old(planned):
             estimates = now.estimates(self.basin)
             found = candidates_at(self.basin, estimates, self.objective, corrected, self._pause)
-            planned = PlannedRound(found, estimates, rounds)
+            planned = PlannedRound(found, estimates, point, rounds)
             self._pause()
         planned = replace(planned, found=with_candidate(planned.found, present, self.basin, planned.estimates))
-        if len(self._known) >= MOST_UNLIKE:
-            self._known = {}
-        self._known[key] = self._newest = planned
+        self._known.put(planned, planned.point)
+        self._newest = planned
 
 
 def _has(planned: PlannedRound, choices: Choices) -> bool:
@@ -175,7 +174,7 @@ class FollowedBasin:
     found: Sequence[Candidate] = ()  # the candidates for the next round, best first
 
     def __post_init__(self) -> None:
-        self.figures: Sequence[Figure] = figures_of(self.basin)
+        self.figures, self.judged = figures_of(self.basin), LikeRounds[tuple[Candidate, ...]]()
 
 
 class Adapter:
@@ -208,9 +207,7 @@ class Adapter:
         self._again = False  # Spark has compiled for that switch before
         self._compiled: set[tuple[str, str, str]] = set()  # options of plans that have run since queries changed
         self._is_announced = False  # something is known of the round that is about to begin, or runs
-        # What is predicted for rounds by their likeness: the best plans, and the cost of a plan.
-        self._bests: dict[Hashable, tuple[Candidate, ...]] = {}
-        self._costs: dict[Hashable, RoundCost] = {}
+        self._costs = LikeRounds[RoundCost]()  # that the model predicts for what rounds were
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
@@ -223,7 +220,7 @@ class Adapter:
         if known is None or _queries(known) != _queries(plan):
             self._follow(basins())
             self._compiles = False
-            self._bests, self._costs = {}, {}
+            self._costs = LikeRounds()
             self._compiled.clear()
         elif before != self._choices:
             self.switches += 1
@@ -376,11 +373,12 @@ class Adapter:
         compiles: bool,
         again: bool,
     ) -> None:
-        key = (choices, *(likeness(followed.figures, followed.basin, seen) for followed in self.followed))
-        if key not in self._costs:
-            cost = self._cost(plan, estimates_of(seen).before(self.estimates()))
-            self._costs = {**({} if len(self._costs) >= MOST_UNLIKE else self._costs), key: cost}
-        predicted = self._costs[key]
+        points = (point_shown(followed.figures, followed.basin, seen) for followed in self.followed)
+        point, costs = tuple(chain.from_iterable(points)), self._costs
+        predicted = costs.get(point, choices)
+        if predicted is None:
+            predicted = self._cost(plan, estimates_of(seen).before(self.estimates()))
+            costs.put(predicted, point, choices)
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         if compiles:  # only intake runs other code: what answers take is not part of the price
             excess = measured.stage("intake") - self.correction(predicted, choices).intake
@@ -420,13 +418,14 @@ class Adapter:
         self, followed: FollowedBasin, own: Choices, seen: RoundObserved, corrected: Correction
     ) -> list[Candidate]:
         """The candidates for what a round was, its own plan among them, best first; found once for all rounds alike."""
-        basin, key = followed.basin, (followed.basin.name, own, likeness(followed.figures, followed.basin, seen))
-        if key not in self._bests:
+        basin, point = followed.basin, point_shown(followed.figures, followed.basin, seen)
+        best = followed.judged.get(point, own)
+        if best is None:
             estimates = estimates_of(seen).before(self.estimates())
             found = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)
             best = with_candidate(found, own, basin, estimates)
-            self._bests = {**({} if len(self._bests) >= MOST_UNLIKE else self._bests), key: best}
-        return ranked(self._bests[key], self.objective, corrected)
+            followed.judged.put(best, point, own)
+        return ranked(best, self.objective, corrected)
 
 
 def _queries(plan: Plan) -> dict[str, object]:
