@@ -14,10 +14,6 @@ from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
 
 
-def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
-    return frame_bytes(kind, body)
-
-
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
     """Return the body of a record; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
@@ -71,7 +67,7 @@ class PlanRecord:
             "estimates": write_estimates(self.estimates),
             "ongoing": write_ongoing(self.ongoing),
         }
-        return write_record("plan", body)
+        return frame_bytes("plan", body)
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> PlanRecord:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
 from windloom.kernels.folds.cell_products import Band, by_moving_group
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions, Stretches
+from windloom.kernels.folds.matching import Alone, Linked, Matchable, Positions
 from windloom.kernels.folds.pairs import GroupPairs
 from windloom.kernels.folds.slice_matrix import (
     CellSide,
@@ -224,7 +225,7 @@ class Matrix:
                     for fold in active:
                         fold.add(stretches)
                 else:
-                    list(pool.map(partial(_add, stretches), active))
+                    list(pool.map(methodcaller("add", stretches), active))
 
     def _sides(self, first: tuple[int, int], last: tuple[int, int], cursors: Sequence[Pair]) -> list[CellSide]:
         """Return the cells of both sides in these slices, to which the cursors are moved."""
@@ -270,10 +271,6 @@ def band_of(
     low = np.searchsorted(others, fixed_ticks - ranges[moving], side="right")
     high = np.searchsorted(others, fixed_ticks + ranges[fixed], side="left")
     return Band.of(low.astype(np.int32), high.astype(np.int32))
-
-
-def _add(stretches: Stretches, fold: TermFold) -> None:
-    fold.add(stretches)
 
 
 @dataclass(frozen=True, slots=True)
