@@ -99,7 +99,7 @@ class Matrix:
     ) -> None:
         self._types, self._ranges = types, ranges
         self._relations, self._bounds = relations, (cells[0].group_bounds, cells[1].group_bounds)
-        numbered = [number_slices(held.starts, period) for held, period in zip(cells, periods, strict=True)]
+        numbered = [number_slices(side_cells.starts, period) for side_cells, period in zip(cells, periods, strict=True)]
         self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
         self._numbers, self.columns, self.groups, self.matches = self._numbered()
@@ -359,17 +359,17 @@ def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> He
     return joined
 
 
-def rows_of_held(held: Held, rows: Ints) -> Held:
+def rows_of_held(values: Held, rows: Ints) -> Held:
     """Return some rows of what is held."""
-    match held:
+    match values:
         case None:
             return None
         case np.ndarray():
-            return held[rows]
+            return values[rows]
         case HeldValue(columns=columns, dictionary=dictionary):
             return HeldValue(type(columns)(*(column[rows] for column in columns)), dictionary)
         case AddInt() | Wide() | AddFloat():
-            numbers: AddInt | Wide | AddFloat = type(held)(*(column[rows] for column in held))
+            numbers: AddInt | Wide | AddFloat = type(values)(*(column[rows] for column in values))
             return numbers
     raise AssertionError("a matrix holds no lists and no extrema of both sides")
 
