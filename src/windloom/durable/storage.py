@@ -200,11 +200,11 @@ class _LocalFile:
         try:
             self.stream.close()
             if self._syncs:
-                _sync(self._unfinished)
+                sync(self._unfinished)
             fault("before rename")
             self._unfinished.replace(self._target)
             if self._syncs:
-                _sync(self._target.parent)  # a rename is durable only when the directory is
+                sync(self._target.parent)  # a rename is durable only when the directory is
         except OSError as error:
             self.discard()
             raise self.failed(error) from error
@@ -236,7 +236,8 @@ class BufferedFile:
         return _failed("write", Path(self._name), error)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
+from windloom.durable.storage import sync
 
 FOLDER = ".current"
 _IDENTITY = ".query"
@@ -111,13 +112,13 @@ class Versions:
         with ThreadPoolExecutor(_WRITERS) as pool:
             written = sum(pool.map(write_rows, [folder / file.name for file in fresh], fresh.values()))
         (folder / _IDENTITY).write_text(self._identity)
-        _sync(folder)
+        sync(folder)
         fault("before sink")
         waiting = self._folder / "link"
         waiting.unlink(missing_ok=True)
         waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
         waiting.replace(self.link)
-        _sync(self.link.parent)
+        sync(self.link.parent)
         fault("after sink")
         for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
             if name.isdecimal() and int(name) < round:
@@ -145,13 +146,5 @@ def write_rows(path: Path, rows: pa.Table) -> int:
         column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
     ]
     pq.write_table(rows, path, compression="zstd", use_dictionary=texts or False)
-    _sync(path)
+    sync(path)
     return path.stat().st_size
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
