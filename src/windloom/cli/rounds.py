@@ -79,7 +79,7 @@ def view_of(as_json: bool) -> Iterator[RoundView]:
     """Give the view that suits the terminal, or its absence."""
     console = Console(highlight=False)
     if as_json or not console.is_terminal:
-        yield _LineView(_json_line if as_json else round_line)
+        yield _LineView((lambda done: json.dumps(done.as_dict())) if as_json else round_line)
         return
     # Drawn only when there is something new, by the thread of the round.
     with Live(console=console, auto_refresh=False) as live:
@@ -175,10 +175,6 @@ def round_line(done: RoundProgress) -> str:
 
 def _predicted(done: RoundProgress) -> str:
     return "" if done.predicted is None else f", predicted {done.predicted:.2f} s"
-
-
-def _json_line(done: RoundProgress) -> str:
-    return json.dumps(done.as_dict())
 
 
 def _counted(number: int, singular: str, many: str | None = None) -> str:

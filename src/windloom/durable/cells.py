@@ -75,9 +75,9 @@ def read_cells(described_sets: Sequence[Mapping[str, Any]], blob: memoryview) ->
     def array(index: int) -> pa.Array:
         return batch.column(index).flatten()
 
-    def numbers(place: int, kind: type[np.generic] | None) -> Any:
+    def numbers(index: int, kind: type[np.generic] | None) -> Any:
         # A copy, because kernels are compiled for writable arrays.
-        return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
+        return np.array(array(index).to_numpy(zero_copy_only=False), dtype=kind)
 
     def limb_of(described: dict[str, Any]) -> Columns:
         if "own" in described:

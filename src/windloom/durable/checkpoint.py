@@ -31,11 +31,11 @@ from uuid import uuid4
 
 from windloom.durable.emitted import read_emitted, write_emitted
 from windloom.durable.faults import fault
-from windloom.durable.framing import DamagedError
+from windloom.durable.framing import DamagedError, frame_bytes
 from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
 from windloom.durable.json_codec import from_json
 from windloom.durable.logs import RoundLog
-from windloom.durable.records import PlanRecord, read_record, write_record
+from windloom.durable.records import PlanRecord, read_record
 from windloom.durable.snapshots import Snapshot
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError
@@ -176,7 +176,7 @@ class Checkpoint:
         return begun is not None and begun.has_failed
 
     def _write_begun(self, round: int, begun: Begun) -> None:
-        self._write("begun", round, write_record("begun", {"round": round, **asdict(begun)}))
+        self._write("begun", round, frame_bytes("begun", {"round": round, **asdict(begun)}))
         self._begun[round] = begun
 
     def _forget_unlogged(self) -> None:
@@ -273,7 +273,7 @@ class Checkpoint:
     def commit(self, round: int, progress: Mapping[str, Any]) -> None:
         """Mark the round as done: the sinks have its rows, and it will not run again."""
         fault("before commit")
-        self._write("commits", round, write_record("commit", progress))
+        self._write("commits", round, frame_bytes("commit", progress))
         fault("after commit")
 
     def write_emitted(self, round: int, emitted: Emitted) -> None:
@@ -384,25 +384,22 @@ class Checkpoint:
         with self._lock:
             if self._readers:
                 return  # done the next time; readers are soon finished
-            self._retain(keep_rounds, keep_snapshots)
-
-    def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
-        snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
-        snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
-        if len(snapshots_left) < LEAST_SNAPSHOTS:
-            return
-        fault("before retain")
-        covered = min(snapshots_left[0], self.last_committed - keep_rounds)
-        # Older snapshots first: a snapshot that stays must find all logs after it.
-        self._drop("snapshots", snapshots_left[0])
-        self._drop("log", covered + 1)
-        self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
-        # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
-        self._drop("begun", covered)
-        oldest = self.begun(covered)
-        if oldest is not None:
-            self._drop("plans", oldest.plan_version)
-        fault("after retain")
+            snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
+            snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
+            if len(snapshots_left) < LEAST_SNAPSHOTS:
+                return
+            fault("before retain")
+            covered = min(snapshots_left[0], self.last_committed - keep_rounds)
+            # Older snapshots first: a snapshot that stays must find all logs after it.
+            self._drop("snapshots", snapshots_left[0])
+            self._drop("log", covered + 1)
+            self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
+            # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
+            self._drop("begun", covered)
+            oldest = self.begun(covered)
+            if oldest is not None:
+                self._drop("plans", oldest.plan_version)
+            fault("after retain")
 
     # Files
 
@@ -453,7 +450,7 @@ def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[
         if any(storage.list(folder) for folder in _ENDINGS):
             raise _missing(IDENTITY)
         id = uuid4().hex
-        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
+        storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
         return id
     identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
     differing = [*differences(identity["streams"], wanted), *relation_differences(identity["relations"], tables)]
@@ -465,5 +462,5 @@ def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[
         )
     known = {**identity["relations"], **tables}
     if known != identity["relations"]:
-        storage.write(IDENTITY, write_record("checkpoint", {**identity, "relations": known}))
+        storage.write(IDENTITY, frame_bytes("checkpoint", {**identity, "relations": known}))
     return str(identity["id"])

@@ -99,9 +99,9 @@ def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Fra
 
 def _frame(rest: memoryview) -> Frame:
     # The checksum fits, so the bytes are as they were written.
-    found = re.compile(b"\n").search(rest)
-    assert found is not None, "a frame begins with a line"
-    line = bytes(rest[: found.end()])
+    line_end = re.compile(b"\n").search(rest)
+    assert line_end is not None, "a frame begins with a line"
+    line = bytes(rest[: line_end.end()])
     about = json.loads(b"{" + line)
     blobs, offset = {}, len(line)
     for name, size in about.get("sizes", {}).items():

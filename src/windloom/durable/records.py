@@ -13,10 +13,6 @@ from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
 
 
-def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
-    return frame_bytes(kind, body)
-
-
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
     """Return the body of a record; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
@@ -59,7 +55,7 @@ class PlanRecord:
         return int(self.options.get("history_ticks", 0))
 
     def to_bytes(self) -> bytes:
-        return write_record("plan", to_json(PlanRecord, self))
+        return frame_bytes("plan", to_json(PlanRecord, self))
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> PlanRecord:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from windloom.durable.checkpoint import Checkpoint
-from windloom.durable.records import read_record, write_record
+from windloom.durable.framing import frame_bytes
+from windloom.durable.records import read_record
 from windloom.durable.storage import Storage
 from windloom.errors import WindloomError
 
@@ -39,5 +40,5 @@ def settle_shards(
             "it was started with placement='driver'",
             f"start it with placement='driver', or {_NEW}",
         )
-    storage.write(PLACEMENT, write_record("placement", {"placement": placement, "shards": shards or default}))
+    storage.write(PLACEMENT, frame_bytes("placement", {"placement": placement, "shards": shards or default}))
     return shards or default

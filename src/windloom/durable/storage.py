@@ -237,7 +237,7 @@ class BufferedFile:
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
-    """Returns when a file or directory is on the disk as it is now."""
+    """Wait until a file, or the names in a directory, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -264,8 +264,8 @@ class Registry:
             self._learn_types(self.queries.values())
             # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
             unchecked = (query for query in self.queries.values() if query not in self._checked)
-            found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
-            asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
+            outputs_of_queries = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+            asked = {outputs.key: outputs for outputs in outputs_of_queries if self._must_ask(outputs)}
             if asked and can_evaluate(self._session(), asked.values()):
                 self._checked_outputs.update(asked)
         for query in self.queries.values():

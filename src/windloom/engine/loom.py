@@ -455,9 +455,13 @@ class Loom:
         The stream may be running. Nothing runs here; `explain` then shows the plan for rounds like the last ones.
         Returns the names of files that were left out because they are damaged.
         """
-        place = absolute_place(checkpoint)
-        storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
-        damaged = self._learned.read(Checkpoint.read_only(storage, place), str(checkpoint))
+        checkpoint_place = absolute_place(checkpoint)
+        storage = (
+            storage_at(self.spark, checkpoint_place)
+            if is_remote(checkpoint_place)
+            else LocalStorage(Path(checkpoint_place))
+        )
+        damaged = self._learned.read(Checkpoint.read_only(storage, checkpoint_place), str(checkpoint))
         self._plans.clear()
         return damaged
 

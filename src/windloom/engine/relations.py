@@ -133,7 +133,7 @@ def _called(name: str, given: Callable[[], DataFrame]) -> DataFrame:
         ) from error
 
 
-def _difference(column: str, kind: DataType, found: dict[str, DataType]) -> str:
-    if column in found:
-        return f"column '{column}' was {kind}, and is {found[column]}"
-    return f"column '{column}' is missing: {near_names(column, list(found))}"
+def _difference(column: str, kind: DataType, columns: dict[str, DataType]) -> str:
+    if column in columns:
+        return f"column '{column}' was {kind}, and is {columns[column]}"
+    return f"column '{column}' is missing: {near_names(column, list(columns))}"

@@ -208,8 +208,8 @@ class GroupScope:
         return self.names.is_aggregate(function)
 
     def aggregate(self, call: Call, binder: Binder) -> Term:
-        own = self.names.own.get(call.function)
-        declared = None if own is not None else find_function(FUNCTIONS[call.function])
+        user_defined = self.names.own.get(call.function)
+        declared = None if user_defined is not None else find_function(FUNCTIONS[call.function])
         if declared is not None and is_holistic(declared, call.node):
             return self._holistic(declared, call, binder)
         function, name = call.function, call.function if declared is None else declared.name
@@ -226,7 +226,7 @@ class GroupScope:
         where = all_of(conditions)
         argument, by = [*(term.row_expression() for term in terms), None, None][:2]
         condition = None if where is None else where.row_expression()
-        aggregate = Aggregate(name, argument, by, condition, own=own)
+        aggregate = Aggregate(name, argument, by, condition, own=user_defined)
         self._check(aggregate, terms, arguments, conditions[:1], label, call, binder)
         asked = Asked(len(self.aggregates), call.node, tuple(arguments), tuple(written))
         return self._use(aggregate, asked, _listed(name, terms, [] if where is None else [where]), label)

@@ -18,11 +18,10 @@ from windloom.aggregates import lower
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
-from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.plan.physical import Asking, FeedPlace, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.rounds.ahead import run_ahead
-from windloom.rounds.block import Block, group_column
+from windloom.rounds.block import Block, group_column, out_of_range
 from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.cohorts import Cohort, Piece, ShapeRun, make_windows, shape_runs
 from windloom.rounds.groups import describe_group
@@ -251,13 +250,8 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = run.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            edges = [query.window.edge_text(int(edge[row])) for edge in (window_start, window_end)]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
-            raise WindloomError(
-                f"query '{query.name}': a value does not fit its type",
-                f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
-                "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
-            )
+            raise out_of_range(query, (int(window_start[row]), int(window_end[row])), group, value)
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]

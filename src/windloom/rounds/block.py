@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.errors import WindloomError
 from windloom.kernels.cells.lanes import spread_groups
 from windloom.kernels.compiling.memory import new_array
+from windloom.model import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,13 @@ def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.Dictionar
         spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
     # The codes come from the encoding itself; checking their bounds would cost more than writing them.
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)
+
+
+def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
+    """Return the error for an answer that does not fit its type; `edges` are those of its window."""
+    start, end = map(query.window.edge_text, edges)
+    return WindloomError(
+        f"query '{query.name}': a value does not fit its type",
+        f"window [{start}, {end}), group {group}: {value} is out of range",
+        "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
+    )

@@ -42,7 +42,7 @@ def without_paths(text: str) -> str:
     >>> without_paths("price / volume/2 of trades")
     'price / volume/2 of trades'
     """
-    return _PATH.sub(lambda found: "…/" + found.group().rstrip("/").rpartition("/")[2], text)
+    return _PATH.sub(lambda match: "…/" + match.group().rstrip("/").rpartition("/")[2], text)
 
 
 def problem_of(error: WindloomError) -> Problem:

@@ -138,8 +138,10 @@ class HttpServer:
             ssl_certfile=place.tls_certificate,
             ssl_keyfile=place.tls_key,
         )
-        self._server, self._socket = uvicorn.Server(config), listening
-        self._thread = threading.Thread(target=self._run, name="windloom-http", daemon=True)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, name="windloom-http", daemon=True
+        )
 
     @property
     def is_running(self) -> bool:
@@ -151,6 +153,3 @@ class HttpServer:
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(_GRACE_SECONDS + 5)
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])

@@ -52,10 +52,10 @@ class StoredAnswers:
         grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts.
         """
         parts: list[pa.Table] = []
-        held = read = 0
+        rows_so_far = read = 0
         newest = ""
         for file in self._files(name, columns):
-            is_enough = held >= limit or (held > 0 and most_files is not None and read >= most_files)
+            is_enough = rows_so_far >= limit or (rows_so_far > 0 and most_files is not None and read >= most_files)
             if is_enough and _round(file) != newest:
                 break
             newest = _round(file)
@@ -65,7 +65,7 @@ class StoredAnswers:
             rows = _between(self._table(file), name, since, until)
             if rows.num_rows:
                 parts.append(rows)
-                held += rows.num_rows
+                rows_so_far += rows.num_rows
         if not parts:
             return None
         rows = pa.concat_tables(parts[::-1], promote_options="default").combine_chunks()

@@ -70,20 +70,18 @@ class TupleFolder:
         self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
     ) -> tuple[tuple[TupleFile, ...], frozenset[str]]:
         """Merge files, at most once per round, because the round waits while tuples are read and written."""
-        there = [file for file in kept.files if file.name not in lost]
-        for files in _alike(there, ticks):
-            return (self._merge(stream, files, round),), frozenset(file.name for file in files)
-        return (), frozenset()
-
-    def _merge(self, stream: str, files: Sequence[TupleFile], round: int) -> TupleFile:
+        files = next(_alike([file for file in kept.files if file.name not in lost], ticks), ())
+        if not files:
+            return (), frozenset()
         table = pa.concat_tables([self.read(file) for file in files], promote_options="default")
         written = WrittenFile(self._storage, new_file(stream, round), table.schema)
         try:
             written.add(table)
-            return written.finish(min(file.first_round for file in files), max(file.last_round for file in files))
+            merged = written.finish(min(file.first_round for file in files), max(file.last_round for file in files))
         except BaseException:
             written.discard()
             raise
+        return (merged,), frozenset(file.name for file in files)
 
     # ---- which files there are ----------------------------------------------------------------------------------
 

@@ -151,10 +151,10 @@ class PostgresSink(Sink):
                 "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
                 " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
             )
-            found = connection.execute(question, [self._schema]).fetchall()
+            relations = connection.execute(question, [self._schema]).fetchall()
             views, others = (
-                {name: about for name, is_view, about in found if is_view},
-                {row[0] for row in found if not row[1]},
+                {name: about for name, is_view, about in relations if is_view},
+                {row[0] for row in relations if not row[1]},
             )
             for query, table in wanted.items():
                 view = view_name(query, others)
@@ -197,9 +197,11 @@ class PostgresSink(Sink):
                     self.close()
             if self._connection is None:
                 # The address, completed by the settings of `_WATCHFUL` that it does not have.
-                given = conninfo_to_dict(self._url)
+                settings = conninfo_to_dict(self._url)
                 self._connection = psycopg.connect(
-                    make_conninfo(self._url, **{name: value for name, value in _WATCHFUL.items() if name not in given}),
+                    make_conninfo(
+                        self._url, **{name: value for name, value in _WATCHFUL.items() if name not in settings}
+                    ),
                     autocommit=True,
                 )
             connection = self._connection

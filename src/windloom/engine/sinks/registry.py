@@ -122,16 +122,16 @@ def choose_sinks(
         _check_target(chosen.name, kind, options, checkpoint)
         openers[_unused(chosen.name, openers)] = partial(_open_named, kind, options)
     if path is not None and not is_used:
-        found = []
+        path_sinks = []
         for name in sink_names():
             try:
                 takes_path = find_sink(name).target == "path"
             except WindloomError:  # the package of this sink is not installed
                 continue
-            found += [f"'{name}'"] if takes_path else []
+            path_sinks += [f"'{name}'"] if takes_path else []
         raise WindloomError(
             f"path '{path}' is not used",
-            f"sinks that write to a path are {', '.join(found)}; the sink is {', '.join(openers)}",
+            f"sinks that write to a path are {', '.join(path_sinks)}; the sink is {', '.join(openers)}",
             "leave it out, or use sink='parquet'",
         )
     return openers

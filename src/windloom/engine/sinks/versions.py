@@ -101,12 +101,12 @@ class Versions:
     def size(self, file: TableFile) -> int:
         return (self._place(self.newest) / file.name).stat().st_size
 
-    def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
+    def show(self, round: int, files_kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
         """Make the version of a round and show it; return the number of bytes written."""
         before, folder = self._place(self.newest), self._place(round)
         shutil.rmtree(folder, ignore_errors=True)  # left by a crash
         folder.mkdir(parents=True)
-        for file in kept:
+        for file in files_kept:
             os.link(before / file.name, folder / file.name)
         # Several at once, because most of the time is spent waiting for the disk.
         with ThreadPoolExecutor(_WRITERS) as pool:

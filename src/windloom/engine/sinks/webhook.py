@@ -81,8 +81,8 @@ class WebhookSink(Sink):
     def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float]:
         # Keys of the round's letters that an earlier attempt has posted or given up.
         data = self._storage.read("round.json")
-        held = {} if data is None else json.loads(data)
-        taken, dead = (held["taken"], held["dead"]) if held.get("round") == round else ([], [])
+        noted = {} if data is None else json.loads(data)
+        taken, dead = (noted["taken"], noted["dead"]) if noted.get("round") == round else ([], [])
         for letter in self._letters(round, answers):
             if letter.key in taken or letter.key in dead:
                 continue
@@ -108,7 +108,7 @@ class WebhookSink(Sink):
                 raise SinkDownError(f"the receiver at {self._poster.place} takes no letter", answered.words, hint)
         slug = re.sub(r"[^\w-]+", "_", letter.query)[:60]
         digest = hashlib.sha256(letter.query.encode()).hexdigest()[:6]
-        held = {
+        dead_letter = {
             "key": letter.key,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "status": answered.status,
@@ -116,7 +116,7 @@ class WebhookSink(Sink):
             "letter": json.loads(letter.body),
         }
         name = f"dead/{round:09d}-{slug}-{digest}-{letter.part}.json"
-        self._storage.write(name, (json.dumps(held, indent=2, ensure_ascii=False) + "\n").encode())
+        self._storage.write(name, (json.dumps(dead_letter, indent=2, ensure_ascii=False) + "\n").encode())
         return False
 
     def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:

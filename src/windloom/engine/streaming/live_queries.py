@@ -135,10 +135,10 @@ class LiveQueries:
         if self._objective.memory:
             # The choices that are best for the objective, for the queries that are bound.
             streams, types = self._registry.sources, self._registry.known_types
-            found = Choices()
+            preferred = Choices()
             for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
-                found |= candidates_at(basin, known.estimates, self._objective)[0].choices
-            plan = self._build(queries, options, None, found, known)
+                preferred |= candidates_at(basin, known.estimates, self._objective)[0].choices
+            plan = self._build(queries, options, None, preferred, known)
         self._remember(version, plan)
         layouts = {
             aggregate.own.name: aggregate.own.layout

@@ -247,7 +247,7 @@ def _make_placement(
     spark: SparkSession,
     registry: Registry,
     checkpoint: Checkpoint,
-    place: str,
+    checkpoint_place: str,
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
@@ -262,7 +262,7 @@ def _make_placement(
         return DriverPlacement(jobs, checkpoint, watermarks, rows, relations)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     slots = min(shards, spark.sparkContext.defaultParallelism)
-    files = ShardFiles(place)
+    files = ShardFiles(checkpoint_place)
     return ExecutorPlacement(shard_jobs, checkpoint, files, shards, watermarks, rows, outlets, relations, slots)
 
 

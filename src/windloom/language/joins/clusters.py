@@ -110,10 +110,10 @@ class JoinShape:
         before, sides = self.names.visible, self._statement.clause.sides
         inner = [sides.index(source) for source in exists.sources]
         on: list[Conjunct] = []
-        for place, source in enumerate(exists.sources):
-            seen = inner[: place + 1]
+        for index, source in enumerate(exists.sources):
+            seen = inner[: index + 1]
             self.names = self.names.seeing([*before, *seen], seen)
-            on += [] if source.joined is None else self._condition(inner[place], source.joined)
+            on += [] if source.joined is None else self._condition(inner[index], source.joined)
         if exists.where:
             node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
             on += read_conjuncts(node, self.names, "WHERE", self._statement)

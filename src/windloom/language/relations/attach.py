@@ -157,11 +157,11 @@ class _Attaching:
 
     def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream
-        own = self._sides[base.side]
-        kind = None if own.bracket is None else syntax_of(own.bracket).window
+        base_source = self._sides[base.side]
+        kind = None if base_source.bracket is None else syntax_of(base_source.bracket).window
         if kind is not None and kind.enriched_obstacle is not None:
             message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
-            raise self._statement.source.error(message, own.bracket_span, "use windows of time, or sessions")
+            raise self._statement.source.error(message, base_source.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
         attached = Attached(relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}")
         scope, nodes = base.scope(attached), [each.node for each in on]

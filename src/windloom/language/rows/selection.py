@@ -71,8 +71,8 @@ class SelectionReader:
         self.names = statement.names
         if isinstance(self.names, JoinNames):
             self.names = self.names.seeing([0])
-            for place, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
-                self._add(place, source)
+            for strand, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
+                self._add(strand, source)
         where = statement.tree.args.get("where")
         if where is not None and isinstance(self.names, JoinNames):
             self._keep(read_conjuncts(where.this, self.names, "WHERE", statement))
@@ -253,17 +253,17 @@ class SelectionReader:
         """Return the selection, once everything that uses columns has been read; strands that are only searched come
         last.
         """
-        looked = [place for looked in self._looked for place in looked.strands]
+        looked = [strand for looked in self._looked for strand in looked.strands]
         order = [*self._made, *looked]
-        place = {old: new for new, old in enumerate(order)}
+        positions = {old: new for new, old in enumerate(order)}
         return Selection(
             tuple(self._builders[old].build() for old in order),
-            tuple(replace(attached, on=_placed(attached.on, place)) for attached in self._attached),
+            tuple(replace(attached, on=_placed(attached.on, positions)) for attached in self._attached),
             tuple(
-                Looked(looked.kind, tuple(place[old] for old in looked.strands), _placed(looked.on, place))
+                Looked(looked.kind, tuple(positions[old] for old in looked.strands), _placed(looked.on, positions))
                 for looked in self._looked
             ),
-            _placed(self._conditions, place),
+            _placed(self._conditions, positions),
             columns,
             is_distinct,
         )

@@ -93,17 +93,17 @@ def _keys_at(
     return values_at_ends, planned, (_ALL_KNOWN if flags is None else flags)  # type: ignore[return-value]
 
 
-def _plain_keys(held: HeldValue, known: Flags, *, lowest: bool) -> Keys:
+def _plain_keys(values: HeldValue, known: Flags, *, lowest: bool) -> Keys:
     """Return keys in the order of values, with 0 where there is none."""
-    keys: Keys = ~held.columns.value if lowest else held.columns.value
+    keys: Keys = ~values.columns.value if lowest else values.columns.value
     return np.where(known, keys, 0) if len(known) else keys
 
 
 def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
     """Return the lowest and highest integers, at the scale of the result, and where there are any."""
-    held, planned, known = _keys_at(terms, partner, end, term.weights)
+    values, planned, known = _keys_at(terms, partner, end, term.weights)
     numbers_of_ends = []
-    for held_value, component, lowest in zip(held, planned, (True, False), strict=True):
+    for held_value, component, lowest in zip(values, planned, (True, False), strict=True):
         assert component.argument_type is not None
         keys, scale = _plain_keys(held_value, known, lowest=lowest), component.argument_type.scale
         numbers = widened(AddInt(keys)) if held_value.dictionary is None else wide_of(held_value.dictionary, keys)
@@ -113,20 +113,20 @@ def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple
 
 def _float_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
     """Return the lowest and highest doubles, whether some or all are NaN, and where there are any."""
-    held, planned, known = _keys_at(terms, partner, end, term.weights)
+    values, planned, known = _keys_at(terms, partner, end, term.weights)
     low, high = (
         _doubles(held_value, component, _plain_keys(held_value, known, lowest=lowest))
-        for held_value, component, lowest in zip(held, planned, (True, False), strict=True)
+        for held_value, component, lowest in zip(values, planned, (True, False), strict=True)
     )
     return (low, high, np.isnan(high).astype(np.uint8) + np.isnan(low)), known
 
 
-def _doubles(held: HeldValue, planned: PlannedComponent, keys: Keys) -> NDArray[np.float64]:
+def _doubles(value: HeldValue, planned: PlannedComponent, keys: Keys) -> NDArray[np.float64]:
     kind = planned.argument_type
     if kind is not None and kind.kind is TypeKind.FLOAT:
         return float_values(keys)
-    if held.dictionary is None:
+    if value.dictionary is None:
         return keys.astype(np.float64)
-    values = as_array(held.dictionary).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = as_array(value.dictionary).cast(pa.float64()).to_numpy(zero_copy_only=False)
     doubles: NDArray[np.float64] = values[keys] if len(values) else np.zeros(len(keys))
     return doubles

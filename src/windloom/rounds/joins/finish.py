@@ -54,17 +54,17 @@ def _carried(
     relation: Relation, terms: Terms, folded: Carried, planned: PlannedComponent, report: Report
 ) -> Combined | Listed:
     wanted, *others = terms.carried(folded)
-    held = relation.held(wanted)
-    if isinstance(held, ListedRows):
-        return held.listed
+    values = relation.held(wanted)
+    if isinstance(values, ListedRows):
+        return values.listed
     (known,) = others
-    if isinstance(held, HeldValue):
+    if isinstance(values, HeldValue):
         valid = None if planned.component.kind == "moments" else _flags(relation.held(known))
-        return Combined((held.columns,), valid, held.dictionary)
-    assert isinstance(held, AddInt | Wide | AddFloat)
+        return Combined((values.columns,), valid, values.dictionary)
+    assert isinstance(values, AddInt | Wide | AddFloat)
     if _is_count(planned):
-        return Combined((_counted(held, report),), None, None)
-    return Combined(_layout(held, planned, report), _flags(relation.held(known)), None)
+        return Combined((_counted(values, report),), None, None)
+    return Combined(_layout(values, planned, report), _flags(relation.held(known)), None)
 
 
 def _summed(
@@ -85,17 +85,17 @@ def _summed(
     return Combined(_layout(total, planned, report), None if known is None else _flags(relation.held(known)), None)
 
 
-def _signed_sum(held: list[Number], signs: list[int], rows: int, *, is_float: bool) -> Number:
-    if len(held) == 1 and signs == [1] and isinstance(held[0], AddFloat) == is_float:
-        return held[0]
+def _signed_sum(numbers_of_terms: list[Number], signs: list[int], rows: int, *, is_float: bool) -> Number:
+    if len(numbers_of_terms) == 1 and signs == [1] and isinstance(numbers_of_terms[0], AddFloat) == is_float:
+        return numbers_of_terms[0]
     if not is_float:
         total = zero_wide(rows)
-        for numbers, sign in zip(held, signs, strict=True):
+        for numbers, sign in zip(numbers_of_terms, signs, strict=True):
             assert not isinstance(numbers, AddFloat)
             add_signed(total, numbers, sign)
         return narrowed(total)
     total_pairs = AddFloat(np.zeros(rows), np.zeros(rows))
-    for numbers, sign in zip(held, signs, strict=True):
+    for numbers, sign in zip(numbers_of_terms, signs, strict=True):
         pairs = numbers if isinstance(numbers, AddFloat) else as_floats(numbers)
         total_pairs = combine_arrays(total_pairs, pairs if sign > 0 else AddFloat(-pairs.high, -pairs.low))
     return total_pairs
@@ -103,20 +103,20 @@ def _signed_sum(held: list[Number], signs: list[int], rows: int, *, is_float: bo
 
 def _corner(relation: Relation, terms: Terms, number: int, folded: Corner, report: Report) -> Combined:
     term = terms.extreme(number, folded)
-    held = relation.held(term)
-    assert isinstance(held, HeldExtreme)
-    if held.refused is not None:
+    extreme = relation.held(term)
+    assert isinstance(extreme, HeldExtreme)
+    if extreme.refused is not None:
         which = "lowest" if term.lowest else "highest"
         kind = f"does not fit {term.kind}"
         if term.kind.kind is TypeKind.FLOAT:
             kind = "is not determined by the extrema of both sides, because infinity meets zero or NaN"
-        report(int(np.flatnonzero(held.refused)[0]), f"the {which} value of a {term.operator} b {kind}")
-    return Combined((held.keys,), held.known, held.dictionary)
+        report(int(np.flatnonzero(extreme.refused)[0]), f"the {which} value of a {term.operator} b {kind}")
+    return Combined((extreme.keys,), extreme.known, extreme.dictionary)
 
 
-def _flags(held: object) -> Flags | None:
-    assert held is None or isinstance(held, np.ndarray)
-    return held
+def _flags(values: object) -> Flags | None:
+    assert values is None or isinstance(values, np.ndarray)
+    return values
 
 
 def _is_count(planned: PlannedComponent) -> bool:

@@ -81,8 +81,8 @@ def _steps(join: Join, types: FoldTypes, order: Sequence[int]) -> tuple[Terms, l
     """Return what each fold has to make, from what is needed after it."""
     covered = {number: frozenset([number]) for number in range(len(join.sides))}
     begun: list[tuple[Link, frozenset[int], frozenset[int]]] = []
-    for place in order:
-        link = join.links[place]
+    for number_of_link in order:
+        link = join.links[number_of_link]
         begun.append((link, covered[link.parent], covered.pop(link.child)))
         if link.kind in _PAIRING:
             covered[link.parent] |= begun[-1][2]
@@ -141,13 +141,13 @@ def _fold(
     for stretches in matched.stretches():
         for fold in folds.values():
             fold.add(stretches)
-    held = {term: fold.done() for term, fold in folds.items()}
+    values_by_term = {term: fold.done() for term, fold in folds.items()}
     is_used = np.diff(matched.bounds) > 0
     bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
     of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
     columns = {place: values.take(of_parent) for place, values in parent_columns.items()}
     columns |= {place: values.take(of_child) for place, values in child_columns.items()}
-    return Relation(step.sides, columns, bounds, matched.ends, held.__getitem__)
+    return Relation(step.sides, columns, bounds, matched.ends, values_by_term.__getitem__)
 
 
 def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:

@@ -175,10 +175,10 @@ class _Combined:
     def __init__(self, term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> None:
         is_parents = term.operand[0] in parent.sides
         self.owner, self.other = (parent, child) if is_parents else (child, parent)
-        held = self.owner.held(Value(term.operand, restricted(term.weights, self.owner.sides)))
-        assert isinstance(held, HeldValue)
-        self.held, self.times = held, _times(term, family, self.other)
-        self.out = empty_like(held.columns, rows)
+        values = self.owner.held(Value(term.operand, restricted(term.weights, self.owner.sides)))
+        assert isinstance(values, HeldValue)
+        self.held, self.times = values, _times(term, family, self.other)
+        self.out = empty_like(values.columns, rows)
         fill_neutral(self.out)
 
     def add(self, stretches: Stretches) -> None:
@@ -191,9 +191,9 @@ class _Combined:
 
 def _list_fold(term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> ListFold:
     owner, other = (parent, child) if term.operand[0] in parent.sides else (child, parent)
-    held = owner.held(Value(term.operand, restricted(term.weights, owner.sides)))
-    assert isinstance(held, ListedRows)
-    return ListFold(held, owner, other, _times(term, family, other).astype(np.int64, copy=False), rows)
+    lists = owner.held(Value(term.operand, restricted(term.weights, owner.sides)))
+    assert isinstance(lists, ListedRows)
+    return ListFold(lists, owner, other, _times(term, family, other).astype(np.int64, copy=False), rows)
 
 
 class _CarriedExtreme:
@@ -202,9 +202,9 @@ class _CarriedExtreme:
     def __init__(self, term: Extreme, owner: Partner, other: Partner, rows: int) -> None:
         self.owner, self.other = owner, other
         weights = restricted(term.weights, owner.sides)
-        held = owner.held(Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind))
-        assert isinstance(held, HeldExtreme)
-        self.held, self.known = held, known_of(term.weights, other)
+        extrema = owner.held(Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind))
+        assert isinstance(extrema, HeldExtreme)
+        self.held, self.known = extrema, known_of(term.weights, other)
         numbers = numbers_of(term.weights, other)
         assert isinstance(numbers, AddInt)
         self.times = numbers.value
@@ -226,16 +226,16 @@ class _CarriedExtreme:
 
 def numbers_of(operands: Operands, partner: Partner) -> Number:
     """Return the product of those operands that a partner has."""
-    held = partner.held(Factors(restricted(operands, partner.sides)))
-    assert isinstance(held, AddInt | Wide | AddFloat)
-    return held
+    product = partner.held(Factors(restricted(operands, partner.sides)))
+    assert isinstance(product, AddInt | Wide | AddFloat)
+    return product
 
 
 def known_of(operands: Operands, partner: Partner) -> Flags:
     """Return whether these operands have values; empty if all do."""
-    held = partner.held(Known(restricted(operands, partner.sides)))
-    assert held is None or isinstance(held, np.ndarray)
-    return _ALL_KNOWN if held is None else held
+    flags = partner.held(Known(restricted(operands, partner.sides)))
+    assert flags is None or isinstance(flags, np.ndarray)
+    return _ALL_KNOWN if flags is None else flags
 
 
 def _times(term: Value, family: Family, other: Partner) -> NDArray[np.int64] | NDArray[np.float64]:

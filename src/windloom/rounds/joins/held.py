@@ -53,16 +53,16 @@ def held_by_side(
     """Return a term over one side alone, from what the side answers."""
     match term:
         case Factors(of=((_, component),)) | Known(of=((_, component),)) | Value(operand=(_, component), weights=()):
-            held, kind = combined[component], planned[component]
+            values, kind = combined[component], planned[component]
         case _:
             raise AssertionError(f"a side has no term {term}")
-    if isinstance(held, ListedRows):
-        return held
+    if isinstance(values, ListedRows):
+        return values
     if isinstance(term, Factors):
-        return number_of(held, kind)
+        return number_of(values, kind)
     if isinstance(term, Known):
-        return known_of(held, kind)
-    return HeldValue(type(held.limbs[0])(*map(_own, held.limbs[0])), held.dictionary)
+        return known_of(values, kind)
+    return HeldValue(type(values.limbs[0])(*map(_own, values.limbs[0])), values.dictionary)
 
 
 def number_of(combined: Combined, planned: PlannedComponent) -> Number:
@@ -118,25 +118,25 @@ def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
             return HeldExtreme(MaxInt(np.full(1, LOWEST)), like.dictionary, no, no)
 
 
-def appended(held: Held, row: Held, rows: int) -> Held:
+def appended(values: Held, row: Held, rows: int) -> Held:
     """Return what is held, with one more row; `rows` is the number of rows before."""
-    match held, row:
+    match values, row:
         case HeldValue(), HeldValue():
-            return HeldValue(_appended(held.columns, row.columns), held.dictionary)
+            return HeldValue(_appended(values.columns, row.columns), values.dictionary)
         case ListedRows(), ListedRows():
-            return ListedRows(held.listed, np.concatenate([held.lo, row.lo]), np.concatenate([held.hi, row.hi]))
+            return ListedRows(values.listed, np.concatenate([values.lo, row.lo]), np.concatenate([values.hi, row.hi]))
         case HeldExtreme(), HeldExtreme():
-            refused = np.zeros(rows + 1, np.bool_) if held.refused is None else np.append(held.refused, False)
-            known = np.append(np.ones(rows, np.bool_) if held.known is None else held.known, False)
-            return HeldExtreme(_appended(held.keys, row.keys), held.dictionary, known, refused)
+            refused = np.zeros(rows + 1, np.bool_) if values.refused is None else np.append(values.refused, False)
+            known = np.append(np.ones(rows, np.bool_) if values.known is None else values.known, False)
+            return HeldExtreme(_appended(values.keys, row.keys), values.dictionary, known, refused)
         case ((AddInt() | Wide() | AddFloat()), (AddInt() | Wide() | AddFloat())):
-            numbers: Number = _appended(held, row)
+            numbers: Number = _appended(values, row)
             return numbers
     assert isinstance(row, np.ndarray)
-    assert held is None or isinstance(held, np.ndarray)
-    if held is None:
+    assert values is None or isinstance(values, np.ndarray)
+    if values is None:
         return None if row.all() else np.append(np.ones(rows, np.bool_), row)
-    return np.append(held, row)
+    return np.append(values, row)
 
 
 def _appended(columns: Columns, row: Columns) -> Columns:

@@ -24,8 +24,8 @@ Matches = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 class ListFold:
     """The lists of `owner`, each counted as often as `times` says for the row of `other` that it meets."""
 
-    def __init__(self, held: ListedRows, owner: Partner, other: Partner, times: NDArray[np.int64], rows: int) -> None:
-        self._held, self._owner, self._other, self._times = held, owner, other, times
+    def __init__(self, lists: ListedRows, owner: Partner, other: Partner, times: NDArray[np.int64], rows: int) -> None:
+        self._held, self._owner, self._other, self._times = lists, owner, other, times
         self._made = Lists(np.zeros(rows + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
         self._pending: list[Matches] = []
 

@@ -13,12 +13,11 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.card import Asked, ListCard, Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.aggregates.listed import Listed
-from windloom.errors import WindloomError
 from windloom.kernels.cells.locate import Lanes, WindowArrays
 from windloom.kernels.techniques.registry import find_technique
 from windloom.model.aggregate import Aggregate
 from windloom.plan.physical import Plan, PlannedJoin
-from windloom.rounds.block import Block, group_column
+from windloom.rounds.block import Block, group_column, out_of_range
 from windloom.rounds.groups import describe_group
 from windloom.rounds.joins.rows import FoldedRows
 from windloom.rounds.windows.life import Landmark
@@ -51,13 +50,9 @@ class Lowering:
 
     def _refusing(self, folded: FoldedRows, end: NDArray[np.int64]) -> Refuse:
         def refuse(row: int, value: str) -> None:
-            edges = [self._join.query.window.edge_text(int(edge[row])) for edge in (self._starts(end), end)]
             group = describe_group(list(folded.groups), int(np.searchsorted(folded.bounds, row, side="right")) - 1)
-            raise WindloomError(
-                f"query '{self._join.name}': a value does not fit its type",
-                f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
-                "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
-            )
+            edges = int(self._starts(end)[row]), int(end[row])
+            raise out_of_range(self._join.query, edges, group, value)
 
         return refuse
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
 from windloom.kernels.folds.cell_products import Band, by_moving_group
-from windloom.kernels.folds.matching import Alone, Linked, Matchable, Stretches
+from windloom.kernels.folds.matching import Alone, Linked, Matchable
 from windloom.kernels.folds.pairs import GroupPairs, runs_of
 from windloom.kernels.folds.slice_matrix import (
     CellSide,
@@ -97,7 +98,7 @@ class Matrix:
     ) -> None:
         self._types, self._ranges = types, ranges
         self._relations, self._bounds = relations, (cells[0].group_bounds, cells[1].group_bounds)
-        numbered = [number_slices(held.starts, period) for held, period in zip(cells, periods, strict=True)]
+        numbered = [number_slices(side_cells.starts, period) for side_cells, period in zip(cells, periods, strict=True)]
         self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
         self._numbers, self.columns, self.groups, self.matches = self._numbered()
@@ -223,7 +224,7 @@ class Matrix:
                     for fold in active:
                         fold.add(stretches)
                 else:
-                    list(pool.map(partial(_add, stretches), active))
+                    list(pool.map(methodcaller("add", stretches), active))
 
     def _sides(self, first: tuple[int, int], last: tuple[int, int], cursors: Sequence[Pair]) -> list[CellSide]:
         """Return the cells of both sides in these slices, to which the cursors are moved."""
@@ -269,10 +270,6 @@ def band_of(
     low = np.searchsorted(others, fixed_ticks - ranges[moving], side="right")
     high = np.searchsorted(others, fixed_ticks + ranges[fixed], side="left")
     return Band.of(low.astype(np.int32), high.astype(np.int32))
-
-
-def _add(stretches: Stretches, fold: TermFold) -> None:
-    fold.add(stretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,17 +358,17 @@ def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> He
     return joined
 
 
-def rows_of_held(held: Held, rows: Ints) -> Held:
+def rows_of_held(values: Held, rows: Ints) -> Held:
     """Return some rows of what is held."""
-    match held:
+    match values:
         case None:
             return None
         case np.ndarray():
-            return held[rows]
+            return values[rows]
         case HeldValue(columns=columns, dictionary=dictionary):
             return HeldValue(type(columns)(*(column[rows] for column in columns)), dictionary)
         case AddInt() | Wide() | AddFloat():
-            numbers: AddInt | Wide | AddFloat = type(held)(*(column[rows] for column in held))
+            numbers: AddInt | Wide | AddFloat = type(values)(*(column[rows] for column in values))
             return numbers
     raise AssertionError("a matrix holds no lists and no extrema of both sides")
 

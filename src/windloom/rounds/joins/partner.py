@@ -32,8 +32,8 @@ class Partner:
         """Return the result of `make` on its values, computed once: folds may use a partner several times."""
         if what not in self._made:
             self._made[what] = make()
-        found: Made = self._made[what]
-        return found
+        result: Made = self._made[what]
+        return result
 
 
 def parent_of(relation: Relation) -> Partner:

@@ -34,12 +34,12 @@ class Relation:
 
 def relation_of(number: int, side: SideRows, types: FoldTypes) -> Relation:
     """Return the relation of one side alone."""
-    held: dict[Term, Held] = {}
+    values_by_term: dict[Term, Held] = {}
 
     def term(wanted: Term) -> Held:
-        if wanted not in held:
-            held[wanted] = held_by_side(wanted, side.combined, types.sides[number])
-        return held[wanted]
+        if wanted not in values_by_term:
+            values_by_term[wanted] = held_by_side(wanted, side.combined, types.sides[number])
+        return values_by_term[wanted]
 
-    columns = {(number, place): key for place, key in enumerate(side.keys)}
+    columns = {(number, index): key for index, key in enumerate(side.keys)}
     return Relation(frozenset([number]), columns, side.bounds, side.ends, term)

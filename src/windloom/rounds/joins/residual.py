@@ -61,8 +61,8 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
                 f"__c{place}": values.take(child_rows) for place, values in zip(others, child_values, strict=True)
             }
             holds[begin : begin + _TESTED] = residual(link, table)
-        found: NDArray[np.bool_] = holds[place]
-        return found
+        holds_by_pair: NDArray[np.bool_] = holds[place]
+        return holds_by_pair
 
     if rows * columns > MOST_TABLE:
         return Allowed(parents, children, None, test)

@@ -40,8 +40,8 @@ class Ends:
         return self.first + (self.count - 1) * self.slide
 
     def ticks(self, ordinals: NDArray[np.int32]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.first + ordinals.astype(np.int64) * self.slide
-        return found
+        ticks: NDArray[np.int64] = self.first + ordinals.astype(np.int64) * self.slide
+        return ticks
 
 
 class HeldTrees:

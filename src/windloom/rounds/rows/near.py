@@ -86,8 +86,8 @@ def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -
     is_new_left, is_new_right = _new(left, span)[left_rows], _new(right, span)[right_rows]
     yield from _looked_up(left_rows[is_new_left], left_places[is_new_left], right_rows, right_places, join.within_ticks)
     if not is_new_left.all():
-        kept = ~is_new_left
-        sides = left_rows[kept], left_places[kept], right_rows[is_new_right], right_places[is_new_right]
+        is_kept_left = ~is_new_left
+        sides = left_rows[is_kept_left], left_places[is_kept_left], right_rows[is_new_right], right_places[is_new_right]
         yield from _looked_up(*sides, join.within_ticks)
 
 

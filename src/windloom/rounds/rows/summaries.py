@@ -14,12 +14,11 @@ import pyarrow as pa
 from windloom.aggregates import lift, lower
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.errors import WindloomError
 from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX
 from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows
-from windloom.rounds.block import Block, group_column
+from windloom.rounds.block import Block, group_column, out_of_range
 from windloom.rounds.cells import Cells, CellsBuilder, group_of_cells, keep_groups
 from windloom.rounds.groups import describe_group, number_groups
 from windloom.rounds.rows.spans import RowSpan
@@ -117,15 +116,10 @@ class _Lowering:
         return Block(self._planned.shape, (self._planned.name,), np.array([0, table.num_rows], np.int64), table)
 
     def _refuse(self, row: int, value: str) -> None:
-        window = self._planned.query.window
-        edges = [window.edge_text(int(edge[row])) for edge in (self._starts, self._cells.starts)]
         group_index = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
         group = describe_group(self._cells.keys, group_index)
-        raise WindloomError(
-            f"query '{self._planned.name}': a value does not fit its type",
-            f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
-            "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
-        )
+        edges = int(self._starts[row]), int(self._cells.starts[row])
+        raise out_of_range(self._planned.query, edges, group, value)
 
 
 def _combined(lifted: AnyLifted) -> Combined:

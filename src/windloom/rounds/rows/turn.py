@@ -83,12 +83,12 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
     """Return the state after tuples have been lost: row queries do not report the windows that would need them."""
     if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
-    kept = kept_with(state.kept, round_input.kept, plan)
+    stores = kept_with(state.kept, round_input.kept, plan)
     since, summaries, reported = dict(state.since), dict(state.summaries), dict(state.reported)
     for planned in plan.rows:
         streams = set(planned.rows.streams)
         if any(brought_tuples.lost and name in streams for name, brought_tuples in round_input.kept.items()):
-            for name, tick in rows_since(planned, kept).items():
+            for name, tick in rows_since(planned, stores).items():
                 since[name] = max(tick, since.get(name, tick))
             if planned.is_summarised:
                 # All rows are made again from what is there, as if the query were new.

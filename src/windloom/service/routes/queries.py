@@ -162,6 +162,6 @@ def _known(service: Service) -> dict[str, dict[str, Any]]:
     costs = service.loom.costs()
     costs_by_query = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
     return {
-        name: {**place, **{key: costs_by_query.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
-        for name, place in query_places(service.loom.plan(), costs).items()
+        name: {**query_place, **{key: costs_by_query.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
+        for name, query_place in query_places(service.loom.plan(), costs).items()
     }

@@ -99,10 +99,10 @@ def find_source(stream: Stream, path: str) -> Source:
     return look_at(stream, Path(path), _files(stream, Path(path)))
 
 
-def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
+def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> Source:
     """Return the source at `place`, from the files in it: at least one, all of one format."""
     kind, suffix = find_format(files, stream)
-    literal = local_path(place)
+    literal = local_path(path)
     try:
         if kind == "csv":
             return _look_at_csv(stream, literal, files, separator_of(suffix))
@@ -110,7 +110,7 @@ def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
             return Source(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise WindloomError(
-            f"{stream.title}: cannot read '{place}'", str(error), "check the file; text must be UTF-8"
+            f"{stream.title}: cannot read '{path}'", str(error), "check the file; text must be UTF-8"
         ) from None
     return Source(stream, literal, kind)
 
@@ -129,28 +129,28 @@ def local_path(path: Path) -> str:
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
 
 
-def _files(stream: Stream, place: Path) -> list[Path]:
-    if not place.exists():
+def _files(stream: Stream, path: Path) -> list[Path]:
+    if not path.exists():
         raise WindloomError(
-            f"{stream.title}: there is no file or directory '{place}'",
-            f"looked for {place.absolute()}",
+            f"{stream.title}: there is no file or directory '{path}'",
+            f"looked for {path.absolute()}",
             "check the path",
         )
-    if not place.is_dir():
-        return [place]
-    files = files_in(place)
+    if not path.is_dir():
+        return [path]
+    files = files_in(path)
     if not files:
         raise WindloomError(
-            f"{stream.title}: the directory '{place}' holds no data",
+            f"{stream.title}: the directory '{path}' holds no data",
             "names that begin with '.' or '_' do not count",
             "check the path",
         )
     return files
 
 
-def files_in(place: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     """Return the files below a directory that Spark would read."""
-    inside = [(file, file.relative_to(place).parts) for file in sorted(place.rglob("*")) if file.is_file()]
+    inside = [(file, file.relative_to(folder).parts) for file in sorted(folder.rglob("*")) if file.is_file()]
     return [file for file, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
 
 

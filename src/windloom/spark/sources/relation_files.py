@@ -32,7 +32,7 @@ class RelationFiles:
         return self._frame
 
 
-def _listed(place: Path) -> _Files:
-    files = files_in(place) if place.is_dir() else [place]
+def _listed(path: Path) -> _Files:
+    files = files_in(path) if path.is_dir() else [path]
     listed = [(str(file), file.stat()) for file in files if file.exists()]
     return tuple((name, about.st_size, about.st_mtime_ns) for name, about in listed)
