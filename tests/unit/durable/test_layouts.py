@@ -12,7 +12,8 @@ from windloom.durable.adapted import read_adapted, write_adapted
 from windloom.durable.checkpoint import Begun
 from windloom.durable.framing import read_frame
 from windloom.durable.json_codec import from_json, to_json
-from windloom.durable.records import read_record, write_record
+from windloom.durable.framing import frame_bytes
+from windloom.durable.records import read_record
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.pieces import Piece
 from windloom.durable.snapshots import Snapshot
@@ -122,7 +123,7 @@ STATE = State(
 
 def commit_bytes() -> bytes:
     body = {"round": 7, "observed": to_json(RoundObserved, OBSERVED), "adapted": write_adapted(ADAPTED, MEASURED)}
-    return write_record("commit", body)
+    return frame_bytes("commit", body)
 
 
 #: What every file holds, as it is written.
