@@ -30,22 +30,22 @@ from bench.sessions import session
 from bench.streams import NOW
 from bench.unlike_streams import followed
 from windloom import Loom
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
+from windloom.engine.progress import RoundProgress
 
 #: Everything that a round does for statistics and plans to come, where it is called from.
 FOLLOWING = (
-    "windloom.rounds.taken.scanned_tuples",
-    "windloom.rounds.taken.scanned_partials",
+    "windloom.weave.round_input.scanned_tuples",
+    "windloom.weave.round_input.scanned_partials",
     "windloom.rounds.step.count_links",
-    "windloom.engine.running.driver.observe",
-    "windloom.engine.running.loop.to_json",
-    "windloom.plan.memory.Memory.add",
-    "windloom.engine.running.adapting.Adapting.begin",
-    "windloom.engine.running.adapting.Adapting.told",
-    "windloom.engine.running.adapting.Adapting.kept",
-    "windloom.engine.running.adapting.Adapting.foresee",
-    "windloom.engine.running.adapting.Adapting.done",
+    "windloom.engine.driver.observe",
+    "windloom.engine.loop.to_json",
+    "windloom.statistics.estimates.Memory.add",
+    "windloom.engine.replanning.Adapting.begin",
+    "windloom.engine.replanning.Adapting.told",
+    "windloom.engine.replanning.Adapting.kept",
+    "windloom.engine.replanning.Adapting.foresee",
+    "windloom.engine.replanning.Adapting.done",
 )
 #: What is done beside rounds, in a thread of its own.
 BESIDE = "windloom.optimizer.adapt.worker.BackgroundWorker._run"

@@ -11,14 +11,15 @@ from typing import NoReturn
 from bench.bids import unlike_queries
 from bench.measure import Outcome
 from windloom import Loom
-from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
 from windloom.optimizer.adapt.chart_figures import value_of
 from windloom.optimizer.adapt.charts import ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import Objective
-from windloom.plan.estimates import Estimates
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions
+from windloom.statistics.estimates import Estimates
+from windloom.statistics.set_statistics import Ongoing
 
 BIDS = "ts timestamp, auction bigint, bidder bigint, price double, channel string, country string"
 #: Seconds of event time of a round.
@@ -33,7 +34,7 @@ def basin_of(count: int, mixed: bool) -> Basin:
         catalog.write_text("\n".join([f"CREATE STREAM bids ({BIDS}) TIME ts;", *asked]), encoding="utf-8")
         loom = Loom(_no_session)
         loom.load(catalog)
-    registry, known = loom._registry, Known(ongoing=Ongoing(ROUND))
+    registry, known = loom._registry, PlanningFacts(ongoing=Ongoing(ROUND))
     (found,) = basins_of(registry.sources, loom.queries.values(), registry.types(), PlanOptions(), known)
     return found
 

@@ -19,11 +19,11 @@ from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW
 from windloom import Loom
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
 from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.chart_views import described
-from windloom.plan.estimates import Estimates
+from windloom.sinks.memory import MemorySink
+from windloom.statistics.estimates import Estimates
 
 #: Seconds of event time of a round.
 SECONDS = 10

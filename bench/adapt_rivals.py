@@ -21,9 +21,9 @@ from windloom.optimizer.adapt.objective import TIE, BestCosts, Prices
 from windloom.optimizer.adapt.replan import Adapter
 from windloom.optimizer.adapt.round_cost import Correction
 from windloom.optimizer.cost.constants import VARIABLE
-from windloom.plan.choices import Choices
-from windloom.plan.memory import estimates_of
-from windloom.plan.observed import RoundObserved
+from windloom.plan.costs import Choices
+from windloom.statistics.estimates import estimates_of
+from windloom.statistics.observations import RoundObserved
 
 
 @dataclass

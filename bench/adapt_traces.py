@@ -26,7 +26,7 @@ from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW
 from windloom import Loom
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
 from windloom.optimizer.adapt.worker import ImmediateWorker
 
 #: The lengths of rounds, in seconds, over the hour of a trace: by the minute, and at times ten times as often.
@@ -94,7 +94,7 @@ def run_trace(
         for name, text in queries.items():
             loom.query(name, text)
         clock = nullcontext() if learned else clock_of_the_model()
-        with clock, patch("windloom.engine.streaming.start.BackgroundWorker", ImmediateWorker), judging() as rivals:
+        with clock, patch("windloom.engine.start.BackgroundWorker", ImmediateWorker), judging() as rivals:
             handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=adapt, objective=OBJECTIVE)
             handle.await_termination()
     return handle, rivals

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from bench.measure import Outcome, resident_bytes
 from windloom import Loom
-from windloom.engine.running.progress import RoundProgress
-from windloom.spark.session.local import local_session
+from windloom.engine.progress import RoundProgress
+from windloom.spark.session import local_session
 
 #: Rounds for each of the repeats that are asked for: a thousand by default.
 ROUNDS = 200

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from windloom.engine.running.loop import RoundLoop
+from windloom.engine.loop import RoundLoop
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -29,7 +29,7 @@ def rounds_by(clock: str) -> Iterator[None]:
     defaults = RoundLoop.__init__.__kwdefaults__
     with (
         patch.dict(defaults, {"clock": now}),
-        patch("windloom.engine.running.adapting.perf_counter", now),
+        patch("windloom.engine.replanning.perf_counter", now),
         patch(f"{__name__}.of_thread", time.thread_time),
     ):
         yield

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windloom.durable.shards.pieces import Piece
-from windloom.engine.sinks.sink import TableInfo
+from windloom.answers.blocks import Block
+from windloom.checkpoint.shards.pieces import Piece
 from windloom.model import Query
-from windloom.rounds import Block
+from windloom.sinks.sink import TableInfo
 
 MINUTE = 60_000_000
 EDGE = pa.timestamp("us", tz="UTC")

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.measure import Outcome, seconds
 from bench.sessions import session
 from windloom import Loom
-from windloom.spark.verification.verify import time_spark_window
+from windloom.spark.verify.verify import time_spark_window
 
 EVENTS, PER_SECOND = 4_000_000, 1_000
 QUERIES = 100

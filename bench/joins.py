@@ -34,7 +34,7 @@ from bench.join_data import (
 from bench.measure import Outcome, paired, seconds
 from bench.sessions import session
 from windloom import Loom
-from windloom.optimizer.joins.folds import possible_folds
+from windloom.optimizer.joins.plan import possible_folds
 
 EVENTS, STREAM_EVENTS, GRID_EVENTS = 4_000_000, 2_000_000, 400_000
 #: Of the workloads that have one number of keys.

@@ -29,9 +29,9 @@ from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW
 from windloom import Loom
-from windloom.engine.sinks.registry import SINKS
-from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
+from windloom.sinks.registry import SINKS
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 
 #: Events of a file, keys they have, and windows of a query that end per file.
 EVENTS, KEYS, ENDS = 20_000, 2_000, 8

@@ -16,13 +16,13 @@ import numpy as np
 from bench.measure import Outcome, seconds
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import TimeWindow, Window
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.papers import PaperCost
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import STRATEGIES
 from windloom.optimizer.sharing.reweave import refined
 from windloom.optimizer.workloads import zipf_workload
-from windloom.slicing.registry import SLICINGS
+from windloom.slicing.slicings import SLICINGS
 
 #: Panes of the naive bit set. The true composite slide of these queries fits in no memory.
 NAIVE_PANES = 1 << 22

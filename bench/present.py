@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from bench.fed_rounds import EDGE, MINUTE, FedRound
 from bench.measure import Outcome, seconds
-from windloom.engine.sinks.current import CurrentSink
-from windloom.engine.sinks.versions import write_rows
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Query, Stream
+from windloom.sinks.current import CurrentSink
+from windloom.sinks.current_tables import write_rows
 
 #: Pairs that a minute brings, and for how many minutes the longest of them stands: 60 times as many are there.
 PAIRS, LONGEST = 100_000, 60

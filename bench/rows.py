@@ -182,7 +182,7 @@ def join_orders(repeats: int, tuples: int = 400_000) -> Outcome:
         (chosen,) = loom().plan().rows[0].orders
         for _ in range(repeats + 1):
             for order in orders:
-                with patch("windloom.optimizer.rows.plan.join_order", return_value=order):
+                with patch("windloom.optimizer.rows.join_order", return_value=order):
                     forced = loom()
                     assert forced.plan().rows[0].orders == (order,)
                 taken[order].append(seconds(partial(forced.run, placement="driver")))

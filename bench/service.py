@@ -23,10 +23,9 @@ from bench.streams import NOW, WARM, followed, round_files
 from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
 from windloom.optimizer.workloads import divisor_queries
-from windloom.service.loading import Relay
+from windloom.service.app import serving
 from windloom.service.server import Place
-from windloom.service.service import Limits
-from windloom.service.serving import serving
+from windloom.service.service import Limits, Relay
 
 ROUNDS = 30
 QUERIES = 100

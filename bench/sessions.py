@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from windloom.spark.session.local import local_session
+from windloom.spark.session import local_session
 
 
 def session() -> SparkSession:

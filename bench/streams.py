@@ -20,17 +20,23 @@ from bench.measure import Outcome, cpu_seconds, seconds
 from bench.sessions import session
 from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
-from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.streaming import Handle
-from windloom.language import parse_query
+from windloom.checkpoint.checkpoint import Checkpoint
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.records import PlanRecord
+from windloom.checkpoint.recovery import recover
+from windloom.checkpoint.storage import LocalStorage
+from windloom.engine.handle import Handle
+from windloom.engine.progress import RoundProgress
+from windloom.language.select import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
-from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.optimizer.workloads import divisor_queries, divisor_windows
 from windloom.plan.scans import NativeScan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.taken import take_partials
-from windloom.spark.sources.synthetic import synthetic_trades
+from windloom.rounds.step import step
+from windloom.spark.sources.read import synthetic_trades
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput, take_partials
 
 ROUND = 500_000
 ROUNDS = 12
@@ -216,7 +222,11 @@ def recovery(repeats: int) -> Outcome:
     text = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 second] GROUP BY k"
     query = parse_query("n", text, {"s": stream})
     plan = make_plan(
-        {"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions(intake="native"), Known()
+        {"s": stream},
+        [query],
+        {ExpressionKey("s", "k"): stream.columns["k"]},
+        PlanOptions(intake="native"),
+        PlanningFacts(),
     )
     (scan,) = plan.scans
     assert isinstance(scan, NativeScan)

@@ -14,7 +14,7 @@ from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW, ROUNDS, WARM
 from windloom import Loom
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
 
 
 def stream_rounds(

@@ -17,8 +17,8 @@ from bench.plans import PLANS
 from bench.sessions import session
 from windloom import Loom
 from windloom.optimizer.workloads import divisor_queries
-from windloom.spark.sources.synthetic import synthetic_trades
-from windloom.spark.verification.verify import time_spark_window
+from windloom.spark.sources.read import synthetic_trades
+from windloom.spark.verify.verify import time_spark_window
 
 EVENTS = 10_000_000
 PER_SECOND = 1_000

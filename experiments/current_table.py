@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from bench.fed_rounds import EDGE, MINUTE, FedRound
 
 from experiments.partitioned_index import Records
-from windloom.engine.sinks.current import CurrentSink
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Query, Stream
+from windloom.sinks.current import CurrentSink
 
 _COLUMNS = {name: DataType.parse(kind) for name, kind in {"ts": "timestamp", "k": "int", "data": "binary"}.items()}
 _STREAMS = {name: Stream(name, _COLUMNS, time="ts") for name in ("a", "b")}

@@ -16,12 +16,13 @@ from experiments.pages import Cell, Figure, Page, Skipped, Table
 from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.windows import TimeWindow
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.frontiers import all_closed
-from windloom.rounds.taken import take_tuples
+from windloom.rounds.step import step
+from windloom.state.frontiers import all_closed
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput, take_tuples
 
 FILE = Path("lbl_pkt4") / "lbl_pkt4_udp.parquet"
 #: Tuples a window holds, tuples a sub-window holds, windows looked at.
@@ -83,7 +84,7 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
         Query(f"k{k}", WindowedStream("s", window), None, (), (aggregate,), output, None, "")
         for k, aggregate in asked.items()
     ]
-    plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"), Known())
+    plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"), PlanningFacts())
     (scan,) = plan.scans
     assert isinstance(scan, WovenScan), "lists are counted from tuples"
     tuples = pa.table({"tick": np.arange(len(sources), dtype=np.int64), "x0": sources})

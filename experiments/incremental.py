@@ -14,12 +14,11 @@ from experiments.pages import Figure, Page, Table
 from experiments.plans import problem_of, zipf_windows
 from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.model.windows import Window
-from windloom.optimizer.cost.omega import Load
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.papers import Load, PaperCost
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.slicing.registry import find_slicing
+from windloom.slicing.slicings import find_slicing
 
 RATE = 50.0
 TOLERANCES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, inf)

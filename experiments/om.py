@@ -1,6 +1,6 @@
 """What the experiments of source B (OM, Kulkarni and Ravishankar) share: traces, costs of plans, charts, rivals.
 
-Estimates, charts and utility are Windloom's own (`plan/memory.py`; `charts.py` and `objective.py` in
+Estimates, charts and utility are Windloom's own (`statistics/estimates.py`; `charts.py` and `objective.py` in
 `optimizer/adapt`); what is here is the paper's query processor, which Windloom does not have: σ and π per tuple, and
 nested-loop joins.
 """
@@ -19,13 +19,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from experiments.pages import Skipped
-from windloom.kernels.lists.murmur import spark_hash
+from windloom.answers.joins.key_counts import linked
+from windloom.kernels.hashing import spark_hash
 from windloom.optimizer.adapt.charts import Axis
 from windloom.optimizer.adapt.objective import utility
-from windloom.plan.links import LinkEstimate
-from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved, StreamRound
-from windloom.rounds.joins.keyed import linked
+from windloom.statistics.estimates import Memory
+from windloom.statistics.observations import LinkEstimate, RoundObserved, StreamRound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

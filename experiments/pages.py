@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from windloom.model.figures import number
+from windloom.model.formatting import number
 
 #: A cell of a table or of a CSV file.
 Cell = str | float | int | None

@@ -7,11 +7,11 @@ from functools import cache
 from time import perf_counter
 
 from windloom.model.windows import Window
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.papers import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.workloads import zipf_workload
-from windloom.slicing.registry import find_slicing
+from windloom.slicing.slicings import find_slicing
 
 #: Names in the papers.
 TITLES = {

@@ -9,7 +9,7 @@ from statistics import fmean
 from experiments.pages import Cell, Figure, Page, Table
 from experiments.sharing_schedules import SCHEDULERS, Periodic, Rounds, make_groups
 from windloom.explain.picture.line_charts import Series, line_chart
-from windloom.rounds.schedule import SCHEDULES
+from windloom.rounds.schedules import SCHEDULES
 
 RATES = (1500, 3000)
 #: Queries in all, in eight groups.

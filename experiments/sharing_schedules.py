@@ -1,7 +1,7 @@
 """Simulations of source E, chapter 8: periodic queries in groups that share a synopsis, under its schedulers.
 
-What is executed together is decided by the schedules of `windloom.rounds.schedule`, with a time until the deadline that
-counts updates of the synopses, as in algorithms 9 to 11; the periods of hybrid scheduling are found by its search.
+What is executed together is decided by the schedules of `windloom.rounds.schedules`, with a time until the deadline
+that counts updates of the synopses, as in algorithms 9 to 11; the periods of hybrid scheduling are found by its search.
 
 A second simulation gives the same work to the schedules as Windloom runs them: a window is answered once, after it has
 closed, and a round chooses what it answers.
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, log2
 
-from windloom.rounds.schedule import SCHEDULES, Task, choose
-from windloom.rounds.schedule.periods import cheapest_periods, shortened
+from windloom.rounds.choose import choose
+from windloom.rounds.schedules import SCHEDULES, Task, cheapest_periods, shortened
 
 #: Schedulers of the thesis: which tasks are executed together, and whether hybrid scheduling chooses their periods.
 SCHEDULERS = {

@@ -16,24 +16,26 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
+from windloom.aggregates.registry import PlannedComponent
 from windloom.explain.picture.line_charts import bar_chart
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
-from windloom.model.figures import number
+from windloom.model.formatting import number
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.estimate import estimate_set
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.plan_cost import estimate_set
 from windloom.optimizer.sharing.problem import Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.optimizer.workloads import divisors_workload
-from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.plan.identity import SetIdentity
-from windloom.plan.physical import Plan, PlannedComponent
+from windloom.plan.plan import Plan
 from windloom.plan.scans import NativeScan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.frontiers import all_closed
-from windloom.rounds.taken import take_partials
+from windloom.rounds.step import step
+from windloom.state.frontiers import all_closed
+from windloom.state.state import State
+from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.statistics.set_statistics import SetIdentity
+from windloom.weave.round_input import RoundInput, take_partials
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
 UNIT = 10_000
@@ -112,7 +114,7 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
     stream = Stream("s", _COLUMNS, "ts", time_unit="us", events_per_second=1e6 / UNIT)
     mean, seconds = Mean(1.0, 1), tuples * UNIT / 1e6
     streams = {"s": StreamEstimate(Mean(1e6 / UNIT, 1), Mean(seconds, 1))}
-    known = Known(
+    known = PlanningFacts(
         load_constants(), Estimates(streams, {SetIdentity("s"): SetEstimate(mean, mean, mean, regularity=1.0)})
     )
     options = PlanOptions("shared", "pairs", technique, "native")

@@ -205,7 +205,7 @@ class Asked:
 
 
 def run(quick: bool) -> Page:
-    from windloom.spark.session.local import local_session
+    from windloom.spark.session import local_session
 
     all_cases = cases()
     found: dict[str, dict[str, dict[int, Measured]]] = {}

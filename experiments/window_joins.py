@@ -13,7 +13,7 @@ from experiments.restored_pairs import lost_of_windloom
 from experiments.window_probes import STREAMS, Feed, Probed, Way, WindowJoin, lost_pairs
 from windloom.explain.picture.line_charts import Series, line_chart
 from windloom.optimizer.joins.order import Order
-from windloom.spark.session.local import local_session
+from windloom.spark.session import local_session
 
 #: Table 5.5 with λ1 = 10: its costs are those of that rate, and the 100 that is printed is not.
 WINDOWS = [JoinedWindow(10, 100, 40), JoinedWindow(1, 100, 100), JoinedWindow(1, 100, 8), JoinedWindow(1, 100, 5)]

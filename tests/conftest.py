@@ -75,7 +75,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local session for the whole run: starting one takes seconds."""
-    from windloom.spark.session.local import local_session
+    from windloom.spark.session import local_session
 
     # Hundreds of queries are alike from test to test; by default, Spark keeps the code of a hundred.
     conf = {"spark.sql.codegen.cache.maxEntries": "2000"}

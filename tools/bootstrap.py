@@ -123,7 +123,7 @@ def warm_up() -> None:
 
 
 def look_for_java() -> "subprocess.CompletedProcess[str]":
-    return run(PYTHON, "-m", "windloom.spark.session.java")
+    return run(PYTHON, "-m", "windloom.spark.session")
 
 
 def pip_install(*arguments: object) -> "subprocess.CompletedProcess[str]":

@@ -102,10 +102,10 @@ def _estimate(technique: str, family: str, lengths: list[int]) -> float:
     """Ω of windows of these lengths in cells, each sliding a cell."""
     import numpy as np
 
-    from windloom.kernels.families.algebra import FAMILIES
+    from windloom.kernels.families import FAMILIES
     from windloom.model.time import TICKS_PER_SECOND
     from windloom.model.windows import TimeWindow
-    from windloom.optimizer.cost.omega import Load, cost_name, omega
+    from windloom.optimizer.cost.papers import Load, cost_name, omega
 
     load = Load.of([[TimeWindow(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
     return float(omega([cost_name(technique, FAMILIES[family])], load, np.ones(1))[0])

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bench.kernels.slides import Ints
-from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.compiling import compiled
 
 
 @compiled

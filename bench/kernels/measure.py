@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from bench.kernels.loops import against_loops, fastest
 from bench.kernels.slides import PATTERNS, Ints, stamps_of, values_of
-from windloom.kernels.cells.locate import Lanes, sliding_lanes
-from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import ADD_INT, MAX_INT, Family
+from windloom.answers.answers import BLOCK_ROWS
+from windloom.kernels.compiling import new_array
+from windloom.kernels.families import ADD_INT, MAX_INT, Family
+from windloom.kernels.locate import Lanes, sliding_lanes
 from windloom.kernels.techniques.registry import STEPPING, TECHNIQUES, allowed
 from windloom.model import (
     Aggregate,
@@ -36,12 +37,13 @@ from windloom.model import (
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.answers import BLOCK_ROWS
-from windloom.rounds.frontiers import all_closed
-from windloom.rounds.taken import take_partials
+from windloom.rounds.step import step
+from windloom.state.frontiers import all_closed
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput, take_partials
 
 FAMILIES = {"sum": ADD_INT, "max": MAX_INT}
 _BY_NAME = {family.name: family for family in FAMILIES.values()}
@@ -238,7 +240,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         for i in range(100)
     ]
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
-    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"), Known())
+    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"), PlanningFacts())
     (scan,) = plan.scans
     assert isinstance(scan, NativeScan)
     slices = size.cells // 4000

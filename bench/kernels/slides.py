@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.kernels.cells.locate import sliding_lanes
-from windloom.kernels.compiling.operations import COUNTING, counted_operations, reset_operations
-from windloom.kernels.families.algebra import ADD_INT, MAX_INT, Family
+from windloom.kernels.compiling import COUNTING, counted_operations, reset_operations
+from windloom.kernels.families import ADD_INT, MAX_INT, Family
+from windloom.kernels.locate import sliding_lanes
 from windloom.kernels.techniques.registry import STEPPING, allowed, find_technique
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from windloom.errors import QueryError, SinkDownError, WindloomError, WindloomWa
 
 if TYPE_CHECKING:
     from windloom.engine.loom import Loom
-    from windloom.engine.sinks.registry import sink
+    from windloom.sinks.registry import sink
 
 #: How many milliseconds Arrow's allocator keeps freed memory, unless the user says otherwise: long enough for the next
 #: round or run. Its own 10 ms give pages back that are obtained again at once. It reads this when pyarrow is imported.
@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 __all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "WindloomWarning", "__version__", "sink"]
 
 #: Loaded on first use: the command line answers --help and user errors without paying for Spark and Numba.
-_LATER = {"Loom": "windloom.engine.loom", "sink": "windloom.engine.sinks.registry"}
+_LATER = {"Loom": "windloom.engine.loom", "sink": "windloom.sinks.registry"}
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from windloom.engine import Results
-    from windloom.engine.streaming import Handle
+    from windloom.engine.handle import Handle
 
 INTAKES = ["woven", "native"]
 #: What only the woven intake takes in.

@@ -10,7 +10,8 @@ import pytest
 from support.frames import frame_of
 from support.truths import interpreted
 from windloom import Loom, WindloomError
-from windloom.slicing import SLICINGS, LookupSlice, PaneSlice
+from windloom.slicing.slice_id import LookupSlice, PaneSlice
+from windloom.slicing.slicings import SLICINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ import pytest
 from support.streams import SCHEMA, random_rows
 from support.truths import spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

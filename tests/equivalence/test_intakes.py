@@ -14,7 +14,7 @@ from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
 from support.truths import interpreted, spark_truth
 from windloom import Loom, WindloomError
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

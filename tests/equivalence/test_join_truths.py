@@ -12,7 +12,7 @@ from support.compare_joins import assert_equal_ends, assert_equal_join_rows
 from support.join_catalogs import STREAMS, Drawing, random_rows
 from support.spark_joins import WITHOUT_EQUAL, frames_of, spark_rows
 from support.truths import interpreted
-from windloom.spark.verification.verify import spark_window_frame
+from windloom.spark.verify.verify import spark_window_frame
 from windloom_tools.oracle.joins import answer_join
 
 if TYPE_CHECKING:

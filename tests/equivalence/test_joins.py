@@ -25,7 +25,7 @@ from support.truths import interpreted, spark_truth
 from windloom import Loom
 from windloom.errors import WindloomError
 from windloom.model import Query
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

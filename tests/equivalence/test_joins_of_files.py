@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from windloom import Loom
+from windloom.answers.joins import joins as join_answers
 from windloom.plan.scans import WovenScan
-from windloom.rounds.joins import answers as join_answers
-from windloom.spark.intake import take
+from windloom.spark import scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def loom_of(spark: SparkSession, stored: Path) -> Loom:
 def test_joins_of_files_equal_spark(
     spark: SparkSession, stored: Path, portion: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(take, "LARGE_PORTION_BYTES", portion)
+    monkeypatch.setattr(scan, "LARGE_PORTION_BYTES", portion)
     families: list[bool] = []
     original = join_answers.MatrixFamily
 

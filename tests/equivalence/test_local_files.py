@@ -26,11 +26,11 @@ from windloom import Loom, WindloomError
 from windloom.expressions import predicate_index
 from windloom.expressions.arithmetic import DeclinedError
 from windloom.plan.scans import WovenScan
-from windloom.rounds import taken
-from windloom.spark.intake import take
-from windloom.spark.intake.files import file_tuples
-from windloom.spark.intake.projection import projected
-from windloom.spark.verification.verify import compare
+from windloom.spark import scan as take
+from windloom.spark.projection import projected
+from windloom.spark.verify.verify import compare
+from windloom.weave import round_input
+from windloom.weave.files import file_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,7 +201,7 @@ def test_portions_are_merged(
 ) -> None:
     monkeypatch.setattr(take, "LARGE_PORTION_BYTES", 1 << 12)
     monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
-    monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
+    monkeypatch.setattr("windloom.weave.files.UNIT_ROWS", 20)
     frame, by = spark.read.parquet(str(files)), ["s", "p", "day", "s, p"]
     texts = [f"SELECT {one}, sum(b) AS b, median(a) AS m FROM events [TUMBLE 7 seconds] GROUP BY {one}" for one in by]
     check(loom_of(frame, texts[0]), frame)  # fewer sets than threads
@@ -220,9 +220,9 @@ def test_portions_of_threads_are_rolled_up_from_signatures_and_merged(
     """With one tuple per entry, tables have too many entries for these files: predicates are evaluated one by one."""
     monkeypatch.setattr(predicate_index, "TUPLES_PER_ENTRY", tuples_per_entry)
     monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 11)
-    monkeypatch.setattr("windloom.spark.intake.files.UNIT_ROWS", 20)
+    monkeypatch.setattr("windloom.weave.files.UNIT_ROWS", 20)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
-    monkeypatch.setattr(taken, "weave", partial(taken.weave, by_signature=True))
+    monkeypatch.setattr(round_input, "weave", partial(round_input.weave, by_signature=True))
     frame = spark.read.parquet(str(files))
     wheres = [*(f"a > {bound}" for bound in range(-2, 3)), *(f"x < {bound} OR a = 1" for bound in range(3))]
     window = "FROM events [RANGE 7 seconds SLIDE 3 seconds]"

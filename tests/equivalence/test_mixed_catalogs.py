@@ -22,7 +22,7 @@ from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
 from support.truths import spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,11 +18,11 @@ from support.frames import frame_of
 from support.streams import SCHEMA, random_query, random_rows
 from support.truths import spark_truth
 from windloom import Loom
-from windloom.kernels import TECHNIQUES
-from windloom.model.aggregate import Needs
-from windloom.optimizer import STRATEGIES
-from windloom.slicing import SLICINGS
-from windloom.spark.verification.verify import compare
+from windloom.kernels.techniques.registry import TECHNIQUES
+from windloom.model.aggregate import Property
+from windloom.optimizer.sharing.registry import STRATEGIES
+from windloom.slicing.slicings import SLICINGS
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,6 +101,6 @@ def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> 
     results.unpersist()  # type: ignore[attr-defined]
 
 
-@on_seeds("technique", [(name,) for name, known in TECHNIQUES.items() if Needs.ASSOCIATIVE in known.needs])
+@on_seeds("technique", [(name,) for name, known in TECHNIQUES.items() if Property.ASSOCIATIVE in known.needs])
 def test_every_technique_that_answers_all_aggregates(case: Case, technique: str) -> None:
     case.check(case.loom.run("shared", technique=technique, placement="driver"))

@@ -23,7 +23,7 @@ from support.join_texts import Asked
 from support.spark_joins import SCHEMA, VERSION_SCHEMA, WITHOUT_EQUAL, frames_of, spark_rows
 from support.truths import interpreted, spark_truth
 from windloom import Loom
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,12 +19,12 @@ from support.join_looms import registered
 from support.micro_batches import MicroBatches, answers_in
 from support.row_rounds import AGGREGATED, QUERIES, STREAMS, TEXTS, TYPES, RowRounds
 from windloom import Loom
-from windloom.durable.tuples import TupleFolder
+from windloom.checkpoint.tuple_folder import TupleFolder
 from windloom.model import DataType, Query, Stream
-from windloom.spark.intake.driver_jobs import SparkDriverJobs, SparkRowJobs
-from windloom.spark.intake.take import TakenIn
-from windloom.spark.rows.session import JobSessions
+from windloom.spark.jobs import SparkDriverJobs, SparkRowJobs
+from windloom.spark.rows.job import JobSessions
 from windloom.spark.rows.stored import StoredTuples
+from windloom.spark.scan import RoundScans
 from windloom.testing import answer_rows
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FrameJobs:
         self.take_rows = self._tuples.take_rows
         self.row_summaries, self.row_blocks = self._rows.row_summaries, self._rows.row_blocks
 
-    def take_in(self, plan: Any, frames: Any, batch: Any, state: Any, keeper: Any = None) -> TakenIn:
+    def take_in(self, plan: Any, frames: Any, batch: Any, state: Any, keeper: Any = None) -> RoundScans:
         return self._tuples.take_in(plan, frames, None, state, keeper)
 
 
@@ -106,7 +106,7 @@ def test_strands_may_be_joined_in_any_order(spark: SparkSession, monkeypatch: py
     for name, own in rows.items():
         loom.stream(name, frame_of(spark, own), time="tick", unit="us")
     for order in ((2, 0, 1), (1, 2, 0)):
-        monkeypatch.setattr("windloom.optimizer.rows.plan.join_order", lambda *_, order=order: order)
+        monkeypatch.setattr("windloom.optimizer.rows.join_order", lambda *_, order=order: order)
         # Every order is a query of its own: plans of the same queries are made once.
         for name in names:
             loom.query(f"{name}_{order[0]}", {**TEXTS, **AGGREGATED}[name])

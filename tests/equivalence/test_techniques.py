@@ -11,9 +11,9 @@ from support.streams import SCHEMA, random_rows
 from support.truths import spark_truth
 from windloom import Loom
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
-from windloom.kernels import TECHNIQUES, permits
-from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
-from windloom.spark.verification.verify import compare
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
+from windloom.kernels.techniques.registry import TECHNIQUES, permits
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from support.trades import trades
 from support.truths import spark_truth
 from windloom import Loom
 from windloom.errors import WindloomError
-from windloom.spark.verification.verify import compare
+from windloom.spark.verify.verify import compare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,16 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from support.join_looms import planned, registered
-from windloom.engine.catalog import Registry
-from windloom.engine.costs import cost_view
-from windloom.explain import explain_json, explain_svg, explain_text
+from windloom.engine.registry import Registry
+from windloom.engine.views import cost_view
 from windloom.explain.costs import CostView
-from windloom.language import parse_catalog
+from windloom.explain.json import explain_json
+from windloom.explain.picture.picture import explain_svg
+from windloom.explain.text import explain_text
+from windloom.language.catalog import parse_catalog
 from windloom.model import DataType, Query, Relation, Stream, Version
 from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 
 STREAMS = """
 CREATE STREAM trades (ts TIMESTAMP, symbol STRING, venue STRING, price DOUBLE, volume BIGINT) TIME ts DELAY 10 seconds;
@@ -108,7 +110,7 @@ def plan_of_relations(versions: Mapping[str, Version] | None = None) -> Plan:
         declared.stream.name: declared.stream for declared in read.relations if isinstance(declared.stream, Relation)
     }
     registry.queries |= {query.name: query for query in read.parse()}
-    known = Known(versions=versions or {})
+    known = PlanningFacts(versions=versions or {})
     return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), known)
 
 
@@ -175,7 +177,7 @@ def plan_of_queries(streams: dict[str, Stream], queries: tuple[Query, ...], **op
         for query in queries
         for expression in query.expressions
     }
-    return make_plan(streams, queries, types, PlanOptions(**options), Known())
+    return make_plan(streams, queries, types, PlanOptions(**options), PlanningFacts())
 
 
 def many_queries(how_many: int) -> str:

@@ -27,10 +27,10 @@ from golden.plans import (
     svg_of,
     text_of,
 )
-from windloom.explain import sharing_json, sharing_text
+from windloom.explain.sharing import sharing_json, sharing_text
 from windloom.model import Version
-from windloom.optimizer import report_sharing
-from windloom.plan import Plan
+from windloom.optimizer.sharing_report import report_sharing
+from windloom.plan.plan import Plan
 
 _HERE = Path(__file__).parent
 

@@ -24,8 +24,8 @@ from support.command import Command
 from support.pages import DECISIONS, PAGES, ROOT, fences, page_name
 from support.postgres import Server
 from windloom import Loom
-from windloom.engine.streaming import Handle
-from windloom.spark.sources.file_streams import find_file_stream
+from windloom.engine.handle import Handle
+from windloom.spark.sources.files import find_file_stream
 from windloom.spark.sources.read import read_source
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ def trades_loom(spark: SparkSession, *, follows: bool) -> Loom:
 
 
 def planning_names(spark: SparkSession) -> Names:
-    from windloom.optimizer.cost.paper import PaperCost
+    from windloom.optimizer.cost.papers import PaperCost
     from windloom.optimizer.sharing.problem import SharingProblem
     from windloom.optimizer.sharing.weave_share import WeaveShare
     from windloom.optimizer.workloads import zipf_workload
-    from windloom.slicing.registry import find_slicing
+    from windloom.slicing.slicings import find_slicing
 
     windows = zipf_workload(25, seed=8, unit=1_000)
     problem = SharingProblem(windows[:24], find_slicing("pairs"), PaperCost(("recalculate",), 20.0))

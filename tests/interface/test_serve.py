@@ -21,9 +21,9 @@ from support.disks import fill, small_disk
 from support.files import put
 from support.receiver import Receiver
 from support.trades import ROWS, catalog
-from windloom.cli.follow import wait_for_end
-from windloom.cli.rounds import RoundView
-from windloom.engine.streaming import Handle
+from windloom.cli.rounds import RoundLine
+from windloom.cli.run import wait_for_end
+from windloom.engine.handle import Handle
 
 Refused = Callable[..., str]
 
@@ -150,12 +150,12 @@ def test_a_full_disk_ends_the_service_and_the_same_command_goes_on(
 ) -> None:
     waits = wait_for_end
 
-    def fill_and_wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+    def fill_and_wait(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
         ballast.append(fill(disk))
         put(folder / "in", "0", ROWS)
         waits(handle, asked, view)
 
-    def wait_for_all(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+    def wait_for_all(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
         handle.process_all_available()
         handle.stop()
 

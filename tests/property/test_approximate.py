@@ -14,12 +14,15 @@ from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.rounds import RoundInput, State, step
-from windloom.slicing import SLICINGS
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
@@ -48,7 +51,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 def answers_of(
     queries: list[Query], rows: list[Row], options: PlanOptions, cuts: list[int] | None = None
 ) -> dict[str, list[Row]]:
-    plan = make_plan({"s": STREAM}, queries, TYPES, options, Known())
+    plan = make_plan({"s": STREAM}, queries, TYPES, options, PlanningFacts())
     ordered = sorted(rows, key=lambda row: row["tick"])
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts or []), len(ordered)]):

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 
 from windloom.model import TimeWindow, Window
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer.sharing.counting import EdgeCounter, Table, choose_counter
-from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
-from windloom.optimizer.sharing.marks import Marks, drawn_marks, whole_marks
+from windloom.optimizer.sharing.edge_counting import (
+    EdgeCounter,
+    EdgeSample,
+    EdgeTable,
+    Marks,
+    choose_counter,
+    class_rows,
+    drawn_marks,
+    whole_marks,
+)
 from windloom.optimizer.workloads import zipf_workload
-from windloom.slicing import SLICINGS, EdgeSet
-from windloom.slicing.algebra import union_table
+from windloom.slicing.edges import EdgeSet, union_table
+from windloom.slicing.slicings import SLICINGS
 
 WINDOWS = st.lists(
     st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 14), st.integers(0, 20)), min_size=2, max_size=6
@@ -40,7 +47,7 @@ def true_rate(sets: list[EdgeSet]) -> float:
 def counters(sets: list[EdgeSet]) -> list[EdgeCounter]:
     marks = whole_marks(sets)
     assert marks is not None
-    return [Table(sets), marks]
+    return [EdgeTable(sets), marks]
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
@@ -112,7 +119,7 @@ def test_the_method_is_chosen_by_size() -> None:
     def counter(windows: list[Window]) -> EdgeCounter:
         return choose_counter(edges_of("pairs", windows))
 
-    assert isinstance(counter([TimeWindow(10, 7), TimeWindow(9, 4)]), Table)
+    assert isinstance(counter([TimeWindow(10, 7), TimeWindow(9, 4)]), EdgeTable)
     short = counter([TimeWindow(100 + i, 100) for i in range(1, 40)])
     long = counter([TimeWindow(100_003 + 7 * i, 99_991 + i) for i in range(40)])
     assert isinstance(short, Marks)

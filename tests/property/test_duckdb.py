@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from support.catalogs import COLUMNS, ROWS, STREAM, catalogs, make_query
 from support.drawing import examples
 from support.duck import assert_equals_duckdb
-from windloom.aggregates.arrow import arrow_type
 from windloom.model import Aggregate, Expression, Query, TimeWindow
+from windloom.model.types import arrow_type
 from windloom.testing import answer
 
 SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])

@@ -22,10 +22,10 @@ from support.emission import STREAMS, Row, asked, bag, draw_rounds, draw_text, r
 from support.emission_oracle import early, last_words
 from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
 from support.present import rows_in, shown
-from windloom.durable import LocalStorage
-from windloom.engine.sinks.live import LiveSink
-from windloom.engine.sinks.registry import choose_sinks, sink
+from windloom.checkpoint.storage import LocalStorage
 from windloom.model import Query
+from windloom.sinks.live import LiveSink
+from windloom.sinks.registry import choose_sinks, sink
 from windloom_tools.oracle.answers import answer, answer_from
 from windloom_tools.oracle.joins import answer_join
 from windloom_tools.oracle.scalars import scalar

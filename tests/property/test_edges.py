@@ -11,18 +11,10 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from windloom.model import TimeWindow, Window
-from windloom.slicing import (
-    SLICINGS,
-    EdgeClass,
-    EdgeSet,
-    GreatestSlice,
-    LookupSlice,
-    PaneSlice,
-    RegularSlice,
-    choose_slice_id,
-    density,
-    identify,
-)
+from windloom.slicing import density, slice_id
+from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, choose_slice_id
+from windloom.slicing.slicings import SLICINGS
 
 WINDOWS = st.lists(
     st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6
@@ -112,12 +104,12 @@ def evaluate(way: object, tick: int) -> int:
 @given(classes=CLASSES, few=st.sampled_from([1, 6]), entries=st.sampled_from([0, 2048]))
 def test_every_way_to_find_a_slice_finds_the_same(classes: list[EdgeClass], few: int, entries: int) -> None:
     edges = EdgeSet.of(classes)
-    kept = identify.FEW_CLASSES, identify.LOOKUP_ENTRIES
+    kept = slice_id.FEW_CLASSES, slice_id.LOOKUP_ENTRIES
     try:
-        identify.FEW_CLASSES, identify.LOOKUP_ENTRIES = few, entries
+        slice_id.FEW_CLASSES, slice_id.LOOKUP_ENTRIES = few, entries
         way = choose_slice_id(edges)
     finally:
-        identify.FEW_CLASSES, identify.LOOKUP_ENTRIES = kept
+        slice_id.FEW_CLASSES, slice_id.LOOKUP_ENTRIES = kept
     ticks = np.arange(-70, 140)
     found = np.array([evaluate(way, int(tick)) for tick in ticks])
     if isinstance(way, PaneSlice):

@@ -20,7 +20,7 @@ from support.drawing import examples
 from support.emission import STREAMS, asked, bag, draw_rounds, draw_text, rows_of, run
 from support.emission_oracle import applied, changes, last_end, windows_without_tuples
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after
-from windloom.durable.faults import EMITTED_FAULT_POINTS, watched
+from windloom.checkpoint.storage import EMITTED_FAULT_POINTS, watched
 
 SEEDS = st.integers(0, 100_000)
 

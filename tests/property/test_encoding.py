@@ -13,13 +13,16 @@ from support.compare import rows_of
 from support.drawing import examples
 from support.frames_on_disk import of_version
 from support.native import taken_of_plan
-from windloom.durable.encoding import decode, encode
-from windloom.durable.framing import VERSIONS
+from windloom.checkpoint.frames import VERSIONS
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.rounds import RoundInput, State, step
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.rounds.step import step
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 VERSION = VERSIONS["state"]
@@ -30,7 +33,7 @@ VERSION = VERSIONS["state"]
 def test_a_decoded_state_answers_what_the_state_answers(
     queries: list[Query], early: list[Row], late: list[Row], watermark: int
 ) -> None:
-    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions(), Known())
+    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions(), PlanningFacts())
     state, _, _ = step(State(), RoundInput(taken_of_plan(plan, early), {"s": watermark}), plan)
     again = decode(encode(state))
     assert again.frontiers == state.frontiers

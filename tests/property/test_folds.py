@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.folds import Asking, JoinCase, ask_everything, is_equal, random_links, random_order, random_tuples
+from windloom.answers.joins import joined_rows
+from windloom.answers.joins.fold import fold_sides
 from windloom.kernels.folds.registry import ROW_FOLDS
-from windloom.model.join import JoinKind
-from windloom.rounds.joins import fold_sides, residual
+from windloom.model.stream import JoinKind
 
 #: Groups of the result: of no side, of the first, of another, of two.
 GROUPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=3, unique=True)
@@ -38,7 +39,7 @@ def case_of(
 def check(case: JoinCase, rng: np.random.Generator, technique: str) -> None:
     order = random_order(rng, case.links)
     # Conditions are tested for all pairs of values, or for those that meet.
-    with patch.object(residual, "MOST_TABLE", int(rng.choice([0, residual.MOST_TABLE]))):
+    with patch.object(joined_rows, "MOST_TABLE", int(rng.choice([0, joined_rows.MOST_TABLE]))):
         folded = fold_sides(case.join, case.types, case.sides, case.ends, order, technique)
     found, truth = case.lowered(folded), case.truth()
     assert found.keys() == truth.keys()

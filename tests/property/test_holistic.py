@@ -14,13 +14,16 @@ from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
 from support.rounds import first_of
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, step
-from windloom.slicing import SLICINGS
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 
@@ -50,7 +53,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: list[Query], strategy: str = "shared", slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique), PlanningFacts())
 
 
 def wanted(query: Query, rows: list[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.drawing import examples
 from support.join_algebra import Source, folded, meant, pairs
 from windloom.errors import QueryError
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Query, Stream
 
 #: More cases on request.

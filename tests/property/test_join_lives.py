@@ -11,11 +11,11 @@ from support.drawing import examples
 from support.join_catalogs import STREAMS
 from support.join_lives import Life, Round, arrived, changing_rounds, check_rows, closed, count_late, run
 from support.join_looms import planned, registered
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
-from windloom.optimizer import PlanOptions
-from windloom.rounds.ask import ask
-from windloom.rounds.lateness import Late
+from windloom.optimizer.stages import PlanOptions
+from windloom.rounds.lateness import LateCount
+from windloom.rounds.questions import ask
 from windloom_tools.oracle.joins import answer_join
 
 
@@ -30,7 +30,7 @@ def test_joins_that_come_and_go_report_exact_windows_once_and_count_late_tuples_
     for number in range(len(rounds)):
         alive = [life for life in found.lives if life.first <= number <= life.last]
         for stream in STREAMS:
-            assert found.late[number].streams.get(stream, Late()) == count_late(rounds, number, stream, alive)
+            assert found.late[number].streams.get(stream, LateCount()) == count_late(rounds, number, stream, alive)
         state = found.states[number]
         assert encode(decode(encode(state))) == encode(state)
 

@@ -20,8 +20,8 @@ from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from windloom.kernels.folds.registry import FOLDS
-from windloom.optimizer import PlanOptions
-from windloom.slicing import SLICINGS
+from windloom.optimizer.stages import PlanOptions
+from windloom.slicing.slicings import SLICINGS
 from windloom_tools.oracle.joins import answer_join
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.row_history import RowHistory
 from support.row_rounds import STREAMS
-from windloom.durable.shards.files import ShardFiles
+from windloom.checkpoint.shards.files import ShardFiles
 from windloom.testing import answer, answer_rows
 from windloom_tools.oracle.scalars import scalar
 

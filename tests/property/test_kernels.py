@@ -15,12 +15,12 @@ from support.drawing import examples
 from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.errors import WindloomError
-from windloom.kernels import TECHNIQUES, allowed, choose_technique
-from windloom.kernels.cells.locate import LONG_RUN, Lanes, WindowArrays, locate, sliding_lanes
-from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
+from windloom.kernels.locate import LONG_RUN, Lanes, WindowArrays, locate, sliding_lanes
 from windloom.kernels.techniques.prefix_ring import FAR_ROWS
+from windloom.kernels.techniques.registry import TECHNIQUES, allowed, choose_technique
 from windloom.model import TimeWindow, Window
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 from windloom.model.time import TICK_MAX, TICK_MIN
 
 NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
@@ -92,7 +92,9 @@ def test_a_technique_answers_a_set_without_groups(family: Family, technique: str
     TECHNIQUES[technique].evaluate(cells_of(family, 0, 0), bounds, lanes, np.arange(1), family.empty(0))
 
 
-@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if Needs.ASSOCIATIVE in known.needs])
+@pytest.mark.parametrize(
+    "technique", [name for name, known in TECHNIQUES.items() if Property.ASSOCIATIVE in known.needs]
+)
 @settings(max_examples=examples(60), deadline=None)
 @given(**SHAPES)
 def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(

@@ -20,22 +20,23 @@ from support.join_catalogs import COLUMNS, STREAMS, qualified, rows
 from support.join_looms import registered
 from support.join_texts import Asked, Hung, Read
 from support.native import tuples_table
-from windloom.engine.catalog import Registry
+from windloom.answers.joins import joins as join_answers
+from windloom.answers.joins.matrix import TooManyGroupsError
+from windloom.answers.joins.tuple_matrix import TupleMatrix
+from windloom.engine.registry import Registry
+from windloom.kernels.tuples import sorted_tuples as weave_keyed
 from windloom.model import Aggregate, JoinKind
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds import keyed as keyed_tuples
-from windloom.rounds.joins import answers as join_answers
-from windloom.rounds.joins.matrix import TooManyGroupsError
-from windloom.rounds.joins.tuple_matrix import TupleMatrix
-from windloom.rounds.keyed import KeyedChoice, NotKeyedError
-from windloom.rounds.step import StepCounts
-from windloom.rounds.taken import Taken, take_together, take_tuples, with_keyed_merged
-from windloom.slicing import SLICINGS
-from windloom.weave import keyed as weave_keyed
+from windloom.rounds.step import StepCounts, step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.state import State
+from windloom.weave import sorted_tuples as keyed_tuples
+from windloom.weave.round_input import RoundInput, ScanResult, take_together, take_tuples, with_keyed_merged
+from windloom.weave.sorted_tuples import KeyedChoice, NotKeyedError
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -83,13 +84,13 @@ def complete_rows(draw: st.DrawFn) -> Rows:
 
 def planned(registry: Registry, options: PlanOptions) -> Plan:
     """As if the driver could read files of all streams itself."""
-    known = Known(files=dict.fromkeys(STREAMS, frozenset(COLUMNS)))
+    known = PlanningFacts(files=dict.fromkeys(STREAMS, frozenset(COLUMNS)))
     return make_plan(registry.sources, registry.queries.values(), registry.types(), options, known)
 
 
-def taken_keyed(plan: Plan, rows: Mapping[str, list[Row]], portions: int) -> Taken:
+def taken_keyed(plan: Plan, rows: Mapping[str, list[Row]], portions: int) -> ScanResult:
     """As a batch run takes in files: in portions, whose tuples are put in order if those of all can be."""
-    parts: list[Taken] = []
+    parts: list[ScanResult] = []
     for scan in plan.scans:
         assert isinstance(scan, WovenScan)
         own = rows[scan.stream]
@@ -100,7 +101,7 @@ def taken_keyed(plan: Plan, rows: Mapping[str, list[Row]], portions: int) -> Tak
             parts += with_keyed_merged([take_tuples(plan, scan, table, choice=choice) for table in tables])
         except NotKeyedError:
             parts += [take_tuples(plan, scan, table) for table in tables]
-    return take_together(parts) if parts else Taken()
+    return take_together(parts) if parts else ScanResult()
 
 
 @contextmanager

@@ -14,16 +14,20 @@ from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
 from support.rounds import first_of
-from windloom.aggregates import PlannedComponent
-from windloom.kernels import TECHNIQUES, permits
+from windloom.aggregates.registry import PlannedComponent
+from windloom.answers.blocks import Block
+from windloom.kernels.techniques.registry import TECHNIQUES, permits
 from windloom.model import Aggregate, Expression, ExpressionKey, LandmarkWindow, Query, TimeWindow
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import Block, RoundInput, State, step
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.rounds.lateness import Lateness
-from windloom.slicing import SLICINGS
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 
@@ -46,7 +50,7 @@ def plan_of(
     technique: str = "auto",
     intake: str = "auto",
 ) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), PlanningFacts())
 
 
 def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[State]]:
@@ -84,7 +88,7 @@ def test_one_step_answers_what_the_oracle_answers(
         assert sorted(map(repr, rows_of(answers.blocks(3), query))) == sorted(map(repr, rows_of(blocks, query)))
 
 
-@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Needs.LISTS,)])
+@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Property.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=examples(12), deadline=None)
 @given(data=st.data(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), intake=INTAKES)

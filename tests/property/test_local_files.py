@@ -12,15 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.predicates import COLUMNS, LITERALS, Grammar, evaluate, random_row
-from windloom.aggregates.arrow import arrow_type
-from windloom.engine.catalog import Registry
+from windloom.engine.registry import Registry
 from windloom.expressions import predicate_index
-from windloom.language import parse_catalog
+from windloom.kernels.tuples.signatures import SIGNATURE_BITS
+from windloom.language.catalog import parse_catalog
 from windloom.model import DataType
-from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.model.types import arrow_type
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.spark.intake.files import file_tuples
-from windloom.weave.signatures import SIGNATURE_BITS
+from windloom.weave.files import file_tuples
 
 PREDICATES = 120
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -64,7 +65,7 @@ def projected(files: list[str], *wheres: str) -> tuple[WovenScan, pa.Table] | No
         types = registry.types()
     except NotHereError:
         return None
-    known = Known(files={"events": frozenset(COLUMNS)})
+    known = PlanningFacts(files={"events": frozenset(COLUMNS)})
     plan = make_plan(registry.sources, registry.queries.values(), types, PlanOptions(intake="woven"), known)
     (scan,) = plan.scans
     assert isinstance(scan, WovenScan)

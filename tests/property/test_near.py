@@ -14,11 +14,11 @@ from support.drawing import examples
 from support.join_looms import planned, registered
 from support.row_answers import rows_in_span
 from support.row_rounds import STREAMS, TEXTS
-from windloom.durable.tuples import ROUND, TICK
-from windloom.plan.near import NearJoin, near_join
-from windloom.rounds.rows import near
-from windloom.rounds.rows.near import fits, near_blocks, near_tuples
-from windloom.rounds.rows.spans import NO_ROUND, AskedRows, RowSpan
+from windloom.answers.rows import interval_joins
+from windloom.answers.rows.interval_joins import fits, near_blocks, near_tuples
+from windloom.checkpoint.tuple_files import ROUND, TICK
+from windloom.plan.rows import NearJoin, near_join
+from windloom.state.tuple_store import NO_ROUND, ReportedWindows, RowSpan
 
 JOINED = {
     "near": TEXTS["near"],
@@ -58,7 +58,7 @@ spans = st.builds(
 )
 
 
-def side(rows: list[dict[str, Any]]) -> near.NearTuples:
+def side(rows: list[dict[str, Any]]) -> interval_joins.NearTuples:
     kinds = {"tick": pa.int64(), "round": pa.int64(), "k": pa.string(), "i": pa.int32()}
     table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
     return near_tuples(table, {"k": "k", "i": "i"}, "tick", "round")
@@ -79,8 +79,8 @@ def test_pairs_are_those_of_the_definition(name: str, s: list[Any], t: list[Any]
     held = {"s": s, "t": t}
     sides = [side(held[strand.stream]) for strand in row_query.rows.strands]
     assert fits(sides, join)
-    with patch.object(near, "BLOCK_PAIRS", pairs):
-        blocks = list(near_blocks(PLAN, AskedRows(row_query, span), join, sides))
+    with patch.object(interval_joins, "BLOCK_PAIRS", pairs):
+        blocks = list(near_blocks(PLAN, ReportedWindows(row_query, span), join, sides))
     found = Counter(repr(row) for block in blocks for row in ticked(block.table).to_pylist())
     streams = {stream: [{**row, TICK: row["tick"], ROUND: row["round"]} for row in own] for stream, own in held.items()}
     assert found == Counter(map(repr, rows_in_span(row_query.rows, streams, span)))

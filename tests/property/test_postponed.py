@@ -31,14 +31,17 @@ from support.row_rounds import QUERIES as ROW_QUERIES
 from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
 from support.row_rounds import RowRounds, row_rounds
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import STRATEGIES, PlanOptions
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.carry import leaving
-from windloom.slicing import SLICINGS
+from windloom.optimizer.sharing.registry import STRATEGIES
+from windloom.optimizer.stages import PlanOptions
+from windloom.plan.plan import Plan
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.plan_change import leaving, migrate
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 
@@ -104,7 +107,7 @@ class Postponing:
             new = plan_of(round_.queries, self.options)
             if self.plan is not None and new != self.plan:
                 self.settle(leaving(self.plan, new))
-                self.state = carry(self.state, self.plan, new)
+                self.state = migrate(self.state, self.plan, new)
             self.plan = new
             ticks = [row["tick"] for row in round_.rows]
             self.seen = {"s": max(ticks + list(self.seen.values()))} if ticks or self.seen else {}

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.predicates import GUARDED, LITERALS, Grammar, Row, evaluate, random_row, read
-from windloom.model import common, covers, implies, most_signatures
+from windloom.model import common, covers, implies
+from windloom.optimizer.intake.signatures import most_signatures
 
 
 @st.composite

@@ -21,8 +21,8 @@ from support.micro_batches import PLACEMENTS, MicroBatches
 from support.postponing import RandomScheduling
 from support.questions import Asker, History, in_threads, rows_of
 from support.rounds import plan_of
-from windloom.durable.faults import FAULT_POINTS, watched
-from windloom.engine.running.snapshots import SnapshotAnswer
+from windloom.checkpoint.storage import FAULT_POINTS, watched
+from windloom.engine.snapshots import SnapshotAnswer
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow
 

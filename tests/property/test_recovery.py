@@ -15,8 +15,8 @@ from support.drawing import examples
 from support.durable import make_batches, reported, run_killed, run_stream
 from support.lives import whole_life
 from support.micro_batches import PLACEMENTS, CrashError, crash_after, crash_at
-from windloom.durable.encoding import encode
-from windloom.durable.faults import FAULT_POINTS, watched
+from windloom.checkpoint.state_codec import encode
+from windloom.checkpoint.storage import FAULT_POINTS, watched
 
 ROUNDS = 12
 

@@ -23,9 +23,9 @@ from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in
 from support.relations import Versions
 from support.switching import any_choices
-from windloom.durable.faults import watched
-from windloom.optimizer import PlanOptions
-from windloom.slicing import SLICINGS
+from windloom.checkpoint.storage import watched
+from windloom.optimizer.stages import PlanOptions
+from windloom.slicing.slicings import SLICINGS
 from windloom_tools.oracle.joins import answer_join
 
 Row = dict[str, Any]

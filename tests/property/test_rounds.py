@@ -13,12 +13,13 @@ from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.drawing import examples
 from support.rounds import Round, Run, changed_queries, count_late, expected_rows, in_order, renamed, run_rounds
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import STRATEGIES, PlanOptions
-from windloom.rounds.lateness import Late, Lateness
-from windloom.slicing import SLICINGS
+from windloom.optimizer.sharing.registry import STRATEGIES
+from windloom.optimizer.stages import PlanOptions
+from windloom.rounds.lateness import LateCount, Lateness
+from windloom.slicing.slicings import SLICINGS
 
 Row = dict[str, Any]
 OPTIONS = st.builds(
@@ -142,9 +143,9 @@ def check(rounds: list[Round], run: Run) -> None:
     for number in range(len(rounds)):
         alive = [life for life in run.lives if life.first <= number <= life.last]
         late = run.late[number]
-        assert late.streams.get("s", Late()) == count_late(rounds, number, alive)
+        assert late.streams.get("s", LateCount()) == count_late(rounds, number, alive)
         for life in alive:
-            assert late.queries.get(life.query.name, Late()) == count_late(rounds, number, [life])
+            assert late.queries.get(life.query.name, LateCount()) == count_late(rounds, number, [life])
         assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.drawing import examples
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.row_rounds import QUERIES, STREAMS, TYPES, RowRounds, row_rounds
-from windloom.durable.faults import TUPLE_FAULT_POINTS, watched
+from windloom.checkpoint.storage import TUPLE_FAULT_POINTS, watched
 from windloom.testing import answer_rows
 
 Reported = dict[int, dict[str, list[str]]]

@@ -17,11 +17,11 @@ from support.places import Places, Rows, in_parquet, in_postgres, row
 from support.postgres import Server
 from support.receiver import Receiver
 from support.row_rounds import QUERIES, STREAMS, TYPES, RowRounds, row_rounds
-from windloom.durable.storage import LocalStorage
-from windloom.engine.sinks.live import LiveSink
-from windloom.engine.sinks.postgres import PostgresSink
-from windloom.engine.sinks.registry import choose_sinks, sink
-from windloom.engine.sinks.sink import TableInfo
+from windloom.checkpoint.storage import LocalStorage
+from windloom.sinks.live import LiveSink
+from windloom.sinks.postgres import PostgresSink
+from windloom.sinks.registry import choose_sinks, sink
+from windloom.sinks.sink import TableInfo
 
 NAMES = ("sliding", "entering", "distinct", "pairs", "near")
 
@@ -44,7 +44,7 @@ def test_any_crashes_leave_every_row_as_often_as_it_was_reported(
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         places = Places(Path(name), postgres, receiver)
-        with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+        with patch("windloom.sinks.delivery._FIRST_PAUSE", 0.001):
             for crash in crashes:
                 try:
                     with crash_after(crash):

@@ -16,18 +16,21 @@ from support.drawing import examples
 from support.native import taken_of_plan
 from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
-from windloom.durable import RoundLog
-from windloom.durable.encoding import decode, encode
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow, Window
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.frontiers import advanced
-from windloom.rounds.lateness import Late, Lateness
-from windloom.rounds.taken import take_together
-from windloom.slicing import SLICINGS
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.lateness import LateCount, Lateness
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.frontiers import advanced
+from windloom.state.plan_change import migrate
+from windloom.state.state import State
 from windloom.testing import answer
+from windloom.weave.round_input import RoundInput, take_together
 from windloom_tools.oracle.answers import positions
 
 Row = dict[str, Any]
@@ -55,7 +58,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing), PlanningFacts())
 
 
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:
@@ -125,7 +128,7 @@ def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
         blocks += made
         for query in queries[:-1]:
             late = [row for row in dropped[-1] if query.where is None or row["b"] is True]
-            assert counts.late.queries.get(query.name, Late()) == Late(0, len(late))
+            assert counts.late.queries.get(query.name, LateCount()) == LateCount(0, len(late))
     _, made, _ = one_round(state, plan, [], TICK_MAX)
     for query in queries[:-1]:
         assert_rows(query, stream, rows_of(blocks + made, query))
@@ -158,7 +161,7 @@ def test_a_query_that_comes_later_reports_windows_of_which_nothing_is_missing(
     for number, rows in enumerate(rounds):
         if number == added:
             plan = plan_of([first, second])
-            state = carry(state, old, plan)
+            state = migrate(state, old, plan)
             since = state.since.get("second")
             shared = window.partition_by == later.partition_by
             counted_from = 0 if shared else max(row["tick"] for row in stream[: 5 * number]) + 1

@@ -15,23 +15,27 @@ from support.compare import assert_equal_rows, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan, tuples_table
 from support.rounds import in_order
-from windloom.durable import RoundLog
-from windloom.durable.encoding import decode, encode
-from windloom.durable.shards.split import join_cells, split_cells
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.shards.split import join_cells, split_cells
+from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import ADD_INT
+from windloom.kernels.families import ADD_INT
 from windloom.kernels.techniques.registry import allowed
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import RoundInput, State, ask, carry, step
-from windloom.rounds.lateness import Late
-from windloom.rounds.taken import Taken
-from windloom.slicing import SLICINGS
+from windloom.rounds.lateness import LateCount
+from windloom.rounds.questions import ask
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.plan_change import migrate
+from windloom.state.state import State
 from windloom.testing import answer
+from windloom.weave.round_input import RoundInput, ScanResult
 
 Row = dict[str, Any]
 
@@ -55,7 +59,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: Sequence[Query], slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing, technique), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing, technique), PlanningFacts())
 
 
 def passing(query: Query, rows: Sequence[Row]) -> list[Row]:
@@ -70,7 +74,7 @@ def one_round(
     tuples = {}
     if as_tuples:
         tuples = {scan.number: tuples_table(plan, scan, rows) for scan in plan.scans if isinstance(scan, WovenScan)}
-        taken = Taken(behind=taken.behind)
+        taken = ScanResult(behind=taken.behind)
     seen = {"s": max([row["tick"] for row in rows] + list(state.seen.values()))} if rows or state.seen else {}
     log = RoundLog(0, 0, RoundInput(taken, {"s": watermark}, seen), tuples=tuples)
     given = RoundLog.from_bytes("log", log.to_bytes()).complete(plan, state)
@@ -156,7 +160,7 @@ def test_late_tuples_bridge_open_sessions_and_no_complete_ones(
         for query in queries[:-1]:
             wanted, members, late = sessions[query.name].round(rows, watermark)
             assert_equal_rows(query, members, wanted, rows_of(blocks, query))
-            assert counts.late.queries.get(query.name, Late()) == Late(0, late)
+            assert counts.late.queries.get(query.name, LateCount()) == LateCount(0, late)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -171,7 +175,7 @@ def test_shards_together_are_one_step(queries: list[Query], rounds: list[tuple[l
         blocks = []
         for shard in range(shards):
             own = join_cells([divided[shard]] if shard in divided else [], plan)
-            parts[shard], answers, _ = step(parts[shard], given.taking(Taken(own)), plan)
+            parts[shard], answers, _ = step(parts[shard], given.taking(ScanResult(own)), plan)
             blocks += list(answers.blocks())
         whole, answers, _ = step(whole, given, plan)
         for query in queries:
@@ -199,7 +203,7 @@ def test_a_query_that_comes_later_reports_complete_sessions_only(
     for number, (rows, watermark) in enumerate([*rounds, ([], TICK_MAX)]):
         if number == added:
             plan, old = plan_of([running, later]), plan
-            state = carry(state, old, plan)
+            state = migrate(state, old, plan)
             since = state.since.get("b")
         state, blocks, _ = one_round(state, plan, rows, watermark, history)
         reported, ended, _ = truth.round(rows, watermark)
@@ -216,7 +220,7 @@ def test_sessions_are_woven_and_the_native_intake_says_why_not() -> None:
     queries = [make_query("q", SessionWindow(10), [Aggregate("count")])]
     assert isinstance(plan_of(queries).scans[0], WovenScan)
     with pytest.raises(WindloomError, match="stream 's' cannot be taken in natively") as caught:
-        make_plan({"s": STREAM}, queries, TYPES, PlanOptions(intake="native"), Known())
+        make_plan({"s": STREAM}, queries, TYPES, PlanOptions(intake="native"), PlanningFacts())
     assert "query 'q' has session windows" in str(caught.value.detail)
 
 

@@ -15,20 +15,23 @@ from support.drawing import examples
 from support.micro_batches import RowJobs
 from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
-from windloom.durable.shards.blocks import joined, read_blocks
-from windloom.durable.shards.files import ShardFiles
-from windloom.durable.shards.notes import counts_of, kept_from_of
-from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
-from windloom.durable.shards.split import split_cells
+from windloom.answers.blocks import Block
+from windloom.checkpoint.shards.blocks import joined, read_blocks
+from windloom.checkpoint.shards.files import ShardFiles
+from windloom.checkpoint.shards.notes import counts_of, kept_from_of
+from windloom.checkpoint.shards.run import ShardPlaces, ShardRound, shard_state
+from windloom.checkpoint.shards.split import split_cells
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import PlanOptions
-from windloom.plan import Plan
+from windloom.optimizer.stages import PlanOptions
+from windloom.plan.plan import Plan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import Block, RoundInput, State, carry, step
-from windloom.rounds.taken import Taken
-from windloom.spark.answers.shard_job import Gathered
-from windloom.spark.intake.shards import Told
+from windloom.rounds.step import step
+from windloom.spark.executors.shard_job import Gathered
+from windloom.spark.executors.shards import ShardReport
+from windloom.state.plan_change import migrate
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput, ScanResult
 
 Row = dict[str, Any]
 
@@ -69,13 +72,13 @@ def test_shards_together_are_one_step(
             told = ShardRound(number, plan, given, history_ticks, facts, other)
             places = ShardPlaces(files, states)
             if other is not None:
-                whole, facts = carry(whole, other, plan), carry(facts, other, plan)
+                whole, facts = migrate(whole, other, plan), migrate(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
             taken = taken_of_plan(plan, rows, facts)
-            gathered = Gathered(dict(split_cells(taken.cells, shards, sharding_of(plan))), Told())
+            gathered = Gathered(dict(split_cells(taken.cells, shards, sharding_of(plan))), ShardReport())
             notes = RowJobs().run_shards(told, places, gathered, shards)
             whole, answers, counts = step(whole, given.taking(taken), plan, history_ticks=history_ticks)
-            late = Taken(behind=taken.behind)
+            late = ScanResult(behind=taken.behind)
             facts, _, counted = step(facts, given.taking(late), plan, history_ticks=history_ticks)
             facts = facts.forgetting(kept_from_of(notes))
             assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)

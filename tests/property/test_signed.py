@@ -15,20 +15,21 @@ from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.functions import FUNCTIONS, asked_of
 from support.native import tuples_table
-from windloom.aggregates.lifted import Lifted
-from windloom.durable.encoding import encode
-from windloom.kernels.families.algebra import AddFloat, Moments
+from windloom.aggregates.columns import ComponentColumns
+from windloom.checkpoint.state_codec import encode
+from windloom.kernels.families import AddFloat, Moments
 from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.plan.physical import PartialSet
-from windloom.plan.scans import WovenScan, WovenSet
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.cells import Cells
-from windloom.rounds.signed import SignedCells
-from windloom.rounds.taken import Taken, take_tuples
-from windloom.rounds.weaving import read_tuples, weave
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.scans import WovenFeed, WovenScan
+from windloom.rounds.step import step
+from windloom.state.cells import Cells
+from windloom.state.state import State
+from windloom.weave.roll_up import SignedCells
+from windloom.weave.round_input import RoundInput, ScanResult, take_tuples
+from windloom.weave.weave import read_tuples, weave
 
 Row = dict[str, Any]
 GROUPINGS = st.lists(st.sampled_from(["k", "f", "i", "b", "d"]), max_size=2, unique=True).map(tuple)
@@ -43,7 +44,7 @@ class Case:
 
 
 def plan_of(queries: list[Query]) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake="woven"), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake="woven"), PlanningFacts())
 
 
 @st.composite
@@ -83,7 +84,7 @@ def test_signatures_and_tuples_give_the_same_cells(case: Case) -> None:
     assert by_signature.keys() == by_bits.keys()
     for number, cells in by_signature.items():
         assert_same(cells, by_bits[number])
-    blocks = list(step(State(), RoundInput(Taken(by_signature), {"s": TICK_MAX}), plan)[1].blocks())
+    blocks = list(step(State(), RoundInput(ScanResult(by_signature), {"s": TICK_MAX}), plan)[1].blocks())
     for query in case.queries[: -case.crowd] + case.queries[-2:]:
         if not any(FUNCTIONS[aggregate.function].is_approximate for aggregate in query.aggregates):
             held = [row for row in case.rows if query.where is None or row[str(query.where.column)] is True]
@@ -96,12 +97,12 @@ def assert_same(left: Cells, right: Cells) -> None:
     assert (left.group_bounds == right.group_bounds).all()
     assert [repr(key.to_pylist()) for key in left.keys] == [repr(key.to_pylist()) for key in right.keys]
     for ours, theirs in zip(left.lifted, right.lifted, strict=True):
-        if not isinstance(ours, Lifted):
+        if not isinstance(ours, ComponentColumns):
             assert encode(State({0: replace(left, lifted=(left.lifted[0], ours))})) == encode(
                 State({0: replace(right, lifted=(right.lifted[0], theirs))})
             )
             continue
-        assert isinstance(theirs, Lifted)
+        assert isinstance(theirs, ComponentColumns)
         valid = np.ones(len(left), np.bool_) if theirs.valid is None else theirs.valid.value > 0
         assert (valid == (np.ones(len(left), np.bool_) if ours.valid is None else ours.valid.value > 0)).all()
         for mine, other in zip(ours.limbs, theirs.limbs, strict=True):
@@ -115,7 +116,7 @@ def assert_same(left: Cells, right: Cells) -> None:
                 assert values_of(ours, valid) == values_of(theirs, valid)
 
 
-def values_of(lifted: Lifted, valid: np.ndarray) -> str:
+def values_of(lifted: ComponentColumns, valid: np.ndarray) -> str:
     keys = lifted.limbs[0].value[valid]
     return repr([lifted.dictionary[int(~key if key < 0 else key)].as_py() for key in keys])
 
@@ -136,7 +137,7 @@ def test_few_signatures_are_rolled_up_and_many_are_not(
     rolled: list[int] = []
     cells = SignedCells.cells
 
-    def noted(self: SignedCells, fed: WovenSet, partial_set: PartialSet) -> Cells:
+    def noted(self: SignedCells, fed: WovenFeed, partial_set: PartialSet) -> Cells:
         rolled.append(fed.number)
         return cells(self, fed, partial_set)
 

@@ -24,8 +24,8 @@ from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_afte
 from support.places import Places, Rows, row
 from support.postgres import Server
 from support.receiver import Receiver
-from windloom.durable.faults import watched
-from windloom.language import parse_query
+from windloom.checkpoint.storage import watched
+from windloom.language.select import parse_query
 
 ROUNDS = 12
 #: Of the fault points of two rounds, with three sinks some 140, every so manieth; `WINDLOOM_SINK_STRIDE=1` for all.
@@ -67,7 +67,7 @@ def test_any_crashes_leave_every_row_once(
     batches = make_batches(seed, ROUNDS, placement)
     with tempfile.TemporaryDirectory() as name:
         places = Places(Path(name), postgres, receiver)
-        with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+        with patch("windloom.sinks.delivery._FIRST_PAUSE", 0.001):
             for crash in crashes:
                 try:
                     with crash_after(crash):
@@ -92,7 +92,7 @@ def test_early_rows_are_there_once_and_replaced_where_rows_have_keys(
     batches = [batch._replace(queries=queries) for batch in make_batches(seed, 5, placement)]
     with tempfile.TemporaryDirectory() as name:
         places = Places(Path(name), postgres, receiver)
-        with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+        with patch("windloom.sinks.delivery._FIRST_PAUSE", 0.001):
             for crash in crashes:
                 with suppress(CrashError), crash_after(crash):
                     run_stream(Path(name), batches, placement=placement, sinks=places.targets)
@@ -109,7 +109,7 @@ def test_a_crash_between_any_two_writes_leaves_every_row_once(
     """Two rounds, interrupted at one fault point after the other: the first makes all tables, the second finds them."""
     batches = make_batches(7, 2, placement)
     passed: list[str] = []
-    with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+    with patch("windloom.sinks.delivery._FIRST_PAUSE", 0.001):
         places = Places(tmp_path / "undisturbed", postgres, receiver)
         receiver.posts = 0
         with watched(passed.append):

@@ -15,8 +15,8 @@ from support.drawing import examples
 from support.join_catalogs import Drawing, rows
 from support.join_looms import answered, planned, registered, with_folds
 from support.join_texts import Asked, Hung
+from windloom.answers.joins import matrix_joins
 from windloom.model import JoinKind
-from windloom.rounds.joins import by_matrix
 
 Row = dict[str, Any]
 
@@ -80,7 +80,7 @@ def test_joins_of_any_windows_and_aggregates_share_a_matrix(
     plan = with_folds(planned(registry), "slice_matrix", 0)
     assert [join.fold for join in plan.joins] == ["slice_matrix"] * len(asked)
     limits = {"MATRIX_ENTRIES": entries, "BAND_ENTRIES": banded, "HELD_VALUES": held}
-    with patch.multiple(by_matrix, **limits):
+    with patch.multiple(matrix_joins, **limits):
         found = answered(plan, rows, registry.queries)
     for name, query in registry.queries.items():
         assert_equal_join(query, rows, found[name])
@@ -93,7 +93,7 @@ def test_a_result_of_too_many_groups_is_folded_window_by_window(
 ) -> None:
     registry = registered({f"j{i}": join.cql() for i, join in enumerate(asked)})
     plan = with_folds(planned(registry), "slice_matrix", 0)
-    with patch.object(by_matrix, *limit):
+    with patch.object(matrix_joins, *limit):
         found = answered(plan, rows, registry.queries)
     for name, query in registry.queries.items():
         assert_equal_join(query, rows, found[name])

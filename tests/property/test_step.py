@@ -13,17 +13,20 @@ from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, catalogs,
 from support.compare import assert_equal_answers, rows_of
 from support.drawing import examples
 from support.native import taken_of_plan
-from windloom.aggregates import PlannedComponent
-from windloom.kernels import TECHNIQUES, allowed, permits
-from windloom.kernels.families.algebra import ADD_FLOAT, Family
+from windloom.aggregates.registry import PlannedComponent
+from windloom.kernels.families import ADD_FLOAT, Family
+from windloom.kernels.techniques.registry import TECHNIQUES, allowed, permits
 from windloom.model import Aggregate, Expression, ExpressionKey, Query, TimeWindow, Window
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, step
-from windloom.rounds.lateness import Late, Lateness
-from windloom.slicing import SLICINGS
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.lateness import LateCount, Lateness
+from windloom.rounds.step import step
+from windloom.slicing.slicings import SLICINGS
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
@@ -36,7 +39,7 @@ def plan_of(
     technique: str = "auto",
     intake: str = "woven",
 ) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), PlanningFacts())
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
@@ -58,7 +61,7 @@ def families(aggregate: Aggregate) -> list[Family]:
     return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 
-@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Needs.LISTS,)])
+@pytest.mark.parametrize("technique", [name for name, known in TECHNIQUES.items() if known.needs != (Property.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), rows=ROWS, intake=INTAKES)
@@ -136,18 +139,18 @@ def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
         everything = rows_of(_whole(plan, early + late), query)
         assert sorted(map(repr, open_)) == sorted(repr(row) for row in everything if row["window_end"] > watermark)
         assert span > 0
-        assert counts.late.queries.get(query.name, Late()) == count_late([query], late, watermark)
-    assert counts.late.streams.get("s", Late()) == count_late(queries, late, watermark)
+        assert counts.late.queries.get(query.name, LateCount()) == count_late([query], late, watermark)
+    assert counts.late.streams.get("s", LateCount()) == count_late(queries, late, watermark)
 
 
-def count_late(queries: list[Query], rows: list[Row], watermark: int) -> Late:
-    found = Late()
+def count_late(queries: list[Query], rows: list[Row], watermark: int) -> LateCount:
+    found = LateCount()
     for row in rows:
         ends = [
             start + query.window.range_ticks for query in queries for start in windows_of(query.window, row["tick"])
         ]
         missed = sum(end <= watermark for end in ends)
-        found += Late(int(0 < missed < len(ends)), int(0 < missed == len(ends)))
+        found += LateCount(int(0 < missed < len(ends)), int(0 < missed == len(ends)))
     return found
 
 

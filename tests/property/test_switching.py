@@ -22,8 +22,8 @@ from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
 from support.row_rounds import RowRounds, row_rounds
 from support.switching import any_choices
-from windloom.durable.encoding import encode
-from windloom.engine.running.progress import RoundProgress
+from windloom.checkpoint.state_codec import encode
+from windloom.engine.progress import RoundProgress
 from windloom.model import Query
 
 ROUNDS = 8

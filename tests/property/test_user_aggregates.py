@@ -18,16 +18,19 @@ from support.drawing import examples
 from support.native import taken_of_plan
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
-from windloom.durable.encoding import decode, encode, restored_state
+from windloom.checkpoint.state_codec import decode, encode, restored_state
 from windloom.errors import WindloomError
-from windloom.kernels import allowed
-from windloom.kernels.families.user_families import update, user_family
+from windloom.kernels.techniques.registry import allowed
+from windloom.kernels.user_families import update, user_family
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow, UserDefined, Window
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, step
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.step import step
+from windloom.state.state import State
 from windloom.testing import answer
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 
@@ -61,7 +64,7 @@ def asked(name: str, where: str | None = None) -> Aggregate:
 
 
 def plan_of(queries: list[Query], technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(technique=technique), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(technique=technique), PlanningFacts())
 
 
 #: Compiling takes seconds: a technique that takes values away is tried on one that can, any other on a selective one.

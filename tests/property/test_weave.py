@@ -22,18 +22,21 @@ from support.drawing import examples
 from support.functions import FUNCTIONS, asked_of
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan, tuples_table
-from windloom.durable import RoundLog
-from windloom.durable.encoding import encode
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.state_codec import encode
+from windloom.kernels.tuples.signatures import SIGNATURE_BITS
 from windloom.model import Aggregate, Expression, Query, RowsWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import NativeScan, WovenScan
-from windloom.rounds import RoundInput, State, step, weaving
 from windloom.rounds.lateness import Lateness, before_round
-from windloom.rounds.taken import Taken, take_together, take_tuples
-from windloom.rounds.weaving import read_tuples, weave
-from windloom.weave.signatures import SIGNATURE_BITS
+from windloom.rounds.step import step
+from windloom.state.state import State
+from windloom.weave import weave as weaving
+from windloom.weave.round_input import RoundInput, ScanResult, take_together, take_tuples
+from windloom.weave.weave import read_tuples, weave
 from windloom_tools.oracle.answers import windows_of
 
 Row = dict[str, Any]
@@ -51,10 +54,10 @@ def sorting(many: int) -> Iterator[None]:
 
 
 def plan_of(queries: list[Query], intake: str = "woven") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake=intake), Known())
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake=intake), PlanningFacts())
 
 
-def answered(plan: Plan, taken: Taken) -> list[Any]:
+def answered(plan: Plan, taken: ScanResult) -> list[Any]:
     return list(step(State(), RoundInput(taken, {"s": TICK_MAX}), plan)[1].blocks())
 
 
@@ -107,7 +110,7 @@ def test_picks_are_the_same_whether_pairs_are_ranked_or_sorted(
         rows = sorted({row["tick"]: row for row in rows}.values(), key=lambda row: int(row["tick"]))
     chosen = data.draw(st.lists(st.sampled_from(asked_of(FUNCTIONS[name])), min_size=1, max_size=3, unique=True))
     query = make_query("q", data.draw(WINDOWS), chosen, data.draw(GROUPINGS), data.draw(st.sampled_from([None, "b"])))
-    with patch("windloom.weave.tuples.CELLS_PER_PAIR", cells_per_pair):
+    with patch("windloom.kernels.tuples.tuples.CELLS_PER_PAIR", cells_per_pair):
         plan = plan_of([query])
         blocks = answered(plan, taken_of_plan(plan, rows))
     assert_equal_answers(query, passing(query, rows), rows_of(blocks, query))

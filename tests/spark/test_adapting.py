@@ -65,7 +65,7 @@ def in_order(table: pa.Table) -> list[str]:
 def test_plans_follow_a_stream_and_explain_tells_how(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapt: bool | dict[str, object]
 ) -> None:
-    monkeypatch.setattr("windloom.engine.streaming.start.BackgroundWorker", ImmediateWorker)
+    monkeypatch.setattr("windloom.engine.start.BackgroundWorker", ImmediateWorker)
     monkeypatch.setattr("windloom.optimizer.adapt.replan.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
     every = rounds()
     for number, rows in enumerate(every):

@@ -16,10 +16,9 @@ from support.files import follow, put
 from support.receiver import Receiver
 from support.trades import WINDOW
 from windloom import Loom, sink
-from windloom.service.loading import Relay
+from windloom.service.app import serving
 from windloom.service.server import Place
-from windloom.service.service import Limits
-from windloom.service.serving import serving
+from windloom.service.service import Limits, Relay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

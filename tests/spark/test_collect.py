@@ -18,9 +18,9 @@ from support.files import follow, put
 from support.sharded import QUERIES, random_trades, rows
 from support.trades import SCHEMA, settings
 from windloom import Loom, WindloomError
-from windloom.durable import RoundLog
+from windloom.checkpoint.logs import RoundLog
 from windloom.engine import batch
-from windloom.spark.intake import collect, driver_jobs
+from windloom.spark import collect, jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,7 +194,7 @@ def test_a_round_larger_than_the_driver_holds_is_told_with_the_ways_out_and_noth
     undisturbed = start("a", 3)
     assert undisturbed.await_termination(120)
     with monkeypatch.context() as little:
-        little.setattr(driver_jobs, "driver_bytes", lambda: 4 << 10)
+        little.setattr(jobs, "driver_bytes", lambda: 4 << 10)
         with pytest.raises(WindloomError, match="a round brings more than the driver can hold") as raised:
             start("b", 3).await_termination(120)
     assert "stream 'trades'" in raised.value.detail

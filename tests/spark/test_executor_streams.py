@@ -10,8 +10,8 @@ import pytest
 
 from support.files import put
 from support.sharded import ADDED, EVERY, QUERIES, SHARDS, random_trades, rows, start, told
-from windloom.durable.faults import watched
-from windloom.durable.shards import pieces
+from windloom.checkpoint.shards import pieces
+from windloom.checkpoint.storage import watched
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:

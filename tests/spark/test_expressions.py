@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from support.expressions import KINDS, Drawn, Grammar, evaluated, nasty_rows, read, same
+from windloom.expressions.arithmetic import DeclinedError
 from windloom.expressions.types import NotKnownError
-from windloom.rounds.evaluate import DeclinedError
 from windloom.spark.frames import arrow_frame
 
 TABLE = nasty_rows(64)

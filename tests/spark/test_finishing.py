@@ -12,7 +12,7 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, WINDOW, settings, trades
 from windloom import Loom, WindloomError
-from windloom.engine.sinks import finishing
+from windloom.sinks import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ def test_a_round_takes_one_job_for_all_shapes_that_need_spark(spark: SparkSessio
 
 
 def test_what_waits_for_spark_is_bounded(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finishing, "PORTION_SHAPES", 2)
+    monkeypatch.setattr(tables, "PORTION_SHAPES", 2)
     loom = woven(trades(spark), SPARKS)
     loom.run(out=tmp_path / "out", placement="driver")
     expected = loom.run(placement="driver")

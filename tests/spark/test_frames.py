@@ -16,7 +16,7 @@ import pytest
 import windloom
 from windloom import Loom
 from windloom.aggregates import whole_sums
-from windloom.spark.intake import take
+from windloom.spark import scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +105,7 @@ def source(spark: SparkSession, kind: str, folder: Path) -> DataFrame:
 def test_few_functions_lie_between_run_and_a_kernel(
     spark: SparkSession, tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch, kind: str, queries: int
 ) -> None:
-    monkeypatch.setattr(take, "SMALL_PORTION_BYTES", 1 << 16)
+    monkeypatch.setattr(scan, "SMALL_PORTION_BYTES", 1 << 16)
     loom = Loom(spark)
     loom.stream("trades", source(spark, kind, tmp_path), time="ts", unit="s")
     for number in range(queries):

@@ -15,9 +15,8 @@ import pytest
 from support.files import put
 from support.sharded import QUERIES, random_trades, rows, start
 from windloom import WindloomError
-from windloom.durable.faults import watched
-from windloom.durable.storage import LOCK_FILE
-from windloom.spark.sources.storage import STALE_SECONDS, HadoopStorage, storage_at
+from windloom.checkpoint.storage import LOCK_FILE, watched
+from windloom.spark.sources.hadoop import STALE_SECONDS, HadoopStorage, storage_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from windloom import Loom
-from windloom.rounds.evaluate import DeclinedError
-from windloom.spark.intake import kept_files, take
-from windloom.spark.intake.files import whole_tuples
-from windloom.spark.intake.projection import projected
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.spark import kept_tuples, scan
+from windloom.spark.projection import projected
+from windloom.weave.files import whole_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,8 +114,8 @@ class Watched:
         return projected(scan, *given)
 
     def __enter__(self) -> Watched:
-        self._scope.enter_context(patch.object(kept_files, "whole_tuples", self.whole))
-        self._scope.enter_context(patch.object(take, "projected", self.projected))
+        self._scope.enter_context(patch.object(kept_tuples, "whole_tuples", self.whole))
+        self._scope.enter_context(patch.object(scan, "projected", self.projected))
         return self
 
     def __exit__(self, *_: object) -> None:

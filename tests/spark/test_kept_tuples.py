@@ -13,8 +13,8 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, trades
 from windloom import Loom, WindloomError
-from windloom.engine.streaming import Handle
-from windloom.engine.streaming.options import PLACEMENTS
+from windloom.engine.handle import Handle
+from windloom.engine.options import PLACEMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,7 +29,7 @@ from support.places import Places, in_parquet
 from support.postgres import Server
 from support.reader import Reader, shown
 from support.receiver import Receiver
-from windloom.durable.faults import EMITTED_FAULT_POINTS, FAULT_POINTS, TUPLE_FAULT_POINTS
+from windloom.checkpoint.storage import EMITTED_FAULT_POINTS, FAULT_POINTS, TUPLE_FAULT_POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
-from windloom.aggregates import FUNCTIONS
+from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError
-from windloom.language import functions, parse_query
+from windloom.language.select import parse_query
+from windloom.language.sql import syntax
 from windloom.model import DataType, Stream
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def test_no_aggregate_or_generator_of_spark_passes_as_a_scalar_function(spark: S
         info = registry.lookupFunction(names.next()).get()
         if info.getGroup() in ("agg_funcs", "window_funcs", "generator_funcs"):
             refused.append(info.getName())
-    known = {*FUNCTIONS, *functions.OTHER_AGGREGATES, *functions.GENERATORS}
+    known = {*FUNCTIONS, *syntax.OTHER_AGGREGATES, *syntax.GENERATORS}
     assert not set(refused) - known
 
 
@@ -305,7 +306,7 @@ def test_every_scalar_function_of_spark_keeps_its_name(spark: SparkSession) -> N
     operators |= {"<>", "<<", ">>", ">>>", "and", "or", "not", "in", "between", "case", "when"}
     for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect():
         name = row[0].lower()
-        if name in own_grammar | operators or functions.why_refused(name, 1) or name in FUNCTIONS:
+        if name in own_grammar | operators or syntax.why_refused(name, 1) or name in FUNCTIONS:
             continue
         assert canonical(f"{name.upper()}(a, s)") == f"{name}(a, s)"
 

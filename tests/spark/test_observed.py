@@ -11,8 +11,8 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, WINDOW, trades
 from windloom import Loom
-from windloom.plan.identity import SetIdentity
-from windloom.plan.memory import estimates_of
+from windloom.statistics.estimates import estimates_of
+from windloom.statistics.set_statistics import SetIdentity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

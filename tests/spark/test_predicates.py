@@ -9,8 +9,8 @@ from pyspark.sql.functions import current_timestamp, expr
 
 from support.predicates import COLUMNS, GUARDED, Grammar, evaluate, random_row, read
 from windloom import Loom
-from windloom.spark.intake.partials import partials_frame
-from windloom.spark.intake.projection import projected
+from windloom.spark.native import partials_frame
+from windloom.spark.projection import projected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from windloom.engine import rehearsal
-from windloom.engine.rehearsal import AREAS, many_predicates, rehearse
+from windloom.engine import warm_up
+from windloom.engine.warm_up import AREAS, many_predicates, rehearse
 from windloom.expressions import predicate_index
-from windloom.kernels.compiling.loading import load_noted, note_path
-from windloom.rounds.signed import SignedCells
-from windloom.weave import signatures
+from windloom.kernels.compiling import load_noted, note_path
+from windloom.kernels.tuples import signatures
+from windloom.weave.roll_up import SignedCells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def test_the_kernels_of_the_first_area_are_noted_when_all_are_done(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WINDLOOM_CACHE", str(tmp_path))
-    monkeypatch.setattr(rehearsal, "AREAS", AREAS[:1])
+    monkeypatch.setattr(warm_up, "AREAS", AREAS[:1])
     said: list[str] = []
     rehearse(spark, said.append)
     assert said == ["compiling kernels: sums, averages, extrema (1 of 1)"]

@@ -16,8 +16,8 @@ from support.frames import frame_of
 from windloom import Loom
 from windloom.errors import WindloomError
 from windloom.model import DataType, Relation
-from windloom.spark.relations.changes import SeenFrame
-from windloom.spark.sources.relation_files import RelationFiles
+from windloom.spark.relations import SeenFrame
+from windloom.spark.sources.read import RelationFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,9 +12,9 @@ import pytest
 
 from windloom.expressions.functions import FUNCTIONS
 from windloom.expressions.typing import certain_type
-from windloom.language import expression_type
+from windloom.language.sql.join_names import expression_type
 from windloom.model import DataType, Expression
-from windloom.model.scalar import Read, apply
+from windloom.model.expression import ColumnRef, apply
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,7 +145,7 @@ def test_every_function_that_has_a_rule_has_the_type_that_spark_gives_it(spark: 
         for holes in (1, 2, 3):
             calls = {}
             for columns in product(_COLUMNS, repeat=holes):
-                kind = certain_type(apply(name, *map(Read, columns)), _COLUMNS)
+                kind = certain_type(apply(name, *map(ColumnRef, columns)), _COLUMNS)
                 if kind is not None:
                     calls[f"{name}({', '.join(columns)})"] = kind.name
             typed.update(draw.sample(sorted(calls.items()), min(len(calls), _MOST_CALLS)))

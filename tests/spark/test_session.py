@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.spark.session.local import local_session
+from windloom.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def test_a_meaningless_number_of_cores_is_refused(cores: int | str) -> None:
 
 STREAM_STOPPED_AMID_A_BATCH = """
 import sys
-from windloom.spark.session.local import local_session
+from windloom.spark.session import local_session
 
 def work(batch, batch_id):
     batch.sparkSession.range(10**13).selectExpr("max(hash(id))").collect()

@@ -17,9 +17,9 @@ from support.postgres import Server
 from support.receiver import Receiver
 from support.trades import ROWS
 from windloom import Loom, SinkDownError, WindloomError, sink
-from windloom.engine.running import delivery
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.streaming import Handle
+from windloom.engine.handle import Handle
+from windloom.sinks import delivery
+from windloom.sinks.delivery import SinkWait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

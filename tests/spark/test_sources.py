@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windloom import Loom, WindloomError
-from windloom.language import parse_catalog
+from windloom.language.catalog import parse_catalog
 from windloom.model import Stream
 from windloom.spark.sources.read import find_source, read_source
 

@@ -16,7 +16,7 @@ import pytest
 from support.trades import WINDOW, trades
 from windloom import Loom, WindloomError
 from windloom.engine import Results
-from windloom.engine.sinks.store import ParquetStore
+from windloom.sinks.parquet import ParquetStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

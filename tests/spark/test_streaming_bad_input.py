@@ -16,10 +16,10 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, STREAM, csv_text, trades
 from windloom import Loom, WindloomError
-from windloom.durable.faults import watched
-from windloom.engine.streaming import Handle
-from windloom.language import parse_catalog
-from windloom.spark.sources.file_streams import find_file_stream
+from windloom.checkpoint.storage import watched
+from windloom.engine.handle import Handle
+from windloom.language.catalog import parse_catalog
+from windloom.spark.sources.files import find_file_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

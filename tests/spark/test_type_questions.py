@@ -8,7 +8,7 @@ import pytest
 
 from support.trades import trades
 from windloom import Loom, WindloomError
-from windloom.engine import catalog
+from windloom.engine import registry
 from windloom.spark.frames import has_usual_types
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the questions put to Spark."""
     found: list[str] = []
     for name in ("expression_types", "can_evaluate", "check_outputs"):
-        real = getattr(catalog, name)
+        real = getattr(registry, name)
 
         def asking(*arguments: Any, name: str = name, real: Any = real) -> Any:
             found.append(name)
             return real(*arguments)
 
-        monkeypatch.setattr(catalog, name, asking)
+        monkeypatch.setattr(registry, name, asking)
     return found
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.durable.shards.pieces import Piece
-from windloom.engine.sinks.sink import SinkPlace, TableInfo
-from windloom.language import parse_query
+from windloom.answers.blocks import Block
+from windloom.checkpoint.shards.pieces import Piece
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
-from windloom.rounds import Block
+from windloom.sinks.sink import SinkPlace, TableInfo
 
 COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
 _STREAM = Stream("s", {"tick": DataType.parse("bigint"), "k": DataType.parse("string")}, "tick", time_unit="us")

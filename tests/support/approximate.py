@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from windloom.aggregates import card_for
-from windloom.aggregates.card import ListCard
+from windloom.aggregates.aggregator import ListCard
+from windloom.aggregates.registry import card_for
 from windloom.model import Aggregate, Window
 from windloom_tools.oracle.holistic import frequencies, frequent, most_frequent
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from windloom.aggregates.listed import Listed
-from windloom.rounds.cells import Cells
-from windloom.rounds.taken import Taken
+from windloom.aggregates.columns import ListColumns
+from windloom.state.cells import Cells
+from windloom.weave.round_input import ScanResult
 
 
 def check_cells(cells: Cells) -> None:
@@ -27,7 +27,7 @@ def check_cells(cells: Cells) -> None:
     follows = (group[1:] > group[:-1]) | (starts[1:] > starts[:-1])
     assert follows.all(), f"starts do not ascend at cells {np.flatnonzero(~follows) + 1}"
     for number, component in enumerate(cells.lifted):
-        if isinstance(component, Listed):
+        if isinstance(component, ListColumns):
             lengths = {len(component)}
         else:
             columns = [column for limb in component.limbs for column in limb]
@@ -44,16 +44,16 @@ def check_set(cells: Cells) -> None:
 
 def check_all_cells() -> None:
     """From now on, checks all cells that are made in this process, and those of sets when a round has read them."""
-    make_cells, make_taken = Cells.__init__, Taken.__init__
+    make_cells, make_taken = Cells.__init__, ScanResult.__init__
 
     def make_checked_cells(self: Cells, *given: Any, **named: Any) -> None:
         make_cells(self, *given, **named)
         check_cells(self)
 
-    def make_checked_taken(self: Taken, *given: Any, **named: Any) -> None:
+    def make_checked_taken(self: ScanResult, *given: Any, **named: Any) -> None:
         make_taken(self, *given, **named)
         for cells in self.cells.values():
             check_set(cells)
 
     Cells.__init__ = make_checked_cells  # type: ignore[method-assign]
-    Taken.__init__ = make_checked_taken  # type: ignore[method-assign]
+    ScanResult.__init__ = make_checked_taken  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from windloom.spark.session.java import use_java
+from windloom.spark.session import use_java
 
 _HOST = "127.0.0.1"
 #: Processes that live for half a minute: code is compiled once and quickly, never well.

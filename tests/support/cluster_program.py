@@ -13,9 +13,9 @@ from pathlib import Path
 
 from support.cluster import SHORT_LIVED
 from support.sharded import two_lives
-from windloom.durable.faults import watched
-from windloom.durable.shards import pieces
-from windloom.spark.session.local import local_session
+from windloom.checkpoint.shards import pieces
+from windloom.checkpoint.storage import watched
+from windloom.spark.session import local_session
 
 CONF = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from windloom.answers.blocks import Block
 from windloom.model import Query
-from windloom.rounds import Block
 from windloom.testing import answer
 
 Row = dict[str, Any]

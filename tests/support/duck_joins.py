@@ -13,8 +13,8 @@ from support.compare_joins import scales
 from support.duck import aggregate_sql, is_close, rows_of, some_of
 from support.join_catalogs import COLUMNS
 from support.join_texts import Asked, Read
-from windloom.aggregates.arrow import arrow_type
 from windloom.model import Query
+from windloom.model.types import arrow_type
 
 _SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from support.catalogs import STREAM, TYPES, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
 from support.rounds import renamed
-from windloom.engine.running.scheduling import Scheduling
-from windloom.engine.sinks.registry import choose_sinks, sink
+from windloom.engine.budget import Scheduling
 from windloom.model import (
     Aggregate,
     CumulateWindow,
@@ -23,7 +22,8 @@ from windloom.model import (
     SessionWindow,
     TimeWindow,
 )
-from windloom.rounds import State
+from windloom.sinks.registry import choose_sinks, sink
+from windloom.state.state import State
 
 STREAMS = {"s": replace(STREAM, delay_ticks=6)}
 ASKED = [

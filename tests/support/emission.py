@@ -12,7 +12,7 @@ from typing import Any
 from support.catalogs import COLUMNS, STREAM, TYPES
 from support.emission_oracle import Row
 from support.micro_batches import MicroBatches, answers_in, pieces_of
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, ExpressionKey, Query
 
 STREAMS = {"s": replace(STREAM, delay_ticks=4)}

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.aggregates.arrow import arrow_type
 from windloom.expressions.evaluate import DecodedColumns, evaluate
 from windloom.expressions.node import Node
 from windloom.expressions.typing import resolve
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Expression, Stream
+from windloom.model.types import arrow_type
 
 #: Picks one of several, so that both Hypothesis and a seeded generator can drive what is random here.
 Choose = Callable[[Sequence[Any]], Any]

@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from support.trades import STREAM, WINDOW
 from windloom.engine import Loom
+from windloom.engine.handle import QueryChange
+from windloom.engine.progress import RoundProgress
+from windloom.engine.questions import QuestionAnswer
 from windloom.engine.results import unknown_query
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.streaming.handle import Answer, Change
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
 from windloom.model import Stream
-from windloom.service.plan_views import plan_costs, plan_json, plan_picture, query_text
-from windloom.service.running import Rejected
+from windloom.service.service import UnregisteredQuery, plan_costs, plan_json, plan_picture, query_text
+from windloom.sinks.delivery import SinkWait
 
 FLOW = f"SELECT symbol, sum(volume) AS v {WINDOW} GROUP BY symbol"
 HIGH = "SELECT max(price) AS high FROM trades [RANGE 1 minute SLIDE 20 seconds]"
@@ -63,7 +63,7 @@ def _no_spark() -> Any:
 class FakeLoom:
     """Serves `flow` and `high` over trades; as many rows of each as are asked for."""
 
-    def __init__(self, rejected: Sequence[Rejected] = ()) -> None:
+    def __init__(self, rejected: Sequence[UnregisteredQuery] = ()) -> None:
         self._texts = {"flow": FLOW, "high": HIGH}
         self.rejected = rejected
         self.is_active, self.failure = True, None
@@ -88,32 +88,32 @@ class FakeLoom:
     def queries(self) -> Mapping[str, str]:
         return dict(self._texts)
 
-    def add(self, name: str, text: str) -> Change:
+    def add(self, name: str, text: str) -> QueryChange:
         if name in self._texts:
             raise WindloomError(f"query '{name}' is already registered", "", "give it another name")
         self._loom().query(name, text)
         self._texts[name] = text
-        return Change(name, 2, "2026-01-05T00:02:00+00:00")
+        return QueryChange(name, 2, "2026-01-05T00:02:00+00:00")
 
-    def replace(self, name: str, text: str) -> Change:
+    def replace(self, name: str, text: str) -> QueryChange:
         self._loom().query(f"{name}?", text)
         self._texts[name] = text
-        return Change(name, 2, None)
+        return QueryChange(name, 2, None)
 
-    def remove(self, name: str) -> Change:
+    def remove(self, name: str) -> QueryChange:
         if name not in self._texts:
             raise unknown_query(name, list(self._texts))
         if len(self._texts) == 1:
             raise WindloomError("the last query of a running loom cannot be removed", "", "add another first")
         del self._texts[name]
-        return Change(name, 2)
+        return QueryChange(name, 2)
 
     def what_if(self, text: str) -> WhatIf:
         return replace(self._loom().what_if(text), complete_from="2026-01-05T00:02:00+00:00")
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str) -> QuestionAnswer:
         self._loom().query("ask", text)
-        return Answer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
+        return QuestionAnswer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
 
     def explain(self, query: str) -> str:
         return query_text(self._loom().plan(), query)

@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from support.native import field_types, fields_of
 from support.user_aggregates import DEFINITIONS
-from windloom.aggregates import lower
-from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.columns import ComponentColumns, WindowValues
 from windloom.aggregates.define import define_aggregate
-from windloom.aggregates.lifted import Combined, Lifted
-from windloom.aggregates.planned import PlannedComponent, lift
+from windloom.aggregates.registry import PlannedComponent, lift, lower
 from windloom.aggregates.user_defined import UserAggregates
+from windloom.answers.joins.terms import FoldedRows, FoldTypes, SideRows
 from windloom.model import Aggregate, Component, DataType, Expression, TimeWindow, UserDefined, WindowedStream
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.join import Carried, Corner, Folded, Join, JoinKind, KeyPair, Link, Product, Side, Summed
-from windloom.model.scalar import Read, apply
-from windloom.rounds.joins import FoldedRows, FoldTypes, SideRows
+from windloom.model.expression import ColumnRef, apply
+from windloom.model.join import Corner, Folded, Join, KeyPair, Link, Product, Side, SideComponent, SumOfProducts
+from windloom.model.stream import JoinKind
+from windloom.model.types import arrow_type
 from windloom_tools.oracle.answers import evaluate
 from windloom_tools.oracle.scalars import scalar
 
@@ -193,7 +193,9 @@ class JoinCase:
             place = mine.stop
             bad = {row for component, row in refused if component in mine}
             combined = [
-                component for component in folded.combined[mine.start : mine.stop] if isinstance(component, Combined)
+                component
+                for component in folded.combined[mine.start : mine.stop]
+                if isinstance(component, WindowValues)
             ]
             values = lower(asked.aggregate, asked.kind, combined, lambda row, text, bad=bad: bad.add(row)).to_pylist()
             columns.append(["refused" if row in bad else value for row, value in enumerate(values)])
@@ -212,7 +214,7 @@ def planned_of(component: Component) -> PlannedComponent:
     return PlannedComponent(component, kind)
 
 
-def combined_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
+def combined_of(planned: PlannedComponent, rows: list[list[Row]]) -> WindowValues:
     """What a side answers, from the tuples of each row."""
     if planned.component.own is not None:
         return _own_of(planned, rows)
@@ -222,11 +224,11 @@ def combined_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
     if len(planned.fields) > len(kinds):  # wide decimals come with the number of their values
         native.append(pa.array([len(values_of(planned, members)) for members in rows], pa.int64()))
     lifted = lift(planned, native)
-    assert isinstance(lifted, Lifted)
-    return Combined(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+    assert isinstance(lifted, ComponentColumns)
+    return WindowValues(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
 
 
-def _own_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
+def _own_of(planned: PlannedComponent, rows: list[list[Row]]) -> WindowValues:
     own = planned.component.own
     assert own is not None
     values, known = [], []
@@ -239,7 +241,7 @@ def _own_of(planned: PlannedComponent, rows: list[list[Row]]) -> Combined:
         known.append(bool(mine))
     family = UserAggregates().family(planned)
     columns = [np.array([value[i] for value in values], kind) for i, kind in enumerate(family.kinds)]
-    return Combined((family.of(*columns),), np.array(known, np.bool_), None)
+    return WindowValues((family.of(*columns),), np.array(known, np.bool_), None)
 
 
 def values_of(planned: PlannedComponent, rows: list[Row]) -> list[Any]:
@@ -270,7 +272,7 @@ def matches(link: Link, parent: Row, child: Row | None) -> bool:
 
 
 #: The only residual condition of these tests: column h of the parent is below that of the child.
-BELOW = Expression("__p1 < __c1", ("__c1", "__p1"), tree=apply("<", Read("__p1"), Read("__c1")))
+BELOW = Expression("__p1 < __c1", ("__c1", "__p1"), tree=apply("<", ColumnRef("__p1"), ColumnRef("__c1")))
 
 
 def plain_key(value: Any) -> Any:
@@ -425,7 +427,7 @@ class Asking:
     def count(self) -> None:
         where, conditions = self.filters()
         weights = self.weights(conditions)
-        self.add("count", [Summed((Product(1, weights),))], 0, None, where=where)
+        self.add("count", [SumOfProducts((Product(1, weights),))], 0, None, where=where)
 
     def carried(self, function: str, column: str, kinds: Sequence[str], **more: Any) -> None:
         side = self.side()
@@ -434,7 +436,7 @@ class Asking:
         inner = {name: value for name, value in more.items() if name in ("own", "by")}
         for kind in kinds:
             component = Component(kind, Expression.of_column(column), where=conditions.get(side), **inner)
-            folded.append(Carried(side, self.case.component(side, component), weights))
+            folded.append(SideComponent(side, self.case.component(side, component), weights))
         if "by" in more:
             more["by"] = Expression(f"s{side}.{more['by'].sql}")
         self.add(function, folded, side, f"s{side}.{column}", where=where, **more)
@@ -488,7 +490,7 @@ class Asking:
             products = (product(1, "sum", "sum"),)
         else:
             products = (product(1, "sum", "count"), product(1 if operator == "+" else -1, "count", "sum"))
-        folded = Summed(products, product(1, "count", "count"))
+        folded = SumOfProducts(products, product(1, "count", "count"))
         name, kind = f"s{left}.{first} {operator} s{right}.{second}", result_kind(first, operator, second)
         self.add("sum", [folded], left, name, kind=kind)
 

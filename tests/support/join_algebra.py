@@ -11,7 +11,7 @@ from typing import Any
 
 from support.sql_values import Row, evaluate
 from windloom.model import Component, Join, JoinKind, Query, Side
-from windloom.model.join import Carried, Corner, Link, Product, Summed
+from windloom.model.join import Corner, Link, Product, SideComponent, SumOfProducts
 
 #: By group, the figure of each component.
 Figures = dict[tuple[Any, ...], list[Any]]
@@ -180,7 +180,7 @@ def _times(join: Join, row: dict[int, Group], factors: Sequence[int], but: tuple
 
 
 def _folded_figure(join: Join, component: Component, fold: Any, rows: Sequence[dict[int, Group]]) -> Any:
-    if isinstance(fold, Summed):
+    if isinstance(fold, SumOfProducts):
 
         def summed(term: Product) -> int:
             return term.sign * sum(_times(join, row, term.factors) for row in rows)
@@ -189,7 +189,7 @@ def _folded_figure(join: Join, component: Component, fold: Any, rows: Sequence[d
         return None if fold.counted is not None and not summed(fold.counted) else total
     bag: Counter[Any] = Counter()
     for row in rows:
-        if isinstance(fold, Carried):
+        if isinstance(fold, SideComponent):
             side = join.sides[fold.side]
             own = Component("bag", *_parts(side.components[fold.component]))
             often = _times(join, row, fold.weights, (fold.side,))

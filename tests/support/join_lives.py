@@ -13,14 +13,17 @@ from support.compare_joins import assert_equal_join_rows
 from support.join_catalogs import STREAMS, Drawing, random_row
 from support.join_looms import join_plan, planned, registered
 from support.native import taken_of_plan
-from windloom.engine.catalog import Registry
+from windloom.engine.registry import Registry
 from windloom.model import Query, WindowedStream
 from windloom.model.time import TICK_MIN
-from windloom.optimizer import PlanOptions
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.lateness import Late, Lateness
+from windloom.optimizer.stages import PlanOptions
+from windloom.plan.plan import Plan
+from windloom.rounds.lateness import LateCount, Lateness
+from windloom.rounds.step import step
+from windloom.state.plan_change import migrate
+from windloom.state.state import State
 from windloom.testing import answer
+from windloom.weave.round_input import RoundInput
 from windloom_tools.oracle.answers import windows_of
 from windloom_tools.oracle.joins import answer_join
 from windloom_tools.oracle.scalars import scalar
@@ -105,7 +108,7 @@ def run(rounds: Sequence[Round], bits: int, history_ticks: int) -> Run:
         if number and given.texts != rounds[number - 1].texts:
             before = plan
             registry, plan = _planned(given.texts, bits)
-            state = carry(state, before, plan)
+            state = migrate(state, before, plan)
         running = {name: life for name, life in running.items() if registry.queries.get(name) == life.query}
         for name, query in registry.queries.items():
             if name not in running:
@@ -159,9 +162,9 @@ def check_rows(rounds: Sequence[Round], life: Life) -> None:
         done = until
 
 
-def count_late(rounds: Sequence[Round], number: int, stream: str, lives: Sequence[Life]) -> Late:
+def count_late(rounds: Sequence[Round], number: int, stream: str, lives: Sequence[Life]) -> LateCount:
     """Tuples of a stream that find a window closed for some query, by whether another one is open."""
-    found = Late()
+    found = LateCount()
     for row in rounds[number].rows[stream]:
         missed = is_open = False
         for life in lives:
@@ -175,7 +178,7 @@ def count_late(rounds: Sequence[Round], number: int, stream: str, lives: Sequenc
                         missed = True
                     elif life.is_covered(end):
                         is_open = True
-        found += Late(int(missed and is_open), int(missed and not is_open))
+        found += LateCount(int(missed and is_open), int(missed and not is_open))
     return found
 
 

@@ -11,14 +11,17 @@ from support.compare import rows_of
 from support.join_catalogs import ATTACHED, RELATIONS, STREAMS
 from support.native import taken_of_plan
 from support.relations import RowVersions
-from windloom.engine.catalog import Registry
+from windloom.engine.registry import Registry
 from windloom.errors import WindloomError
 from windloom.model import Join, Query, Relation, Stream
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.joins.folds import matrix_obstacle
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, step
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.joins.plan import matrix_obstacle
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.step import step
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 Row = dict[str, Any]
 Rows = Mapping[str, list[Row]]
@@ -43,7 +46,9 @@ def registered(
 
 
 def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
-    return make_plan(registry.sources, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
+    return make_plan(
+        registry.sources, registry.queries.values(), registry.types(), options or PlanOptions(), PlanningFacts()
+    )
 
 
 def possible(intake: str, registry: Registry) -> str:

@@ -20,8 +20,8 @@ from windloom.model import (
     VersionWindow,
     Window,
 )
-from windloom.model.join import Join, JoinKind, KeyPair, Link, Side
-from windloom.model.source import WindowedStream
+from windloom.model.join import Join, KeyPair, Link, Side, WindowedStream
+from windloom.model.stream import JoinKind
 
 WORDS = {
     JoinKind.INNER: "JOIN",

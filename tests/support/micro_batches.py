@@ -26,52 +26,54 @@ from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from support.relations import RowVersions, Versions
 from support.row_answers import row_blocks, row_summaries
-from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
-from windloom.durable.adapted import read_adapted
-from windloom.durable.faults import watched
-from windloom.durable.shards.files import ShardFiles
-from windloom.durable.shards.notes import ShardNote
-from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
-from windloom.durable.shards.split import join_cells, split_cells
-from windloom.durable.tuples import TupleFolder, named_files
-from windloom.engine.running.adapting import Adapting
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.executors import ExecutorPlacement, Outlets
-from windloom.engine.running.loop import Listeners, RoundLoop
-from windloom.engine.running.placement import Placement
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.running.relations import Relations
-from windloom.engine.running.row_queries import RowQueries
-from windloom.engine.running.scheduling import Scheduling
-from windloom.engine.running.tuple_history import HistoryJobs, TupleHistory
-from windloom.engine.running.watermark import Watermarks
-from windloom.engine.sinks.parquet import ParquetSink
-from windloom.engine.sinks.registry import SinkOpener
-from windloom.engine.sinks.sink import Sink, SinkPlace
-from windloom.engine.sinks.tables import AnswerTables
+from windloom.answers.blocks import Block
+from windloom.checkpoint.checkpoint import Checkpoint
+from windloom.checkpoint.json_codec import read_adapted
+from windloom.checkpoint.records import PlanRecord
+from windloom.checkpoint.recovery import recover
+from windloom.checkpoint.shards.files import ShardFiles
+from windloom.checkpoint.shards.notes import ShardNote
+from windloom.checkpoint.shards.run import ShardPlaces, ShardRound, run_shard
+from windloom.checkpoint.shards.split import join_cells, split_cells
+from windloom.checkpoint.storage import LocalStorage, watched
+from windloom.checkpoint.tuple_folder import TupleFolder, named_files
+from windloom.engine.budget import Scheduling
+from windloom.engine.driver import DriverPlacement
+from windloom.engine.executors import ExecutorPlacement, Outlets
+from windloom.engine.loop import Listeners, RoundLoop
+from windloom.engine.placement import Placement
+from windloom.engine.progress import RoundProgress
+from windloom.engine.relation_versions import Relations
+from windloom.engine.replanning import Adapting
+from windloom.engine.row_queries import RowQueries
+from windloom.engine.snapshots import HistoryJobs, TupleHistory
 from windloom.model import DataType, ExpressionKey, Query, Relation, Stream
-from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.replan import Adapter, AdaptOptions
 from windloom.optimizer.adapt.worker import ImmediateWorker
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.plan import Plan
-from windloom.plan.choices import Choices
-from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.costs import Choices
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import Block, State
-from windloom.rounds.cells import Cells
-from windloom.rounds.rows.kept import Kept
-from windloom.rounds.rows.spans import AskedRows
-from windloom.spark.answers.shard_job import Gathered
-from windloom.spark.intake.kept_files import TupleKeeper
-from windloom.spark.intake.rows import TakenRows
-from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn
+from windloom.sinks.delivery import SinkWait
+from windloom.sinks.parquet import ParquetSink
+from windloom.sinks.registry import SinkOpener
+from windloom.sinks.sink import Sink, SinkPlace
+from windloom.sinks.tables import AnswerTables
+from windloom.spark.count_windows import TakenRows
+from windloom.spark.executors.shard_job import Gathered
+from windloom.spark.executors.shards import ShardReport
+from windloom.spark.kept_tuples import TupleKeeper
+from windloom.spark.scan import RoundScans
+from windloom.state.cells import Cells
+from windloom.state.state import State
+from windloom.state.tuple_store import ReportedWindows, TupleStores
+from windloom.statistics.estimates import Estimates, Memory
+from windloom.weave.round_input import Watermarks
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
@@ -102,7 +104,7 @@ class RowJobs:
 
     def take_in(
         self, plan: Plan, frames: Frames, batch: object, state: State, keeper: TupleKeeper | None = None
-    ) -> TakenIn:
+    ) -> RoundScans:
         self.runs += 1
         taken = taken_of_plan(plan, frames, state)
         tuples = {
@@ -114,15 +116,19 @@ class RowJobs:
             keeper.take(plan.scans[number], table)
         frames = {name: rows for name, rows in frames.items() if plan.base_of(name) == name}
         events = {name: len(rows) for name, rows in frames.items()}
-        return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
+        return RoundScans(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
 
-    def row_summaries(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> dict[str, Cells]:
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[ReportedWindows], frames: Frames, kept: TupleStores
+    ) -> dict[str, Cells]:
         return row_summaries(plan, asked, kept, self._folder)
 
-    def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[ReportedWindows], frames: Frames, kept: TupleStores
+    ) -> Iterator[Block]:
         return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
@@ -137,7 +143,7 @@ class RowJobs:
     ) -> Iterator[Gathered]:
         found = self.take_in(plan, frames, batch, state, keeper)
         scanned = found.taken.scanned
-        told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
+        told = ShardReport(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
         yield Gathered(dict(split_cells(found.taken.cells, shards, sharding_of(plan))), told)
 
     def run_shards(
@@ -170,7 +176,7 @@ class RecordedQueries:
 
     def basins(self, record: PlanRecord) -> list[Basin]:
         queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
-        known = Known(shipped_constants(), ongoing=record.ongoing)
+        known = PlanningFacts(shipped_constants(), ongoing=record.ongoing)
         return basins_of(self._streams, queries, self._types, self._options, known)
 
 
@@ -184,7 +190,7 @@ def _plan(
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
     by_name = {stream.name: stream for stream in streams}
-    return make_plan(by_name, queries, dict(types), options, Known(), given=given)
+    return make_plan(by_name, queries, dict(types), options, PlanningFacts(), given=given)
 
 
 class UsualSettings:
@@ -357,7 +363,7 @@ def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
 @contextmanager
 def pieces_of(rows: int) -> Iterator[None]:
     """Shards write tables of at least so many rows by themselves."""
-    with patch("windloom.durable.shards.pieces.LEAST_ROWS", rows):
+    with patch("windloom.checkpoint.shards.pieces.LEAST_ROWS", rows):
         yield
 
 

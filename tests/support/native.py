@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from support.sketches import bucket_of, packed_register_of
-from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.registry import PlannedComponent
+from windloom.kernels.tuples.signatures import SIGNATURE_BITS
 from windloom.model import DataType, Expression, TypeKind
-from windloom.plan import Plan
-from windloom.plan.physical import PlannedComponent
+from windloom.model.types import arrow_type
+from windloom.plan.plan import Plan
 from windloom.plan.scans import NativeScan, Signature, WovenScan
-from windloom.rounds import State
 from windloom.rounds.lateness import before_round
-from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
-from windloom.slicing import PaneSlice
-from windloom.weave.signatures import SIGNATURE_BITS
+from windloom.slicing.slice_id import PaneSlice
+from windloom.state.state import State
+from windloom.weave.round_input import ScanResult, take_partials, take_together, take_tuples
 from windloom_tools.oracle.scalars import scalar
 
 Row = Mapping[str, Any]
@@ -100,7 +100,9 @@ def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
     return found
 
 
-def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]], state: State | None = None) -> Taken:
+def taken_of_plan(
+    plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]], state: State | None = None
+) -> ScanResult:
     """What a round takes in of rows, of one stream or by stream, but for sets that count tuples."""
     before = before_round(plan, state or State())
     parts = []
@@ -110,7 +112,7 @@ def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]],
             parts.append(take_partials(plan, scan, partials_table(plan, scan, own), before[scan.stream]))
         elif scan.counted_by is None:
             parts.append(take_tuples(plan, scan, tuples_table(plan, scan, own), before[scan.stream]))
-    return take_together(parts) if parts else Taken()
+    return take_together(parts) if parts else ScanResult()
 
 
 def _signature(signature: Signature, row: Row) -> list[int] | None:

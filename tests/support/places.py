@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from support.postgres import Server
 from support.receiver import Receiver
-from windloom.engine.sinks.delta import QUERIES
+from windloom.sinks.delta import QUERIES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATABASES = count()

@@ -18,8 +18,8 @@ from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
 
-from windloom.kernels.families import algebra as families
-from windloom.kernels.families.algebra import counted
+from windloom.kernels import families
+from windloom.kernels.families import counted
 
 BASE = 0x9E3779B97F4A7C15
 

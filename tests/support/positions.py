@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from support.catalogs import COLUMNS
 from support.native import tuples_table
-from windloom.aggregates.arrow import arrow_type
 from windloom.model.time import TICK_MIN
-from windloom.plan import Plan
-from windloom.rounds.positions import Counts, Positions, counted_scans, counting_of
-from windloom.rounds.state import State
-from windloom.rounds.taken import Taken, take_together, take_tuples
+from windloom.model.types import arrow_type
+from windloom.plan.plan import Plan
+from windloom.state.positions import PositionCounts, Positions, counted_scans, counting_of
+from windloom.state.state import State
+from windloom.weave.round_input import ScanResult, take_together, take_tuples
 from windloom_tools.oracle.answers import positions
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ def full(row: Row) -> Row:
 
 def take_rows(
     plan: Plan, rows: Mapping[str, Sequence[Row]], state: State, frontiers: Mapping[str, int]
-) -> tuple[Taken, Positions]:
+) -> tuple[ScanResult, Positions]:
     """Cells of the sets that count tuples, and where positions are after a round that leaves these frontiers."""
     before = state.positions
     parts, counts, waiting = [], {}, {}
@@ -47,10 +47,10 @@ def take_rows(
         parts.append(take_tuples(plan, scan, tuples_table(plan, scan, placed)))
         counts[counting_of(scan)] = told.plus(_counted((window.counted_by or ()), ripe))
         waiting[scan.stream] = pa.Table.from_pylist([row for row in source if row["tick"] >= frontier], SCHEMA)
-    return take_together(parts) if parts else Taken(), Positions(waiting, counts)
+    return take_together(parts) if parts else ScanResult(), Positions(waiting, counts)
 
 
-def _count(told: Counts, key: list[Any]) -> int:
+def _count(told: PositionCounts, key: list[Any]) -> int:
     if told.table is None:
         return 0
     rows = (list(row.values()) for row in told.table.to_pylist())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from windloom.engine.running.placement import Intake, Round
-from windloom.engine.running.scheduling import Decision, Scheduling, no_costs
+from windloom.engine.budget import Decision, Scheduling, no_costs
+from windloom.engine.round import Round, RoundTuples
 from windloom.model.time import TICK_MIN
-from windloom.optimizer.answer_costs import AnswerCost
-from windloom.plan import Plan
-from windloom.rounds.round_input import RoundInput
-from windloom.rounds.schedule.due import Unit, due_windows, units_of
+from windloom.optimizer.plan_cost import AnswerCost
+from windloom.plan.plan import Plan
+from windloom.rounds.choose import AnswerUnit, due_windows, units_of
+from windloom.weave.round_input import RoundInput
 
 
 class RandomScheduling(Scheduling):
@@ -21,7 +21,7 @@ class RandomScheduling(Scheduling):
         super().__init__(no_costs, budget=1.0)
         self._rng = random.Random(seed)
 
-    def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
+    def decide(self, round: Round, given: RoundInput, intake: RoundTuples, elapsed: float) -> Decision:
         if intake.ends or intake.everything:
             return Decision()
         found = {}
@@ -35,7 +35,7 @@ class RandomScheduling(Scheduling):
 def flat_costs(passing: float, window: float, own: Mapping[str, float] | None = None) -> object:
     """The same costs for all units; `own` multiplies those of some, by the name of their first query."""
 
-    def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
+    def costs(plan: Plan, units: Sequence[AnswerUnit]) -> Sequence[AnswerCost]:
         factors = [(own or {}).get(unit.name, 1.0) for unit in units]
         return [AnswerCost(factor * passing, factor * window) for factor in factors]
 

@@ -15,8 +15,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from windloom.language import parse_query
-from windloom.language.predicates import analyse
+from windloom.language.select import parse_query
+from windloom.language.sql.predicates import analyse
 from windloom.model import DataType, Predicate, Stream
 
 Row = dict[str, Any]

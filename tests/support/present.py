@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from support.emission import STREAMS, Row, asked, bag, draw_rounds, rows_of, run
 from support.emission_oracle import last_end
-from windloom.engine.sinks.registry import choose_sinks, sink
 from windloom.model import Emits, Query
+from windloom.sinks.registry import choose_sinks, sink
 
 TEXTS = {
     "final": "SELECT k, count(*) AS n FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k",

@@ -17,7 +17,7 @@ from typing import Any
 from support.compare import assert_equal_rows
 from support.micro_batches import MicroBatches
 from support.rounds import plan_of
-from windloom.engine.running.snapshots import SnapshotAnswer
+from windloom.engine.snapshots import SnapshotAnswer
 from windloom.model import Query
 from windloom.model.time import TICK_MIN
 from windloom.testing import answer

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
-from windloom.engine.sinks.versions import OLDER
+from windloom.sinks.current_tables import OLDER
 
 #: Rows as a bag, without the edges of windows: of equal rows, it does not matter which one went.
 Shown = frozenset[Any]

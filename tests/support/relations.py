@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.native import tuples_table
+from windloom.answers.joins.sides import no_cells
 from windloom.model import Enrichment, JoinKind
-from windloom.plan import Plan
-from windloom.plan.relations import PlannedRelation
-from windloom.rounds.joins.sides import no_cells
-from windloom.rounds.taken import take_tuples
-from windloom.spark.relations.take import TakenVersion
+from windloom.plan.plan import Plan, PlannedRelation
+from windloom.spark.relations import TakenVersion
+from windloom.weave.round_input import take_tuples
 from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]

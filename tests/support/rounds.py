@@ -14,11 +14,15 @@ from support.compare import rows_of
 from support.native import taken_of_plan
 from windloom.model import CumulateWindow, LandmarkWindow, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.lateness import Late, Lateness
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.rounds.lateness import LateCount, Lateness
+from windloom.rounds.step import step
+from windloom.state.plan_change import migrate
+from windloom.state.state import State
 from windloom.testing import answer
+from windloom.weave.round_input import RoundInput
 from windloom_tools.oracle.answers import answer_from, cumulated, windows_of
 
 Row = dict[str, Any]
@@ -72,7 +76,7 @@ def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) ->
 
 @lru_cache(maxsize=64)
 def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, options, Known())
+    return make_plan({"s": STREAM}, queries, TYPES, options, PlanningFacts())
 
 
 def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:
@@ -83,7 +87,7 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
     for number, round_ in enumerate(rounds):
         new = plan_of(round_.queries, options)
         if plan is not None and new is not plan and new != plan:
-            state = carry(state, plan, new)
+            state = migrate(state, plan, new)
         plan = new
         running = {name: life for name, life in running.items() if round_.queries.get(name) == life.query}
         for name, query in round_.queries.items():
@@ -161,11 +165,11 @@ def _all_answers(rounds: Sequence[Round], number: int, life: Life, arrived: Sequ
     return answer_from(life.query, arrived, start, until)
 
 
-def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> Late:
+def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> LateCount:
     """Of a round, tuples that are late for the queries taken together: with a window that is closed, by whether
     another one will still be reported."""
     closed = closed_before(rounds, number)
-    found = Late()
+    found = LateCount()
     for row in rounds[number].rows:
         missed = open_ = False
         for life in lives:
@@ -188,7 +192,7 @@ def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> L
                     missed = True
                 elif covered:
                     open_ = True
-        found += Late(int(missed and open_), int(missed and not open_))
+        found += LateCount(int(missed and open_), int(missed and not open_))
     return found
 
 

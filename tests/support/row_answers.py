@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from support.native import field_types, fields_of
-from windloom.aggregates.arrow import arrow_type
-from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
-from windloom.model import Rows, Selection, Stream
-from windloom.plan import Plan
+from windloom.answers.blocks import Block
+from windloom.answers.rows.row_queries import summarised
+from windloom.checkpoint.tuple_files import ROUND, TICK, column_name
+from windloom.checkpoint.tuple_folder import TupleFolder
+from windloom.model import RowQuery, Selection, Stream
+from windloom.model.types import arrow_type
+from windloom.plan.plan import Plan
 from windloom.plan.rows import PlannedRows
-from windloom.rounds import Block
-from windloom.rounds.cells import Cells
-from windloom.rounds.rows.kept import Kept
-from windloom.rounds.rows.spans import AskedRows, RowSpan, first_end_after, last_end_upto
-from windloom.rounds.rows.summaries import summarised
+from windloom.state.cells import Cells
+from windloom.state.tuple_store import ReportedWindows, RowSpan, TupleStores, first_end_after, last_end_upto
 from windloom_tools.oracle.joins import Joined
 from windloom_tools.oracle.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
 from windloom_tools.oracle.scalars import scalar
@@ -26,14 +26,16 @@ from windloom_tools.oracle.scalars import scalar
 Row = dict[str, Any]
 
 
-def row_blocks(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> Iterator[Block]:
+def row_blocks(plan: Plan, asked: Sequence[ReportedWindows], kept: TupleStores, folder: TupleFolder) -> Iterator[Block]:
     for asked_rows in asked:
         rows = rows_in_span(asked_rows.planned.rows, _streams_of(plan, asked_rows, kept, folder), asked_rows.span)
         if rows:
             yield block_of(plan, asked_rows.planned, rows)
 
 
-def row_summaries(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> dict[str, Cells]:
+def row_summaries(
+    plan: Plan, asked: Sequence[ReportedWindows], kept: TupleStores, folder: TupleFolder
+) -> dict[str, Cells]:
     """Partials of the rows that enter in a span, by first and last end and group."""
     found = {}
     for asked_rows in asked:
@@ -46,7 +48,9 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: Tu
     return found
 
 
-def _streams_of(plan: Plan, asked_rows: AskedRows, kept: Kept, folder: TupleFolder) -> dict[str, list[Row]]:
+def _streams_of(
+    plan: Plan, asked_rows: ReportedWindows, kept: TupleStores, folder: TupleFolder
+) -> dict[str, list[Row]]:
     names = asked_rows.planned.rows.streams
     return {stream.name: tuples_of(stream, kept, folder) for stream in plan.streams if stream.name in names}
 
@@ -79,7 +83,7 @@ def _partials(plan: Plan, planned: PlannedRows, lines: Mapping[tuple[Any, ...], 
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
 
-def tuples_of(stream: Stream, kept: Kept, folder: TupleFolder) -> list[Row]:
+def tuples_of(stream: Stream, kept: TupleStores, folder: TupleFolder) -> list[Row]:
     """All tuples that are kept of a stream, by the names of its columns, with `__tick` and `__round`."""
     found = []
     for file in kept[stream.name].files if stream.name in kept else ():
@@ -89,7 +93,7 @@ def tuples_of(stream: Stream, kept: Kept, folder: TupleFolder) -> list[Row]:
     return found
 
 
-def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
+def rows_in_span(rows: RowQuery, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
     """What a query reports of the windows of a span."""
     if rows.within:
         return _pairs(rows, streams, span)
@@ -122,7 +126,7 @@ def _ends(selection: Selection, parts: Sequence[Row | None], span: RowSpan) -> t
     return (first, last) if first <= last and (span.last is None or first <= span.last) else None
 
 
-def _with_ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> Iterator[Row]:
+def _with_ends(rows: RowQuery, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> Iterator[Row]:
     """Rows where they enter, with the end of the first window without them."""
     slide, length = rows.window.slide_ticks, rows.window.range_ticks
     for selection in rows.selections:
@@ -138,7 +142,7 @@ def _with_ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) 
                 yield {"window_start": first - length, "window_end": first, **named, "valid_until": last + slide}
 
 
-def _pairs(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
+def _pairs(rows: RowQuery, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
     (selection,) = rows.selections
     held = [passing(strand, streams) for strand in selection.strands]
     found = []

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from support.native import taken_of_plan
 from support.row_answers import row_blocks, tuples_of
-from windloom.durable.tuples import TICK, TupleFolder
+from windloom.answers.blocks import Block
+from windloom.checkpoint.tuple_files import TICK
+from windloom.checkpoint.tuple_folder import TupleFolder
 from windloom.model import Stream
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.optimizer.intake import choose_scans
-from windloom.plan import Plan
-from windloom.rounds import Block
-from windloom.rounds.cells import Cells
-from windloom.rounds.rows.kept import Kept
-from windloom.rounds.rows.spans import AskedRows
+from windloom.optimizer.intake.choose import choose_scans
+from windloom.plan.plan import Plan
+from windloom.state.cells import Cells
+from windloom.state.tuple_store import ReportedWindows, TupleStores
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RowHistory:
     folder: TupleFolder
     streams: Mapping[str, Stream]
 
-    def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]:
+    def cells(self, plan: Plan, kept: TupleStores, since: Mapping[str, int]) -> dict[int, Cells]:
         found: dict[int, Cells] = {}
         for name, tick in since.items():
             stream = self.streams[name]
@@ -35,5 +35,5 @@ class RowHistory:
             found |= {numbers[place]: cells for place, cells in taken_of_plan(alone, {name: rows}).cells.items()}
         return found
 
-    def blocks(self, plan: Plan, asked: AskedRows, kept: Kept) -> Iterator[Block]:
+    def blocks(self, plan: Plan, asked: ReportedWindows, kept: TupleStores) -> Iterator[Block]:
         return row_blocks(plan, [asked], kept, self.folder)

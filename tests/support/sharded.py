@@ -16,7 +16,7 @@ from windloom import Loom
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from windloom.engine.streaming import Handle
+    from windloom.engine.handle import Handle
 
 QUERIES = {
     "avg": "SELECT symbol, avg(price) AS p FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",

@@ -6,7 +6,7 @@ import hashlib
 import math
 from typing import Any
 
-from windloom.model.approximate import (
+from windloom.model.aggregate import (
     FIRST_BUCKET,
     GROWTH,
     INFINITE_BUCKET,

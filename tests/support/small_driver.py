@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from windloom import Loom, WindloomError
-from windloom.spark.session.local import local_session
+from windloom.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from support.files import follow
 from windloom import Loom, sink
-from windloom.durable.shards import pieces
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.streaming import Handle
-from windloom.spark.session.local import local_session
+from windloom.checkpoint.shards import pieces
+from windloom.engine.handle import Handle
+from windloom.engine.progress import RoundProgress
+from windloom.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

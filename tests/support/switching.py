@@ -6,9 +6,8 @@ import random
 
 from windloom.kernels.techniques.registry import allowed
 from windloom.optimizer.adapt.candidates import SWITCHES
-from windloom.plan import Plan
-from windloom.plan.choices import Choices, TreeChoice
-from windloom.plan.physical import PartialSet
+from windloom.plan.costs import Choices, TreeChoice
+from windloom.plan.plan import PartialSet, Plan
 
 
 def any_choices(plan: Plan, rng: random.Random) -> Choices:

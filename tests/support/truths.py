@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from support.trades import settings
 from windloom import Loom
-from windloom.spark.verification.verify import spark_window_frame
+from windloom.spark.verify.verify import spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.lifted import AnyLifted
-from windloom.plan.physical import PlannedComponent
+from windloom.aggregates.columns import AnyLifted
+from windloom.aggregates.registry import PlannedComponent
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.signatures import Bits
+from windloom.kernels.tuples.tuples import Tuples
 from windloom.slicing.edges import EdgeClass, EdgeSet
-from windloom.weave.cut import Cut, Read
-from windloom.weave.signatures import Bits
-from windloom.weave.tuples import Tuples
 
 #: A slice per tick.
 TICKS = EdgeSet.of([EdgeClass(1, 0)])
@@ -26,14 +26,14 @@ def tuples_of(
     return Tuples.of(table, words, edges)
 
 
-def cut_of(tuples: Tuples, edges: EdgeSet = TICKS, groups: tuple[int, ...] = (), own: Bits = ()) -> Cut:
+def cut_of(tuples: Tuples, edges: EdgeSet = TICKS, groups: tuple[int, ...] = (), own: Bits = ()) -> SetTuples:
     grid = tuples.grid(groups, edges)
     kept = grid.holding(tuples.counts(grid, own)) if own else grid.every
-    return Cut(tuples, grid, own, kept)
+    return SetTuples(tuples, grid, own, kept)
 
 
 def woven_cells(planned: PlannedComponent, cells: Sequence[pa.Array]) -> AnyLifted:
     """One component over cells that hold the values of an array each; there is a NULL in each of them as well."""
     values = pa.concat_arrays([pa.concat_arrays([cell, pa.nulls(1, cell.type)]) for cell in cells])
     ticks = np.repeat(np.arange(len(cells)), [len(cell) + 1 for cell in cells])
-    return planned.card.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), Read(0))
+    return planned.card.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), ComponentInput(0))

@@ -7,7 +7,7 @@ from inspect import signature
 
 from bench import clocks
 
-from windloom.engine.running.loop import RoundLoop
+from windloom.engine.loop import RoundLoop
 
 
 def clock_of_rounds() -> object:

@@ -13,8 +13,8 @@ import pytest
 from bench.kernels.slides import operations_per_slide, values_of
 
 from windloom.errors import WindloomError
-from windloom.kernels.compiling.operations import COUNTING
-from windloom.kernels.families.algebra import ADD_INT
+from windloom.kernels.compiling import COUNTING
+from windloom.kernels.families import ADD_INT
 
 WINDOW = 64
 

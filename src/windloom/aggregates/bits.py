@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import Column, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import Family, ship
-from windloom.model.aggregate import Aggregate, Function, Needs
-from windloom.model.types import DataType, TypeKind
-from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import fold_values
+from windloom.kernels.families import Family, ship
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import fold_values
+from windloom.model.aggregate import Aggregate, Function, Property
+from windloom.model.types import Column, DataType, TypeKind, as_integers, with_nulls
 
 
 class BitOr(NamedTuple):
@@ -27,7 +26,7 @@ class BitXor(NamedTuple):
     value: Any
 
 
-_BOTH = Needs.ASSOCIATIVE | Needs.COMMUTATIVE
+_BOTH = Property.ASSOCIATIVE | Property.COMMUTATIVE
 
 BIT_OR = ship(
     Family("bit_or", BitOr, (np.int64,), _BOTH, "block_decomposition", costs_like="max_int"),
@@ -36,7 +35,7 @@ BIT_OR = ship(
 )
 #: Combining a number a second time removes it.
 BIT_XOR = ship(
-    Family("bit_xor", BitXor, (np.int64,), _BOTH | Needs.INVERTIBLE, "prefix_ring", costs_like="add_int"),
+    Family("bit_xor", BitXor, (np.int64,), _BOTH | Property.INVERTIBLE, "prefix_ring", costs_like="add_int"),
     lambda left, right: BitXor(left.value ^ right.value),
     (0,),
     remove=lambda left, right: BitXor(left.value ^ right.value),
@@ -57,26 +56,26 @@ class Bits(NativeCard):
     kinds = ("bit_and", "bit_or", "bit_xor")
     functions = tuple(Function(kind, (kind,), _whole) for kind in kinds)
 
-    def family(self, planned: Planned) -> Family:
+    def family(self, planned: PlannedArgument) -> Family:
         return BIT_XOR if planned.component.kind == "bit_xor" else BIT_OR
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"{planned.component.kind}({inputs[0]})",)
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         bits, valid = as_integers(native[0]), valid_of(native[0])
         if planned.component.kind == "bit_and":
             bits = ~bits
             if valid is not None:
                 bits[valid.value == 0] = 0
-        return Lifted((self.family(planned).of(bits),), valid)
+        return ComponentColumns((self.family(planned).of(bits),), valid)
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         family, bits = self.family(planned), cut.argument(read).integers
         values = family.of(~bits if planned.component.kind == "bit_and" else bits)
         out = family.of(cut.zeros(np.int64))
         fold_values(*cut.where(read, read.argument), values, out)
-        return Lifted((family.of(cut.taken(out.value)),), valid_in(cut, read))
+        return ComponentColumns((family.of(cut.taken(out.value)),), valid_in(cut, read))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         bits = combined[0].limbs[0].value

@@ -9,13 +9,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
-from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families.algebra import FREQUENCIES
-from windloom.kernels.lists.cells import Question
-from windloom.model.aggregate import Aggregate, Function
-from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RELATIVE_ERROR
+from windloom.kernels.families import FREQUENCIES
+from windloom.kernels.lists.lists import Question
+from windloom.model.aggregate import (
+    FIRST_BUCKET,
+    GROWTH,
+    INFINITE_BUCKET,
+    NAN_BUCKET,
+    RELATIVE_ERROR,
+    Aggregate,
+    Function,
+)
 from windloom.model.types import DataType
 
 
@@ -25,7 +32,7 @@ class Buckets(ListCard):
     rule = ListRule("buckets")
     functions = (Function("approx_quantile", kinds, ranked, constant=SHARE, is_approximate=True),)
 
-    def value_type(self, planned: Planned) -> pa.DataType:
+    def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
@@ -38,10 +45,10 @@ class Buckets(ListCard):
             f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
         )
 
-    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
         return ask_rank(aggregate, asked)
 
-    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]
         if not len(listed.dictionary):
             return pa.nulls(len(total), pa.float64())

@@ -6,34 +6,33 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windloom.aggregates.arrow import Column, as_integers
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, filter_sql
-from windloom.aggregates.lifted import AnyLifted, Lifted
-from windloom.kernels.families.algebra import ADD_INT, AddInt
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, filter_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns
+from windloom.kernels.families import ADD_INT, AddInt
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
-from windloom.model.types import BIGINT, DataType, TypeKind
-from windloom.weave.cut import Cut, Read
+from windloom.model.types import BIGINT, Column, DataType, TypeKind, as_integers
 
 
-class Counts(NativeCard):
+class CountAggregator(NativeCard):
     kinds = (COUNT_STAR.kind, "count")
     combined_by = ADD_INT
     counts_values = False
     functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"count({inputs[0] if inputs else '1'})",)
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
-        return Lifted((AddInt(as_integers(native[0])),))
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
+        return ComponentColumns((AddInt(as_integers(native[0])),))
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         """The argument; if only Spark knows its type, TRUE for every value instead."""
         is_known = kind is not None and kind.kind is not TypeKind.OTHER
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
-        return Lifted((AddInt(cut.kept_counts(read, read.argument)),))
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
+        return ComponentColumns((AddInt(cut.kept_counts(read, read.argument)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return pa.array(combined[0].limbs[0].value)

@@ -14,16 +14,16 @@ from numba.core.errors import NumbaError
 
 from windloom.aggregates.laws import check_laws
 from windloom.errors import WindloomError, near_names
-from windloom.kernels.families.user_families import compile_function, number_kind
-from windloom.model.aggregate import Needs, UserDefined
+from windloom.kernels.user_families import compile_function, number_kind
+from windloom.model.aggregate import Property, UserDefined
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
 #: The properties that an aggregate may claim. Slices are combined in any order and grouping, so two are required.
 PROPERTIES = {
-    "associative": Needs.ASSOCIATIVE,
-    "commutative": Needs.COMMUTATIVE,
-    "invertible": Needs.INVERTIBLE,
-    "selective": Needs.SELECTIVE,
+    "associative": Property.ASSOCIATIVE,
+    "commutative": Property.COMMUTATIVE,
+    "invertible": Property.INVERTIBLE,
+    "selective": Property.SELECTIVE,
 }
 REQUIRED = ("associative", "commutative")
 
@@ -114,7 +114,7 @@ def _type_of(value: Any) -> DataType | None:
 
 def _claims(
     name: str, properties: Iterable[str], inverse: object | None, fields: tuple[tuple[str, DataType], ...]
-) -> Needs:
+) -> Property:
     claimed = [properties] if isinstance(properties, str) else list(properties)
     for property_ in claimed:
         if property_ not in PROPERTIES:
@@ -140,7 +140,7 @@ def _claims(
             "its values hold floats, and what a large float has absorbed is not restored when it is removed",
             "leave the inverse out; only whole numbers can be removed exactly",
         )
-    has = PROPERTIES["invertible"] if inverse is not None else Needs.NONE
+    has = PROPERTIES["invertible"] if inverse is not None else Property.NONE
     for property_ in claimed:
         has |= PROPERTIES[property_]
     return has

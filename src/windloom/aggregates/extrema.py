@@ -8,17 +8,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import Column, arrow_type, with_nulls
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of, without_unused
-from windloom.aggregates.ranks import keys_of
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.columns import (
+    AnyLifted,
+    ComponentColumns,
+    WindowValues,
+    keys_of,
+    valid_in,
+    valid_of,
+    without_unused,
+)
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import LOWEST, MAX_INT, MaxInt
-from windloom.kernels.families.float_keys import float_values
+from windloom.kernels.families import LOWEST, MAX_INT, MaxInt
+from windloom.kernels.hashing import float_values
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import keep_largest, keep_smallest
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.types import DataType, TypeKind
-from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import keep_largest, keep_smallest
+from windloom.model.types import Column, DataType, TypeKind, arrow_type, with_nulls
 
 #: The kinds that keep the lowest value, or the tuple with it.
 LOWEST_KINDS = ("min", "min_by", "first")
@@ -50,22 +56,22 @@ class Extrema(NativeCard):
         Function("bool_or", ("max",), _boolean, {"some": (), "any": ()}),
     )
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         return (f"{planned.component.kind}({inputs[0]})",)
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         keys, dictionary = keys_of(native[0])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         column, valid = cut.argument(read), valid_in(cut, read)
         largest = np.full(len(cut.grid), LOWEST)
         update = keep_smallest if planned.component.kind == "min" else keep_largest
         update(*cut.where(read, read.argument), column.keys, largest)
         keys = MaxInt(cut.taken(largest))
         if not column.is_ranked:
-            return Lifted((keys,), valid)
-        return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
+            return ComponentColumns((keys,), valid)
+        return without_unused(ComponentColumns((keys,), valid, column.ranked.dictionary))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return lower_keys(
@@ -73,15 +79,15 @@ class Extrema(NativeCard):
         )
 
 
-def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> Lifted:
+def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> ComponentColumns:
     """Cells of keys where `known` is not NULL; reversed for the lowest, since the family keeps the highest."""
     keys, valid = ~keys if lowest else keys, valid_of(known)
     if valid is not None:
         keys[valid.value == 0] = LOWEST
-    return Lifted((MaxInt(keys),), valid, dictionary)
+    return ComponentColumns((MaxInt(keys),), valid, dictionary)
 
 
-def lower_keys(combined: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
+def lower_keys(combined: WindowValues, kind: DataType, *, lowest: bool) -> pa.Array:
     """The values that keys stand for."""
     keys = ~combined.limbs[0].value if lowest else combined.limbs[0].value
     if combined.dictionary is not None:

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in, valid_of
-from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
+from windloom.kernels.families import ADD_FLOAT, AddFloat
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import sum_floats
 from windloom.model.aggregate import Aggregate
-from windloom.model.types import DataType, TypeKind
-from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import sum_floats
+from windloom.model.types import Column, DataType, TypeKind, as_floats, with_nulls
 
 #: Below this magnitude a double has a finite 24-bit head.
 _HEAD_LIMIT = "1e38D"
@@ -29,14 +28,14 @@ class FloatSums(NativeCard):
     kinds = ("sum",)
     combined_by = ADD_FLOAT
 
-    def keeps(self, planned: Planned) -> bool:
+    def keeps(self, planned: PlannedArgument) -> bool:
         is_float = planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
         return super().keeps(planned) and is_float
 
-    def fields(self, planned: Planned) -> tuple[str, ...]:
+    def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         return ("high", "low")
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         argument = inputs[0]
         double, head = f"CAST({argument} AS DOUBLE)", f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
         is_small = f"abs({argument}) < {_HEAD_LIMIT}"
@@ -45,14 +44,14 @@ class FloatSums(NativeCard):
             f"sum(if({is_small}, {double} - {head}, 0D))",
         )
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
-        return Lifted((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
+        return ComponentColumns((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         high, low = cut.zeros(np.float64), cut.zeros(np.float64)
         sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
         valid = valid_in(cut, read)
-        return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
+        return ComponentColumns((AddFloat(cut.taken(high), cut.taken(low)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.

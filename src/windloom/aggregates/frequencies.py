@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.card import EXACT, Asked, ListCard, argument_sql, size_sql
-from windloom.aggregates.listed import Listed, ListRule
+from windloom.aggregates.aggregator import EXACT, ListCard, ListWindows, argument_sql, size_sql
+from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
-from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import FREQUENCIES
-from windloom.kernels.lists.cells import Distinct, Frequent, Lists, Question, Ranked, Top
+from windloom.kernels.compiling import new_array
+from windloom.kernels.families import FREQUENCIES
+from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType
 
@@ -66,7 +66,7 @@ class Frequencies(ListCard):
         Function("frequent", kinds, _frequent, constant=COUNT, is_approximate=True),
     )
 
-    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
         match aggregate.function:
             case "count_distinct":
                 return Distinct(asked.codes, new_array(asked.rows, np.int64))
@@ -77,11 +77,11 @@ class Frequencies(ListCard):
         k, threshold = int(aggregate.parameters[0]), new_array(asked.rows, np.int64)
         return Frequent(asked.codes, k, asked.starts, asked.windows, threshold)
 
-    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         match question:
             case Distinct():
                 return pa.array(question.found[rows])
-            case Ranked():
+            case RankedLists():
                 return _quantiles(question, listed, rows)
             case Top():
                 return found_items(question, listed, rows)
@@ -111,12 +111,12 @@ class Frequencies(ListCard):
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
 
-def ask_rank(aggregate: Aggregate, asked: Asked) -> Ranked:
+def ask_rank(aggregate: Aggregate, asked: ListWindows) -> RankedLists:
     places = new_array(asked.rows, np.int32), new_array(asked.rows, np.int32)
-    return Ranked(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
+    return RankedLists(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
 
 
-def found_items(question: Top | Frequent, listed: Listed, rows: slice) -> pa.Array:
+def found_items(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
     """Lists of (value, count), one for each row."""
     lists = question.items
     assert isinstance(lists, Lists)
@@ -127,7 +127,7 @@ def found_items(question: Top | Frequent, listed: Listed, rows: slice) -> pa.Arr
     return pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), pairs)
 
 
-def _quantiles(ranked: Ranked, listed: Listed, rows: slice) -> pa.Array:
+def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Array:
     """Interpolates between two values by the place between their ranks, in Spark's order of operations."""
     total = ranked.total[rows]
     if not len(listed.dictionary):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from windloom.errors import WindloomError
-from windloom.kernels.families.user_families import compile_function, number_kind
-from windloom.model.aggregate import Needs, UserDefined
+from windloom.kernels.user_families import compile_function, number_kind
+from windloom.model.aggregate import Property, UserDefined
 from windloom.model.types import TypeKind
 
 #: Floats may differ by this, relative to the largest value of a field involved.
@@ -32,7 +32,7 @@ def check_laws(own: UserDefined) -> None:
             laws.associative(a, b, c)
             if own.inverse is not None:
                 laws.invertible(a, b)
-            if Needs.SELECTIVE in own.has:
+            if Property.SELECTIVE in own.has:
                 laws.selective(a, b)
     except WindloomError:
         raise

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Lifted
-from windloom.kernels.families.algebra import MOMENTS, Moments
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns
+from windloom.kernels.families import MOMENTS, Moments
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import add_squares, sum_values
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.types import DOUBLE, DataType
-from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import add_squares, sum_values
+from windloom.model.types import DOUBLE, Column, DataType, as_floats, with_nulls
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -34,26 +33,26 @@ class SecondMoments(NativeCard):
         Function("stddev_samp", kinds, double, {"stddev": (), "std": ()}),
     )
 
-    def fields(self, planned: Planned) -> tuple[str, ...]:
+    def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         return ("count", "mean", "variance")
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         number = f"CAST({inputs[0]} AS DOUBLE)"
         return (f"count({inputs[0]})", f"avg({number})", f"var_pop({number})")
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         count = as_floats(native[0])
         # The squared deviations are Spark's variance of a slice times its count; NULL if nothing was counted.
-        return Lifted((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
+        return ComponentColumns((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         where, values = cut.where(read, read.argument), cut.argument(read).floats
         count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
         sum_values(*where, values, mean)
         with np.errstate(invalid="ignore"):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)
-        return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
+        return ComponentColumns((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         count, square = combined[0].limbs[0].count, combined[0].limbs[0].square

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import Column
-from windloom.aggregates.card import Planned, filter_sql
+from windloom.aggregates.aggregator import PlannedArgument, filter_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, pick_keys, pick_pairs
 from windloom.aggregates.extrema import LOWEST_KINDS, Extrema, lift_keys, ordered_type
-from windloom.aggregates.lifted import AnyLifted, Lifted
-from windloom.aggregates.ranks import pick_keys, pick_pairs
-from windloom.kernels.families.algebra import LOWEST, AddInt, MaxInt
+from windloom.kernels.families import LOWEST, AddInt, MaxInt
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import RankedPairs, keep_largest, keep_smallest, pick_rows
 from windloom.model.aggregate import Aggregate, Component, Function
-from windloom.weave.cut import Cut, Read
-from windloom.weave.pairs import RankedPairs
-from windloom.weave.updates import keep_largest, keep_smallest, pick_rows
+from windloom.model.types import Column
 
 
 class Picks(Extrema):
@@ -34,18 +32,18 @@ class Picks(Extrema):
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
         return (*super().inputs(component, tick), tick if component.by is None else component.by.sql)
 
-    def fields(self, planned: Planned) -> tuple[str, ...]:
+    def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         return ("by", "value")
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in LOWEST_KINDS)
         return (f"{picked}.y", f"{picked}.x")
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         keys, dictionary = pick_keys(native[0], native[1])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in LOWEST_KINDS)
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         assert read.by is not None
         by, value = cut.tuples.column(read.by), cut.argument(read)
         assert read.argument is not None
@@ -60,7 +58,9 @@ class Picks(Extrema):
         places = pa.array(rows, mask=rows < 0)
         return self.lift(planned, [by.column.take(places), value.column.take(places)])
 
-    def _weave_ranked(self, planned: Planned, cut: Cut, read: Read, pairs: RankedPairs) -> AnyLifted:
+    def _weave_ranked(
+        self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput, pairs: RankedPairs
+    ) -> AnyLifted:
         """Weaves from the ranks of all pairs, without sorting."""
         assert read.by is not None
         lowest = planned.component.kind in LOWEST_KINDS
@@ -76,7 +76,9 @@ class Picks(Extrema):
         rows = pa.array(pairs.rows[used[:-1]])
         dictionary = pick_pairs(cut.tuples.column(read.by).column.take(rows), cut.argument(read).column.take(rows))
         kept_keys = np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST)
-        return Lifted((MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary)
+        return ComponentColumns(
+            (MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary
+        )
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         assert aggregate.argument is not None

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import as_integers
-from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import counted
-from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import REGISTERS
-from windloom.kernels.lists.cells import Question, Registered
-from windloom.kernels.lists.xxhash import hash_integers, pack_ranks
-from windloom.model.aggregate import Aggregate, Function
-from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, REGISTER_BITS, STANDARD_ERROR
-from windloom.model.approximate import REGISTERS as COUNT
-from windloom.model.types import DataType, TypeKind
-from windloom.weave.cut import Cut, Read
-from windloom.weave.lists import list_values
+from windloom.kernels.compiling import new_array
+from windloom.kernels.families import REGISTERS
+from windloom.kernels.hashing import hash_integers, pack_ranks
+from windloom.kernels.lists.lists import Question, RegisterQuestion
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples, list_values
+from windloom.model.aggregate import PACKED_RANK_BITS, RANK_BITS, REGISTER_BITS, STANDARD_ERROR, Aggregate, Function
+from windloom.model.aggregate import REGISTERS as COUNT
+from windloom.model.types import DataType, TypeKind, as_integers
 
 #: Verification rejects an estimate that is off by more standard errors; by chance, one in two million is.
 _STANDARD_ERRORS = 5
@@ -33,7 +30,7 @@ class Registers(ListCard):
     is_ranked = False
     functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
 
-    def value_type(self, planned: Planned) -> pa.DataType:
+    def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
@@ -56,14 +53,14 @@ class Registers(ListCard):
         packed = pack_ranks(hash_integers(values, is_long=is_long), REGISTER_BITS, PACKED_RANK_BITS)
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> ListColumns:
         lists = list_values(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
-        return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
+        return ListColumns(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
-    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
-        return Registered(asked.codes, new_array(asked.rows, np.int64))
+    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
+        return RegisterQuestion(asked.codes, new_array(asked.rows, np.int64))
 
-    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         return pa.array(question.found[rows])
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:

@@ -6,13 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.aggregates.card import Asked, ListCard, argument_sql
+from windloom.aggregates.aggregator import ListCard, ListWindows, argument_sql
+from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
-from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families.algebra import FREQUENCIES
-from windloom.kernels.lists.cells import Question, Top
-from windloom.model.aggregate import Aggregate, Constant, Function
-from windloom.model.approximate import MOST_ENTRIES, TOP_ERROR
+from windloom.kernels.families import FREQUENCIES
+from windloom.kernels.lists.lists import Question, Top
+from windloom.model.aggregate import MOST_ENTRIES, TOP_ERROR, Aggregate, Constant, Function
 
 
 def _check_few(number: float) -> str | None:
@@ -27,10 +26,10 @@ class TopFrequencies(ListCard):
         Function("approx_top", kinds, items, constant=Constant("k", True, "10, page", _check_few), is_approximate=True),
     )
 
-    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
         return Top(asked.codes, int(aggregate.parameters[0]))
 
-    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         return found_items(question, listed, rows)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:

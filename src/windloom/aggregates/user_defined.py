@@ -11,33 +11,32 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.arrow import with_nulls
-from windloom.aggregates.card import Parts, Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Lifted, valid_in
+from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueCard, argument_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in
 from windloom.errors import WindloomError
-from windloom.kernels.families.algebra import Columns, Family
-from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
+from windloom.kernels.families import Columns, Family
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.user_families import lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, UserDefined
-from windloom.model.types import DataType, TypeKind
-from windloom.weave.cut import Cut, Read
+from windloom.model.types import DataType, TypeKind, with_nulls
 
 
 class UserAggregates(ValueCard):
     """One card for all user-defined aggregates: the component holds what differs."""
 
-    def keeps(self, planned: Planned) -> bool:
+    def keeps(self, planned: PlannedArgument) -> bool:
         return planned.component.own is not None
 
-    def family(self, planned: Planned) -> Family:
+    def family(self, planned: PlannedArgument) -> Family:
         return user_family(own_of(planned))
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         column = cut.argument(read)
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
         out = self.family(planned).neutral(len(cut.grid))
         update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
         valid = valid_in(cut, read)
-        return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
+        return ComponentColumns((type(out)(*(cut.taken(values) for values in out)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         assert aggregate.own is not None
@@ -53,14 +52,14 @@ class UserAggregates(ValueCard):
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 
 
-def own_of(planned: Planned) -> UserDefined:
+def own_of(planned: PlannedArgument) -> UserDefined:
     assert planned.component.own is not None
     return planned.component.own
 
 
-def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
+def restored(planned: PlannedArgument, lifted: AnyLifted) -> AnyLifted:
     """Cells that were read from a file, as cells of the aggregate's own family."""
-    assert isinstance(lifted, Lifted)
+    assert isinstance(lifted, ComponentColumns)
     family = user_family(own_of(planned))
     stored: Columns = lifted.limbs[0]
     if stored._fields != family.columns._fields:
@@ -71,7 +70,7 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
             "define it as it was, or give the new one another name",
         )
     columns = (column.astype(kind) for column, kind in zip(stored, family.kinds, strict=True))
-    return Lifted((family.of(*columns),), lifted.valid)
+    return ComponentColumns((family.of(*columns),), lifted.valid)
 
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
-from windloom.aggregates.card import NativeCard, Parts, Planned, Refuse, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_in, valid_of
-from windloom.kernels.families.algebra import ADD_INT, AddInt
+from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, WindowValues, valid_in, valid_of
+from windloom.kernels.families import ADD_INT, AddInt
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.kernels.tuples.updates import sum_halves, sum_limbs, sum_values
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
-from windloom.weave.cut import Cut, Read
-from windloom.weave.updates import sum_halves, sum_limbs, sum_values
+from windloom.model.types import BIGINT, DOUBLE, Column, DataType, TypeKind, as_array, as_integers, with_nulls
 
 #: Spark gives the sum of decimals with up to this many digits ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
@@ -51,13 +50,13 @@ class WholeSums(NativeCard):
         Function("avg", ("sum", "count"), summed_type, {"mean": ()}),
     )
 
-    def keeps(self, planned: Planned) -> bool:
+    def keeps(self, planned: PlannedArgument) -> bool:
         return super().keeps(planned) and not _is_of(planned, TypeKind.FLOAT)
 
-    def limbs(self, planned: Planned) -> int:
+    def limbs(self, planned: PlannedArgument) -> int:
         return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))
 
-    def fields(self, planned: Planned) -> tuple[str, ...]:
+    def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         argument = planned.argument_type
         if argument is None:
             return ("value",)
@@ -65,7 +64,7 @@ class WholeSums(NativeCard):
             return ("value", "count") if argument.precision > SAFE_DECIMAL_DIGITS else ("value",)
         return ("high", "low") if argument.kind is TypeKind.INTEGER and argument.bits == 64 else ("value",)
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         argument = inputs[0]
         if len(self.fields(planned)) == 1:
             return (f"sum({argument})",)
@@ -73,25 +72,25 @@ class WholeSums(NativeCard):
             return (f"try_sum({argument})", f"count({argument})")
         return (f"sum(shiftright({argument}, 32))", f"sum({argument} & 4294967295L)")
 
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+    def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         valid = valid_of(native[0])
         if not pa.types.is_decimal(native[0].type):
-            return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
+            return ComponentColumns(tuple(AddInt(as_integers(column)) for column in native), valid)
         limbs = _limbs(native[0])
         if len(native) == 2:
             # Values but no sum: the slice itself overflowed, so every window that holds it must also overflow.
             overflowed = (as_integers(native[1]) > 0) & np.asarray(native[0].is_null(), dtype=np.bool_)
             limbs[3][overflowed] = OVERFLOWED_LIMB
             valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
-        return Lifted(tuple(AddInt(limb) for limb in limbs), valid)
+        return ComponentColumns(tuple(AddInt(limb) for limb in limbs), valid)
 
-    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         where, column = cut.where(read, read.argument), cut.argument(read)
         valid, count = valid_in(cut, read), self.limbs(planned)
         if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
             low = cut.zeros(np.int64)
             sum_values(*where, column.integers, low)
-            return Lifted((AddInt(np.zeros(len(cut.kept.cells), np.int64)), AddInt(cut.taken(low))), valid)
+            return ComponentColumns((AddInt(np.zeros(len(cut.kept.cells), np.int64)), AddInt(cut.taken(low))), valid)
         parts = [cut.zeros(np.int64) for _ in range(count)]
         match count:
             case 1:
@@ -100,7 +99,7 @@ class WholeSums(NativeCard):
                 sum_halves(*where, column.integers, *parts)
             case _:
                 sum_limbs(*where, column.limbs, *parts)
-        return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
+        return ComponentColumns(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         kind = aggregate.result_type(argument)
@@ -113,7 +112,7 @@ class WholeSums(NativeCard):
         return f"{aggregate.function}({size_sql(aggregate)})"
 
 
-def _is_of(planned: Planned, kind: TypeKind) -> bool:
+def _is_of(planned: PlannedArgument, kind: TypeKind) -> bool:
     return planned.argument_type is not None and planned.argument_type.kind is kind
 
 
@@ -127,7 +126,7 @@ def _limbs(column: Column) -> list[NDArray[np.int64]]:
     return [*low, quads[:, 3].copy().view(np.int32).astype(np.int64)]
 
 
-def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
+def _sum(summed: WindowValues, kind: DataType, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.DECIMAL:
         words = _carried([limb.value for limb in summed.limbs], kind, refuse)
         return _decimal_array(words, kind, summed.valid)
@@ -141,7 +140,7 @@ def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
     return with_nulls((head << 32) | (low & 0xFFFFFFFF), summed.valid)
 
 
-def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse) -> pa.Array:
+def _average(summed: WindowValues, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.DECIMAL:
         return _decimal_average(summed, count, kind, scale, refuse)
     parts = summed.limbs
@@ -184,7 +183,7 @@ def _decimal_array(words: NDArray[np.uint32], kind: DataType, valid: NDArray[np.
 
 
 def _decimal_average(
-    summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
+    summed: WindowValues, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
 ) -> pa.Array:
     """Sum divided by count, rounded half up like Spark; exact, with Python's integers (wide decimals are rare)."""
     limbs = [limb.value.astype(object) for limb in summed.limbs]

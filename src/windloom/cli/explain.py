@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from windloom.cli.options import (
     read_objective,
     run_options,
     session_options,
+    showing_progress,
 )
 from windloom.errors import WindloomError
 
@@ -96,7 +98,7 @@ def explain(
     if checkpoint is not None:
         damaged = loom.learn(checkpoint)
         if damaged:
-            from windloom.explain import damaged_text
+            from windloom.explain.charts import damaged_text
 
             click.echo(f"… {damaged_text(damaged)}", err=True)
     options = {
@@ -153,3 +155,73 @@ def _refuse_without_chart() -> None:
                 "without --chart, the plan of one point is shown, and this option changes nothing",
                 f"add --chart, or leave --{name} out",
             )
+
+
+# `windloom verify`: recomputes queries with Spark's own window() and compares.
+
+
+@click.command(
+    epilog="Example: windloom verify trades.cql --stream trades=trades.parquet --query avg_1h",
+    short_help="Compare answers with Spark's own window().",
+)
+@click.argument("catalog", type=click.Path())
+@data_options
+@click.option("--query", "names", multiple=True, metavar="NAME", help="Compare only this query; may be repeated.")
+@click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
+@plan_options
+@run_options
+@session_options
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def verify(
+    catalog: str,
+    streams: tuple[str, ...],
+    relations: tuple[str, ...],
+    names: tuple[str, ...],
+    placement: str,
+    strategy: str,
+    slicing: str,
+    technique: str,
+    intake: str,
+    joins: str,
+    fold: str,
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run CATALOG, recompute its queries with Spark's own window(), and compare every row.
+
+    Spark copies each row range/slide times for a sliding window, so a query with a large overlap takes a while.
+    The exit code is 1 if a row differs.
+    """
+    from windloom.engine.results import unknown_query
+    from windloom.spark.executors.placement import check_placement
+
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    check_placement(placement)
+    with showing_progress() as progress:
+        loom = open_loom(catalog, streams, relations, cores, memory, conf, progress)
+        for name in names:
+            if name not in loom.queries:
+                raise unknown_query(name, list(loom.queries))
+        results = loom.run(
+            strategy,
+            placement=placement,
+            slicing=slicing,
+            technique=technique,
+            intake=intake,
+            joins=joins,
+            fold=fold,
+            progress=progress,
+        )
+        wanted = list(names) or list(results)
+        verifications = []
+        for number, name in enumerate(wanted, 1):
+            progress(f"verifying {name} ({number} of {len(wanted)})")
+            verifications.append(loom.verify(name, results))
+    if as_json:
+        click.echo(json.dumps([{**asdict(verification), "ok": verification.ok} for verification in verifications]))
+    else:
+        for verification in verifications:
+            click.echo(str(verification))
+    return 0 if all(verification.ok for verification in verifications) else 1

@@ -9,14 +9,30 @@ from importlib import import_module
 import click
 
 from windloom import __version__
-from windloom.cli.explain import explain
+from windloom.cli.explain import explain, verify
 from windloom.cli.init import init
 from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.serve import serve
-from windloom.cli.verify import verify
-from windloom.cli.warm import warm
 from windloom.errors import WindloomError
+
+# `windloom warm`: compiles the kernels and makes Spark start faster, once for the installed packages.
+
+
+@click.command(
+    epilog="Example: windloom warm",
+    short_help="Compile kernels and prepare Spark, once.",
+)
+def warm() -> None:
+    """Compile the kernels, and make an archive of Spark's classes with which its JVM starts in half the time.
+
+    `make setup` does this. Repeat it after an upgrade of Windloom, Spark or Java; what is done already is
+    not done again. All commands work without it, but the first ones take longer.
+    """
+    from windloom.engine.warm_up import prepare
+
+    prepare(lambda line: click.echo(f"… {line}"))
+
 
 _WELCOME = """Windloom answers hundreds of sliding-window queries over a few streams from one shared plan, on Spark.
 

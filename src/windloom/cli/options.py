@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from windloom.engine import Loom
+    from windloom.sinks.registry import SinkChoice
     from windloom.spark.api import SparkSession
+
 
 Command = Callable[..., Any]
 Progress = Callable[[str], None]
@@ -23,10 +29,12 @@ class _NameOption(click.Option):
     """An option whose help lists the known names; the registries that hold them are loaded only for that."""
 
     def make_metavar(self, ctx: click.Context) -> str:
-        from windloom.kernels import TECHNIQUES
         from windloom.kernels.folds.registry import FOLDS
-        from windloom.optimizer import INTAKES, JOIN_PLANS, STRATEGIES
-        from windloom.slicing import SLICINGS
+        from windloom.kernels.techniques.registry import TECHNIQUES
+        from windloom.optimizer.intake.choose import INTAKES
+        from windloom.optimizer.joins.plan import JOIN_PLANS
+        from windloom.optimizer.sharing.registry import STRATEGIES
+        from windloom.slicing.slicings import SLICINGS
 
         names = {
             "strategy": ["auto", *STRATEGIES],
@@ -98,7 +106,7 @@ def check_plan_options(
     strategy: str, slicing: str, technique: str, intake: str = "auto", joins: str = "auto", fold: str = "auto"
 ) -> None:
     """Check the options before Spark starts, so that a typing mistake is reported at once."""
-    from windloom.optimizer import PlanOptions
+    from windloom.optimizer.stages import PlanOptions
 
     PlanOptions(strategy, slicing, technique, intake, joins, fold)
 
@@ -159,8 +167,7 @@ def open_loom(
 
 def add_relations(loom: Loom, catalog: str, texts: tuple[str, ...]) -> None:
     """Give relations their data, from NAME=PATH; what is wrong with a path is told before Spark starts."""
-    from windloom.spark.sources.read import find_source
-    from windloom.spark.sources.relation_files import RelationFiles
+    from windloom.spark.sources.read import RelationFiles, find_source
 
     paths = paths_of(loom, catalog, texts, "--relation")
     for name, path in paths.items():
@@ -180,7 +187,7 @@ def load_loom(
 ) -> Loom:
     """Return a loom with the catalog, without data; Spark starts only if it is needed, and `progress` is told then."""
     from windloom.engine import Loom
-    from windloom.spark.session.local import local_session
+    from windloom.spark.session import local_session
 
     settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
 
@@ -249,3 +256,133 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
 
 def _say(line: str) -> None:
     click.echo(f"… {line}", err=True)
+
+
+# The options that say where answers of a stream go besides --out, and how long a round waits for a sink.
+
+
+class _SinkOption(click.Option):
+    """Its help lists the sinks that have a target, those of installed packages included."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        from windloom.sinks.registry import sink_names
+
+        return f"{'|'.join(_with_target(sink_names()))}=TARGET"
+
+
+def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--sink-patience",
+            default=None,
+            metavar="DURATION",
+            help="How long a round waits for a sink that is down before the stream stops; 10 minutes by default.",
+        ),
+        click.option(
+            "--sink-option",
+            "sink_settings",
+            multiple=True,
+            metavar="NAME.KEY=VALUE",
+            help="An option of a sink, such as postgres.schema=live; may be repeated.",
+        ),
+        click.option(
+            "--sink",
+            "sinks",
+            cls=_SinkOption,
+            multiple=True,
+            help="Where answers go besides --out: a directory, an address; may be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _with_target(names: list[str]) -> list[str]:
+    """Return the sinks that --sink is for: those that write to a place."""
+    return [name for name in names if name not in ("memory", "live")]
+
+
+def sink_choices(
+    sinks: tuple[str, ...], settings: tuple[str, ...], out: str | None, checkpoint: str | None
+) -> list[SinkChoice]:
+    """Return what `loom.start` is given; refuse what cannot be before Spark starts."""
+    from windloom.sinks.registry import choose_sinks, find_sink, sink, sink_names
+
+    targets: dict[str, str | None] = {}
+    for text in sinks:
+        name, _, target = text.partition("=")
+        if name in targets:
+            raise WindloomError(f"--sink '{name}' is given twice", f"the second is '{text}'", "give it once")
+        if name not in sink_names():  # of the sinks in Python, a command cannot be given a function
+            hint = near_names(name, _with_target(sink_names()))
+            raise WindloomError(f"unknown sink '{name}'", f"it is given as --sink '{text}'", hint)
+        targets[name] = target or None
+    options: dict[str, dict[str, object]] = {name: {} for name in targets}
+    for text in settings:
+        name_and_key, equals, value = text.partition("=")
+        name, _, key = name_and_key.partition(".")
+        if not (name and key and equals):
+            form = "write --sink-option NAME.KEY=VALUE, such as postgres.schema=live"
+            raise WindloomError(f"cannot read --sink-option '{text}'", "it names no sink, no option or no value", form)
+        if name not in options:
+            raise WindloomError(
+                f"--sink-option '{text}' is for a sink that is not given",
+                f"--sink gives {', '.join(options)}" if options else "no --sink is given",
+                f"add --sink {name}=TARGET, or leave it out",
+            )
+        options[name][key] = value
+    for name, where in targets.items():
+        _check_target(name, find_sink(name).target, where, options[name], checkpoint)
+    first: list[SinkChoice] = [sink("parquet", out)] if out is not None else []
+    chosen = [*first, *(sink(name, where, **options[name]) for name, where in targets.items())]
+    chosen = chosen or ["live"]
+    choose_sinks(chosen, None, checkpoint)
+    return chosen
+
+
+def _check_target(
+    name: str, wanted: str | None, target: str | None, options: Mapping[str, object], checkpoint: str | None
+) -> None:
+    if wanted is not None and target is None and wanted not in options:
+        raise WindloomError(
+            f"--sink '{name}' does not say where to write",
+            f"its target, the {wanted}, is missing",
+            f"write --sink {name}={wanted.upper()}",
+        )
+    if wanted is not None and checkpoint is None:
+        raise WindloomError(
+            f"--sink '{name}' needs a checkpoint",
+            "without one, a restart would write all rows once more",
+            "give --checkpoint DIR, or --out DIR",
+        )
+
+
+# Tables on the terminal: aligned columns of plain text, as wide as their contents.
+
+#: Wider than any table: the terminal wraps a long line, and `grep` finds it whole.
+_WIDTH = 10_000
+
+
+def table_lines(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = (), indent: str = ""
+) -> list[str]:
+    """Return the lines of a table; the columns in `right` are aligned right. Cells are text, never markup.
+
+    >>> table_lines(["tree", "cost"], [["0", "12"], ["1", "3"]], right=["cost"])
+    ['tree  cost', '0       12', '1        3']
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in headers:
+        table.add_column(Text(name), justify="right" if name in right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console(width=_WIDTH, highlight=False, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    return [indent + line.rstrip() for line in captured.get().splitlines()]
+
+
+def arrow_lines(rows: pa.Table) -> list[str]:
+    """Return a few rows of answers, under the names of their columns."""
+    cells = ([str(value) for value in row.values()] for row in rows.to_pylist())
+    return table_lines(rows.column_names, cells, indent="  ")

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from windloom.cli.options import check_plan_options, name_value_pairs, open_loom, plan_options
+from windloom.cli.plan_report import PlannedSet, SetSharing
 from windloom.errors import WindloomError, near_names
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.cost.papers import PaperCost, costed_techniques
+from windloom.optimizer.cost.seconds import Scanning
+from windloom.optimizer.facts import PlanningFacts, with_statistics
+from windloom.optimizer.intake.choose import choose_scans
+from windloom.optimizer.joins.plan import with_folds
+from windloom.optimizer.plan_cost import estimate_plan, estimate_set, idle_sides
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.stages import PlanOptions, with_trees
+from windloom.optimizer.trees import calibrated_problem
+from windloom.plan.costs import SetSeconds
+from windloom.plan.plan import PartialSet, Plan
+from windloom.slicing.slicings import find_slicing
 
 if TYPE_CHECKING:
-    from windloom.cli.plan_report import Planned
     from windloom.model.windows import Window
+
 
 #: Defaults of the options of each generated workload.
 _DEFAULTS: dict[str, dict[str, float | str]] = {
@@ -105,11 +123,13 @@ def plan(
 
 def _of_workload(
     workload: str, workload_options: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
-) -> Planned:
-    from windloom.cli.plan_report import Planned, Sharing, workload_problem
+) -> PlannedSet:
+    from windloom.aggregates.registry import PlannedComponent
+    from windloom.cli.plan_report import PlannedSet as Planned
+    from windloom.cli.plan_report import SetSharing as Sharing
+    from windloom.cli.plan_report import workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
     from windloom.model import Component, DataType, Expression
-    from windloom.plan.physical import PlannedComponent
 
     options = _FOR_BOTH | _DEFAULTS[workload] | workload_options
     if len(rates) > 1 or any("=" in rate for rate in rates):
@@ -146,8 +166,7 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     return generate(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
-def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> Planned:
-    from windloom.cli.plan_catalog import plan_catalog
+def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> PlannedSet:
 
     loom = open_loom(catalog, (), (), "*", None, ())
     given_rates = name_value_pairs(rates, "--rate", "STREAM=N")
@@ -188,3 +207,86 @@ def _bytes(text: str) -> int:
     if size <= 0:
         raise WindloomError(f"cannot read --memory '{text}'", "it is a number of bytes", "for example --memory 4g")
     return size
+
+
+# The sets of a catalog for which `windloom plan` finds trees, at the rates given, at the prices of their plan.
+
+#: The rate of a stream, None if it is not known, and where it comes from.
+Rate = tuple[float | None, str]
+PAPER_UNIT, SECONDS_UNIT = "operations per second", "seconds per second"
+
+
+def plan_catalog(base: Plan, rates: Mapping[str, Rate], cost: str) -> PlannedSet:
+    """Return the sets of a plan that has one tree for each; `rates` by stream replace those of the catalog."""
+    rows = tuple(planned.name for planned in base.rows)
+    # A version of a relation is read once, whichever queries use it.
+    shared = [partial_set for partial_set in base.sets if not partial_set.is_relation]
+    if cost == "paper":
+        sets = [_counted(partial_set, base, rates) for partial_set in shared]
+        return PlannedSet(sets, PAPER_UNIT, rows=rows)
+    constants = load_constants()
+    plan = _at_rates(base, rates, constants)
+    seconds = estimate_plan(plan, constants)
+    sets = [_predicted(plan.sets[each.number], seconds.sets[each.number], plan, rates, constants) for each in shared]
+    versions = sum(seconds.sets[each.number].total for each in base.sets if each.is_relation)
+    besides = {"job": seconds.job, "folds": sum(seconds.folds.values()), "relations": versions}
+    return PlannedSet(sets, SECONDS_UNIT, besides, rows)
+
+
+def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Plan:
+    """Return the plan at other rates, with the intake and the folds that are best at these."""
+
+    def rate(stream: Stream) -> float | None:
+        return rates.get(base.base_of(stream.name), (stream.events_per_second, ""))[0]
+
+    streams = tuple(replace(stream, events_per_second=rate(stream)) for stream in base.streams)
+    enriched = tuple(replace(stream, events_per_second=rate(stream)) for stream in base.enriched)
+    plan = with_statistics(replace(base, streams=streams, enriched=enriched), PlanningFacts())
+    scans = choose_scans((*streams, *enriched), plan.sets, "auto", constants, rows=plan.rows)
+    joins = with_folds(plan.joins, plan.sets, "auto", constants) if plan.joins else ()
+    return replace(plan, scans=scans, joins=joins)
+
+
+def _predicted(
+    partial_set: PartialSet, seconds: SetSeconds, plan: Plan, rates: Mapping[str, Rate], constants: Constants
+) -> SetSharing:
+    """Return a set whose trees are searched for, and priced, in predicted seconds."""
+    queries = [planned.query for planned in partial_set.queries]
+    statistics = partial_set.statistics
+    problem = calibrated_problem(
+        queries,
+        partial_set.components,
+        len(partial_set.group_by),
+        plan.technique,
+        find_slicing(plan.slicing),
+        statistics,
+        constants.scaled(statistics.pace),
+    )
+    scanning = Scanning(seconds.scan, seconds.partials, seconds.merge)
+    price = partial(_priced, partial_set, plan, scanning, constants)
+    names = tuple(query.name for query in queries)
+    return SetSharing(
+        partial_set.text, names, problem, *_catalog_rate(plan, partial_set, rates), pace=statistics.pace, price=price
+    )
+
+
+def _priced(partial_set: PartialSet, plan: Plan, scanning: Scanning, constants: Constants, trees: Trees) -> SetSeconds:
+    options = PlanOptions(slicing=plan.slicing, technique=plan.technique)
+    return estimate_set(with_trees(partial_set, trees, options, constants), constants, scanning, idle_sides(plan))
+
+
+def _counted(partial_set: PartialSet, base: Plan, rates: Mapping[str, Rate]) -> SetSharing:
+    """Return a set whose trees are searched for, and counted, in the papers' operations."""
+    queries = [planned.query for planned in partial_set.queries]
+    rate, rate_from = _catalog_rate(base, partial_set, rates)
+    techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
+    model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)
+    problem = SharingProblem(tuple(query.window for query in queries), find_slicing(base.slicing), model)
+    names = tuple(query.name for query in queries)
+    return SetSharing(partial_set.text, names, problem, rate, rate_from, partial_set.statistics.pace)
+
+
+def _catalog_rate(plan: Plan, partial_set: PartialSet, rates: Mapping[str, Rate]) -> Rate:
+    """Return the rate of the stream that the tuples of a set come from, which may be enriched on the way."""
+    declared = plan.stream(partial_set.stream).events_per_second
+    return rates.get(plan.base_of(partial_set.stream), (declared, "catalog" if declared else "default"))

@@ -12,26 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from windloom.cli.tables import table_lines
+from windloom.aggregates.registry import PlannedComponent
+from windloom.cli.options import table_lines
 from windloom.explain.costs import work
 from windloom.explain.words import one_line
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.figures import count
+from windloom.model.formatting import count
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.windows import Window
-from windloom.optimizer.auto import asked_by_all, choose_trees, windows_problem
 from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.cost.omega import cost_name, omega
-from windloom.optimizer.cost.paper import PaperCost
-from windloom.optimizer.sharing.incremental import Incremental
-from windloom.optimizer.sharing.loads import WindowColumns
-from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.cost.papers import PaperCost, cost_name, omega
+from windloom.optimizer.sharing.incremental_plan import Incremental
+from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
 from windloom.optimizer.sharing.registry import Strategy, find_strategy
+from windloom.optimizer.trees import asked_by_all, choose_trees, windows_problem
 from windloom.plan.costs import SetSeconds
-from windloom.plan.physical import PlannedComponent
-from windloom.plan.statistics import assumed_statistics
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.registry import find_slicing
+from windloom.slicing.slicings import find_slicing
+from windloom.statistics.set_statistics import assumed_statistics
 
 #: Trees that the table shows.
 SHOWN = 20
@@ -44,10 +42,10 @@ _BESIDES = {
 
 
 @dataclass
-class Planned:
+class PlannedSet:
     """All that is planned together: sets of queries, and what the plan takes and holds besides them."""
 
-    sets: list[Sharing]
+    sets: list[SetSharing]
     unit: str
     #: Seconds per second of event time, by what they are spent on: see `_BESIDES`.
     besides: dict[str, float] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class Planned:
 
 
 @dataclass
-class Sharing:
+class SetSharing:
     """One set of queries to find trees for; after `find_sharing`, with its trees."""
 
     name: str
@@ -134,14 +132,14 @@ def workload_problem(
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
 
 
-def find_sharing(planned: Planned, strategy: str, epsilon: float | None, memory_limit: int) -> None:
+def find_sharing(planned: PlannedSet, strategy: str, epsilon: float | None, memory_limit: int) -> None:
     chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
     for sharing in planned.sets:
         sharing.problem = replace(sharing.problem, memory_limit=memory_limit)
         sharing.find(chosen)
 
 
-def to_json(planned: Planned, options: dict[str, str]) -> dict[str, Any]:
+def to_json(planned: PlannedSet, options: dict[str, str]) -> dict[str, Any]:
     return {
         **options,
         "cost": planned.cost,
@@ -156,7 +154,7 @@ def to_json(planned: Planned, options: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _set_json(sharing: Sharing) -> dict[str, Any]:
+def _set_json(sharing: SetSharing) -> dict[str, Any]:
     return {
         "name": sharing.name,
         "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
@@ -171,7 +169,7 @@ def _set_json(sharing: Sharing) -> dict[str, Any]:
     }
 
 
-def to_text(planned: Planned, options: dict[str, str]) -> str:
+def to_text(planned: PlannedSet, options: dict[str, str]) -> str:
     lines = [line for sharing in planned.sets for line in _set_lines(sharing)]
     if not planned.sets:
         lines.append("no query has partials to share")
@@ -190,7 +188,7 @@ def to_text(planned: Planned, options: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _set_lines(sharing: Sharing) -> Iterator[str]:
+def _set_lines(sharing: SetSharing) -> Iterator[str]:
     rate = f"{sharing.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({sharing.rate_from})"
     yield (
         f"{sharing.name}: {count(len(sharing.windows), 'query', 'queries')}, "
@@ -218,7 +216,7 @@ def _set_lines(sharing: Sharing) -> Iterator[str]:
         yield f"… {count(len(rest), 'more tree')}, cost {cost_text(sharing, sum(tree['cost'] for tree in rest))}"
 
 
-def cost_text(sharing: Sharing, cost: float) -> str:
+def cost_text(sharing: SetSharing, cost: float) -> str:
     return f"{cost:,.6g} operations/s" if isinstance(sharing.problem.model, PaperCost) else work(cost)
 
 

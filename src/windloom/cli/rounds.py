@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from windloom.engine.running.delivery import SinkWait
-    from windloom.engine.running.progress import RoundProgress
+    from windloom.engine.progress import RoundProgress
+    from windloom.sinks.delivery import SinkWait
 
 _RECENT = 10
 _STOPS = "Ctrl-C stops after the current round"
@@ -28,7 +28,7 @@ _SAID_EVERY = 10
 _WIDE = 140
 
 
-class Totals:
+class RoundTotals:
     """Figures of all rounds of this process, as one line."""
 
     def __init__(self) -> None:
@@ -61,10 +61,10 @@ class Totals:
         )
 
 
-class RoundView(Protocol):
+class RoundLine(Protocol):
     """Shows rounds, and what one waits for. Both are called by the thread that runs the round."""
 
-    totals: Totals
+    totals: RoundTotals
     is_read: bool  # False when whoever read the lines has gone
 
     def show(self, done: RoundProgress) -> None: ...
@@ -75,7 +75,7 @@ class RoundView(Protocol):
 
 
 @contextmanager
-def view_of(as_json: bool) -> Iterator[RoundView]:
+def view_of(as_json: bool) -> Iterator[RoundLine]:
     """Give the view that suits the terminal, or its absence."""
     console = Console(highlight=False)
     if as_json or not console.is_terminal:
@@ -92,7 +92,7 @@ def view_of(as_json: bool) -> Iterator[RoundView]:
 
 class _LineView:
     def __init__(self, line: Callable[[RoundProgress], str]) -> None:
-        self.totals, self.is_read = Totals(), True
+        self.totals, self.is_read = RoundTotals(), True
         self._line = line
 
     def show(self, done: RoundProgress) -> None:
@@ -117,7 +117,7 @@ class _LineView:
 
 class _LiveView:
     def __init__(self, live: Live, is_wide: bool) -> None:
-        self.totals, self.is_read = Totals(), True
+        self.totals, self.is_read = RoundTotals(), True
         self._live, self._is_wide = live, is_wide
         self._recent: deque[RoundProgress] = deque(maxlen=_RECENT)
         self._said = _STOPS

@@ -3,25 +3,316 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.follow import FollowOptions, follow_options, follow_streams, refuse_without_follow
 from windloom.cli.options import (
+    ADAPT_OPTIONS,
+    add_relations,
+    arrow_lines,
     check_plan_options,
     data_options,
+    load_loom,
     open_loom,
+    paths_of,
     plan_options,
+    read_objective,
     run_options,
     session_options,
     showing_progress,
+    sink_choices,
+    sink_options,
 )
-from windloom.cli.tables import arrow_lines
+from windloom.cli.rounds import RoundLine, view_of
+from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results, RunStats
+    from windloom.engine.handle import Handle
+
+
+# `windloom run --follow`: answers windows as files appear in directories, until it is told to stop.
+
+#: How often the main thread checks whether the stream has ended or should stop.
+_LOOK_SECONDS = 0.2
+#: Options whose values have another name than they.
+_OPTIONS = {"sinks": "--sink", "sink_settings": "--sink-option"}
+
+
+#: Given to `windloom run` and to `windloom serve`.
+WITHOUT_OPTION = click.option(
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    help="Go on without this query, which was added while the stream ran; may be repeated.",
+)
+BUDGET_OPTIONS = (
+    click.option(
+        "--schedule",
+        default=None,
+        metavar="NAME",
+        help="With --budget: what is answered together (edf, aggressive, conservative, hybrid, late, late_pending).",
+    ),
+    click.option(
+        "--budget",
+        default=None,
+        metavar="DURATION",
+        help="How long a round may take; what does not fit is answered later, the least urgent last.",
+    ),
+)
+
+
+def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the options of streams. None has a default value, so that a given one can be refused without --follow."""
+    command = sink_options(command)
+    for option in (
+        click.option(
+            "--handover",
+            default=None,
+            metavar="INSTANT",
+            help="The instant up to which tuples come from the history.",
+        ),
+        click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
+        click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
+        click.option(
+            "--idle-after",
+            default=None,
+            metavar="DURATION",
+            help="A stream that is silent for this long does not hold back queries that also read others.",
+        ),
+        *ADAPT_OPTIONS,
+        click.option(
+            "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
+        ),
+        *BUDGET_OPTIONS,
+        WITHOUT_OPTION,
+        click.option(
+            "--files",
+            type=click.IntRange(min=1),
+            default=None,
+            metavar="N",
+            help="Read at most this many new files per round.",
+        ),
+        click.option(
+            "--finish", is_flag=True, help="With --trigger now: answer the windows that are still open at the end."
+        ),
+        click.option(
+            "--trigger",
+            default=None,
+            metavar="DURATION|now",
+            help="How often a round starts ('5 seconds'), or 'now': take all there is and end.",
+        ),
+        click.option(
+            "--checkpoint",
+            default=None,
+            metavar="DIR",
+            help="Where to keep what a restart needs; by default '_checkpoint' in the directory of --out.",
+        ),
+        click.option(
+            "--follow",
+            is_flag=True,
+            help="Answer files as they appear, until Ctrl-C; the options up to --sink-patience need it.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def refuse_without_follow(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value:
+            option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+            raise WindloomError(
+                f"{option} is for streams",
+                "without --follow the given data is read once, and all windows are answered",
+                f"add --follow, or leave {option} out",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FollowOptions:
+    """Options that were checked before Spark starts; `start` are arguments of `loom.start`."""
+
+    streams: tuple[str, ...]
+    relations: tuple[str, ...]
+    history: tuple[str, ...]
+    out: str | None
+    checkpoint: str | None
+    files: int | None
+    start: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        streams: tuple[str, ...],
+        relations: tuple[str, ...],
+        out: str | None,
+        placement: str | None,
+        *,
+        checkpoint: str | None,
+        trigger: str | None,
+        files: int | None,
+        history: tuple[str, ...],
+        handover: str | None,
+        untimed: str | None,
+        sinks: tuple[str, ...],
+        sink_settings: tuple[str, ...],
+        fixed_plan: bool,
+        objective: str | None,
+        **others: Any,
+    ) -> FollowOptions:
+        from windloom.engine.options import StreamOptions, parse_instant
+
+        if others["finish"] and (trigger or "").strip().lower() != "now":
+            raise WindloomError(
+                "--finish needs a stream that ends",
+                "it answers the windows that are still open when all data have been read",
+                "add --trigger now, or leave --finish out",
+            )
+        if checkpoint is None and out is not None:
+            checkpoint = f"{out}/_checkpoint"
+        chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen["placement"] = placement or "driver"
+        chosen["adapt"], chosen["objective"] = not fixed_plan, read_objective(objective)
+        StreamOptions.of(**chosen, snapshot_rounds=1)
+        if handover is not None:
+            parse_instant("--handover", handover)
+        sink = sink_choices(sinks, sink_settings, out, checkpoint)
+        start = {**chosen, "sink": sink, "checkpoint": checkpoint, "handover": handover}
+        return cls(streams, relations, history, out, checkpoint, files, start)
+
+
+def _trigger(text: str | None) -> dict[str, object] | None:
+    from windloom.model.time import parse_duration
+
+    if text is None:
+        return None
+    if text.strip().lower() == "now":
+        return {"availableNow": True}
+    try:
+        parse_duration(text)
+    except WindloomError as error:
+        hint = "write a duration, such as '5 seconds', or now, which takes all there is and ends"
+        raise WindloomError(f"cannot read --trigger '{text}'", error.message, hint) from None
+    return {"processingTime": text}
+
+
+def follow_streams(
+    catalog: str,
+    options: FollowOptions,
+    plan: Mapping[str, Any],
+    session: tuple[str, str | None, tuple[str, ...]],
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Run until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), and show every round."""
+    from windloom.spark.sources.files import find_file_stream
+    from windloom.spark.sources.read import find_source
+
+    with showing_progress() as progress:
+        loom = load_loom(catalog, *session, progress)
+        places = paths_of(loom, catalog, options.streams, "--stream")
+        before = paths_of(loom, catalog, options.history, "--history")
+        file_streams = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
+        add_relations(loom, catalog, options.relations)
+        spark = loom.spark
+    # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
+    with stop_signals() as asked:
+        history = {name: source.read(spark) for name, source in sources.items()}
+        for name, file_stream in file_streams.items():
+            loom.stream(name, file_stream.read(spark, options.files))
+        if dry_run:
+            click.echo(loom.explain("json" if as_json else "text", **plan))
+            return
+        with view_of(as_json) as view, saying_warnings(view):
+            handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
+            wait_for_end(handle, asked, view)
+    _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
+
+
+@contextmanager
+def saying_warnings(view: RoundLine) -> Iterator[None]:
+    """Show warnings as lines for people."""
+    from windloom.errors import WindloomWarning
+
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, WindloomWarning):
+                view.say(f"warning: {message}")
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.simplefilter("always", WindloomWarning)
+        warnings.showwarning = say
+        yield
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C and SIGTERM set; a second signal ends the process at once, losing nothing."""
+    asked = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {signals: signal.signal(signals, ask) for signals in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for signals, handler in before.items():
+            signal.signal(signals, handler)
+
+
+def wait_for_end(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
+    """Wait until the stream ends or is asked to."""
+    while not handle.await_termination(_LOOK_SECONDS):
+        if asked.is_set() or not view.is_read:
+            break
+    if handle.is_active:
+        if asked.is_set():
+            view.say("stopping after the current round; press Ctrl-C again to stop at once")
+        # Not in this thread: a second Ctrl-C would interrupt a call to the JVM, which complains at length.
+        threading.Thread(target=handle.stop, name="windloom-stop", daemon=True).start()
+    handle.await_termination()
+
+
+def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
+    """Print totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
+    lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
+    if options.out is not None:
+        lines.append(f"answers are in {options.out}; manifest.json lists its tables")
+    elif "live" in options.start["sink"] and not as_json:
+        lines += _latest(handle)
+    if options.start["finish"] and not was_asked:
+        lines.append("every window is answered; later tuples would be late")
+    elif options.checkpoint is not None:
+        lines.append(f"the checkpoint is {options.checkpoint}: the same command continues from there")
+    else:
+        lines.append("nothing is kept; give --out or --checkpoint to be able to continue later")
+    click.echo("\n".join(lines), err=as_json)
+
+
+def _latest(handle: Handle) -> list[str]:
+    """Return the latest answers of a few queries."""
+    lines = []
+    for name in list(handle.queries)[:3]:
+        rows = handle.arrow(name).slice(0, 5)
+        lines += ["", f"{name}, the latest of each group: {' '.join(handle.queries[name].split())}", *arrow_lines(rows)]
+    return [*lines, ""]
 
 
 @click.command(
@@ -68,8 +359,8 @@ def run(
     With --follow, PATH is a directory, and windows are answered round by round as files appear in it, until Ctrl-C.
     The same command continues where it stopped. docs/streaming.md explains late tuples, restarts and the checkpoint.
     """
-    from windloom.engine.sinks.store import check_empty
-    from windloom.spark.placement import check_placement
+    from windloom.sinks.parquet import check_empty
+    from windloom.spark.executors.placement import check_placement
 
     check_plan_options(strategy, slicing, technique, intake, joins, fold)
     plan: dict[str, Any] = {

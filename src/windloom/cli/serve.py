@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.follow import (
-    BUDGET_OPTIONS,
-    WITHOUT_OPTION,
-    FollowOptions,
-    saying_warnings,
-    stop_signals,
-    wait_for_end,
-)
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
@@ -27,16 +19,16 @@ from windloom.cli.options import (
     run_options,
     session_options,
     showing_progress,
+    sink_options,
 )
 from windloom.cli.rounds import view_of
-from windloom.cli.sinks import sink_options
+from windloom.cli.run import BUDGET_OPTIONS, WITHOUT_OPTION, FollowOptions, saying_warnings, stop_signals, wait_for_end
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine import Loom
-    from windloom.service.running import Rejected
     from windloom.service.server import Place
-    from windloom.service.service import Limits
+    from windloom.service.service import Limits, UnregisteredQuery
 
 
 def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,8 +182,8 @@ def _serve(
     *,
     strict: bool,
 ) -> None:
-    from windloom.service.loading import Relay
-    from windloom.service.serving import serving
+    from windloom.service.app import serving
+    from windloom.service.service import Relay
 
     tokens = place.tokens()
     with place.open() as listening:
@@ -215,10 +207,10 @@ def _serve(
 
 def _load(
     catalog: str, options: FollowOptions, session: tuple[str, str | None, tuple[str, ...]], *, strict: bool
-) -> tuple[Loom, list[Rejected]]:
+) -> tuple[Loom, list[UnregisteredQuery]]:
     """Return a loom of the catalog's streams, with their data, and of those of its queries that are right."""
-    from windloom.service.loading import load_queries
-    from windloom.spark.sources.file_streams import find_file_stream
+    from windloom.service.service import load_queries
+    from windloom.spark.sources.files import find_file_stream
 
     with showing_progress() as progress:
         loom = load_loom(catalog, *session, progress, with_queries=False)

@@ -8,31 +8,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from windloom.durable import PlanRecord, Recovered
-from windloom.durable.journal import NoJournal
+from windloom.checkpoint.journal import NoJournal
+from windloom.checkpoint.records import PlanRecord
+from windloom.checkpoint.recovery import RecoveredState
+from windloom.engine.driver import DriverPlacement
+from windloom.engine.executors import HeldPlacement
+from windloom.engine.loop import CompletedRound, Listeners, RoundLoop
+from windloom.engine.placement import Placement
+from windloom.engine.progress import events_of
+from windloom.engine.relation_versions import Relations
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
-from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.executors import HeldPlacement
-from windloom.engine.running.loop import CompletedRound, Listeners, RoundLoop
-from windloom.engine.running.placement import Intake, Outcome, Placement
-from windloom.engine.running.progress import events_of
-from windloom.engine.running.relations import Relations
-from windloom.engine.running.row_queries import RowQueries
-from windloom.engine.running.watermark import Watermarks
-from windloom.engine.sinks.held import HeldAnswers
-from windloom.engine.sinks.store import ParquetStore
-from windloom.engine.sinks.tables import AnswerTables
-from windloom.plan.physical import Plan
-from windloom.rounds import State
-from windloom.rounds.windows.landmark import timed_streams
-from windloom.spark.answers.shard_job import SparkShardJobs
+from windloom.engine.round import RoundTuples
+from windloom.engine.row_queries import RowQueries
+from windloom.plan.plan import Plan
+from windloom.sinks.memory import HeldAnswers
+from windloom.sinks.parquet import ParquetStore
+from windloom.sinks.round_rows import Outcome
+from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.intake.driver_jobs import SparkBatchJobs
-from windloom.spark.intake.take import TooLargeError
-from windloom.spark.placement import check_placement, driver_bytes, inputs_are_small
-from windloom.spark.relations.jobs import SparkRelationJobs
-from windloom.spark.sources.local_files import LocalFiles
+from windloom.spark.executors.placement import check_placement, driver_bytes, inputs_are_small
+from windloom.spark.executors.shard_job import SparkShardJobs
+from windloom.spark.jobs import SparkBatchJobs, SparkRelationJobs
+from windloom.spark.scan import TooLargeError
+from windloom.spark.sources.files import LocalFiles
+from windloom.state.state import State
+from windloom.state.windows.landmark import timed_streams
+from windloom.weave.round_input import Watermarks
 
 
 def run_batch(
@@ -58,7 +60,7 @@ def run_batch(
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
         batch = _Batch(spark, plan, relations, tables, store, planning_seconds, progress)
-        whole = Intake(frames, ends=True)
+        whole = RoundTuples(frames, ends=True)
         if placement != "executors":
             progress("taking in tuples")
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
@@ -139,7 +141,7 @@ class _Batch:
 
     def _loop(self, placement: Placement, listeners: Listeners) -> RoundLoop:
         sink = self.held if self.store is None else self.store
-        recovered = Recovered(State(), None, None, 0)
+        recovered = RecoveredState(State(), None, None, 0)
         return RoundLoop(
             lambda _: self.plan, self._journal, recovered, placement, {"run": sink}, self.tables, listeners=listeners
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from windloom.engine.notebook import Picture
+from windloom.engine.views import Picture
 from windloom.errors import WindloomError
-from windloom.explain import chart_json, chart_svg, charts_text
+from windloom.explain.charts import chart_json, chart_svg, charts_text
 from windloom.plan.adapting import ChartView
 
 

@@ -14,41 +14,42 @@ from time import perf_counter
 from typing import Any
 
 from windloom.aggregates.define import REQUIRED, define_aggregate
-from windloom.durable import Checkpoint, LocalStorage
+from windloom.checkpoint.checkpoint import Checkpoint
+from windloom.checkpoint.storage import LocalStorage
 from windloom.engine.batch import run_batch
-from windloom.engine.catalog import Registry
 from windloom.engine.charts import charts_as
-from windloom.engine.costs import check_view, cost_view, picture_of
-from windloom.engine.learned import Learned
-from windloom.engine.notebook import Picture
-from windloom.engine.results import Results, unknown_query
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.progress import RoundProgress
-from windloom.engine.sinks.registry import SinkChoice
-from windloom.engine.streaming.handle import Handle
-from windloom.engine.streaming.options import StreamOptions, parse_instant
-from windloom.engine.streaming.start import start_stream
-from windloom.engine.urgency import with_urgency
-from windloom.engine.what_if import WhatIf, compare_plans, unused_name
-from windloom.engine.wide import WideTable
+from windloom.engine.handle import Handle
+from windloom.engine.options import StreamOptions, parse_instant
+from windloom.engine.progress import RoundProgress
+from windloom.engine.registry import Registry
+from windloom.engine.results import Results, WideTable, unknown_query
+from windloom.engine.start import start_stream
+from windloom.engine.views import Picture, check_view, cost_view, picture_of
+from windloom.engine.what_if import ObservedData, WhatIf, compare_plans, unused_name, with_urgency
 from windloom.errors import WindloomError, WindloomWarning
-from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
+from windloom.explain.json import explain_json
+from windloom.explain.picture.picture import explain_svg
+from windloom.explain.sharing import sharing_json, sharing_text
+from windloom.explain.text import explain_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
-from windloom.model.relation import Relation
-from windloom.model.stream import Stream
-from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.model.stream import Relation, Stream
 from windloom.optimizer.adapt.basins import basins_of
 from windloom.optimizer.adapt.chart_views import charts_around
 from windloom.optimizer.adapt.charts import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.sharing_report import report_sharing
+from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.costs import SharingReport
-from windloom.plan.physical import Plan
-from windloom.plan.statistics import Ongoing
+from windloom.plan.plan import Plan
+from windloom.sinks.delivery import SinkWait
+from windloom.sinks.registry import SinkChoice
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.session.local import local_session
-from windloom.spark.sources.storage import absolute_place, is_remote, storage_at
-from windloom.spark.verification.verify import Verification, verify_query
+from windloom.spark.session import local_session
+from windloom.spark.sources.hadoop import absolute_place, is_remote, storage_at
+from windloom.spark.verify.verify import Verification, verify_query
+from windloom.statistics.set_statistics import Ongoing
 
 #: Called with a line of text when a stage of a long run begins.
 Progress = Callable[[str], None]
@@ -76,7 +77,7 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[tuple[PlanOptions, bool], Plan] = {}
         self._last: Results | None = None
-        self._learned = Learned()
+        self._learned = ObservedData()
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -292,7 +293,7 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         self._check_queries()
-        known = Known(ongoing=self._learned.ongoing or Ongoing(), versions=self._learned.versions)
+        known = PlanningFacts(ongoing=self._learned.ongoing or Ongoing(), versions=self._learned.versions)
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = charts_around(
             basins,
@@ -503,7 +504,7 @@ class Loom:
         known = self._known()
         return report_sharing(plan, known.in_force(), known.files)
 
-    def _known(self) -> Known:
+    def _known(self) -> PlanningFacts:
         """Return what plans are made with, including the columns that the driver can read from files."""
         return self._learned.known_with(self._registry.file_columns())
 

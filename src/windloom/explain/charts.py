@@ -9,7 +9,7 @@ from typing import Any
 from windloom.explain.picture.canvas import FAINT, INK, PALETTE, PAPER, RULE, Canvas, shown, text_width
 from windloom.explain.picture.line_charts import Scale
 from windloom.explain.words import WIDTH, labelled, listing, one_line, shorten, wrapped
-from windloom.model.figures import count, number, share
+from windloom.model.formatting import count, number, share
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
 
 #: The number of rounds whose prediction is compared with the seconds they took.

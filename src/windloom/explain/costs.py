@@ -7,9 +7,9 @@ from typing import Protocol
 
 from windloom.explain.node import Fact, words_only
 from windloom.explain.words import about, rate_text
-from windloom.model.figures import count, number, share
+from windloom.model.formatting import count, number, share
 from windloom.plan.costs import PaperCosts, PlanSeconds, SetSeconds, TreeSeconds
-from windloom.plan.physical import PartialSet, Plan, PlannedJoin, Tree
+from windloom.plan.plan import PartialSet, Plan, PlannedJoin, Tree
 
 
 class CostView(Protocol):

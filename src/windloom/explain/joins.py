@@ -18,12 +18,13 @@ from windloom.explain.words import (
     tree_name,
 )
 from windloom.kernels.folds.slice_matrix import SliceMatrix
-from windloom.model.figures import count, number, share
-from windloom.model.join import Join, JoinKind, Link
-from windloom.plan.bits import early_sides, plan_name
-from windloom.plan.links import LinkEstimate
-from windloom.plan.physical import Member, Plan, PlannedJoin, PlannedSide, SidePlace
+from windloom.model.formatting import count, number, share
+from windloom.model.join import Join, Link
+from windloom.model.stream import JoinKind
+from windloom.plan.joins import early_sides, plan_name
+from windloom.plan.plan import Member, Plan, PlannedJoin, PlannedSide, SidePlace
 from windloom.plan.sharding import sharding_of
+from windloom.statistics.observations import LinkEstimate
 
 _NAMED_PARTNERS = 4
 _SYMBOLS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}

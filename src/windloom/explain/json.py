@@ -59,7 +59,7 @@ from __future__ import annotations
 from windloom.explain.costs import CostView
 from windloom.explain.node import Json, node_json
 from windloom.explain.tree import plan_tree
-from windloom.plan.physical import Plan
+from windloom.plan.plan import Plan
 
 FORMAT = "windloom-plan/2"
 

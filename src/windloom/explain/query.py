@@ -29,13 +29,13 @@ from windloom.explain.words import (
     tree_name,
     wrapped,
 )
-from windloom.model.figures import amount, count, number
+from windloom.model.formatting import amount, count, number
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.model.windows import Window
 from windloom.plan.outputs import why_spark
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.registry import find_slicing
+from windloom.slicing.slicings import find_slicing
 
 _NAMED_PARTNERS = 8
 _SHOWN_APART = 8

@@ -14,14 +14,12 @@ from windloom.explain.words import (
     output_text,
     shorten,
 )
-from windloom.model.figures import amount, count, number
-from windloom.model.relation import EnrichedStream, Version
-from windloom.model.rows import Reports, Rows
+from windloom.model.formatting import amount, count, number
+from windloom.model.rows import Reports, RowQuery
+from windloom.model.stream import EnrichedStream, Version
 from windloom.model.time import format_duration
-from windloom.plan.near import near_join
-from windloom.plan.physical import Plan
-from windloom.plan.relations import PlannedRelation
-from windloom.plan.rows import PlannedRows, Store, store_size
+from windloom.plan.plan import Plan, PlannedRelation
+from windloom.plan.rows import PlannedRows, Retention, near_join, store_size
 
 _NAMED_READERS = 6
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -100,7 +98,7 @@ def enriched_node(stream: EnrichedStream) -> ExplainNode:
     return ExplainNode(name, [Fact("name", stream.name), Fact("stream", stream.base), Fact("joined", joined)])
 
 
-def store_node(plan: Plan, store: Store) -> ExplainNode:
+def store_node(plan: Plan, store: Retention) -> ExplainNode:
     rate, origin = plan.rate_of(plan.stream(store.stream))
     size, wheres = store_size(store, plan.rows, rate, origin), store.wheres
     expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))} of files"
@@ -162,7 +160,7 @@ def _rows_facts(plan: Plan, planned: PlannedRows) -> Iterator[Fact]:
     yield Fact("shape", planned.shape)
 
 
-def _source_text(rows: Rows) -> str:
+def _source_text(rows: RowQuery) -> str:
     """Return the streams and windows from which rows are made."""
     if not rows.within:
         return one_line(str(rows))
@@ -209,7 +207,7 @@ def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
         conditions = {strand.condition for strand in strands}
         predicates = tuple(predicate for predicate in conditions if predicate is not None)
         types = tuple(stream.columns[column] for column in columns)
-        store = Store(name, tuple(columns), types, None if None in conditions else predicates)
+        store = Retention(name, tuple(columns), types, None if None in conditions else predicates)
         size = store_size(store, [planned], *plan.rate_of(stream))
         expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))}"
         texts.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")

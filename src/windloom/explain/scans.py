@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from windloom.explain.node import ExplainNode, Fact, cut_short, words_only
 from windloom.explain.words import edge_rate, grouping, measure_of, one_line, shorten, slice_id_text
-from windloom.model.figures import count, share
-from windloom.plan.conditions import conditions_of
-from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
+from windloom.model.formatting import count, share
+from windloom.plan.graph import conditions_of
+from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.scans import NativeFeed, NativeScan, Scan, WovenFeed, WovenScan
 
 _SQL_WIDTH = 80
 _SHOWN_COLUMNS = 12
@@ -22,7 +22,7 @@ def scan_node(plan: Plan, scan: Scan, everything: bool = True) -> ExplainNode:
 
 
 def _common_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
-    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    feeds: tuple[NativeFeed | WovenFeed, ...] = scan.feeds
     where, predicates, shares = scan.signature.where, scan.signature.predicates, _shares(plan, scan)
     implied = "which all of them imply" if len(feeds) > 1 else "before anything else"
     bits = [
@@ -81,7 +81,7 @@ def fed_text(plan: Plan, partial_set: PartialSet) -> str:
         return "nothing: no tuple satisfies its condition"
     if len(scan.feeds) == 1:
         return f"scan {scan.number}, which has no other set"
-    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    feeds: tuple[NativeFeed | WovenFeed, ...] = scan.feeds
     return f"scan {scan.number}, {_picked(scan, next(fed for fed in feeds if fed.number == partial_set.number))}"
 
 
@@ -122,7 +122,7 @@ def _shares(plan: Plan, scan: Scan) -> dict[int, str]:
     return {bit: f", {share(seen[sql])} of the tuples (observed)" for sql, bit in conditions.items() if sql in seen}
 
 
-def _picked(scan: Scan, fed: Fed | WovenSet) -> str:
+def _picked(scan: Scan, fed: NativeFeed | WovenFeed) -> str:
     """Return which of a scan's tuples or partials a set takes."""
     what = "tuple" if isinstance(scan, WovenScan) else "partial"
     picked = f"every {what}" if fed.bit is None else f"{what}s with bit {fed.bit}"

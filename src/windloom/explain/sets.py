@@ -34,10 +34,10 @@ from windloom.explain.words import (
     tree_name,
 )
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.figures import amount, count
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Tree
+from windloom.model.formatting import amount, count
+from windloom.plan.plan import Member, PartialSet, Plan, PlannedSide, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
-from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
 #: A tree with more queries, or a set with more trees, shows only the first few, unless all are asked for.
 _MANY_QUERIES = 12

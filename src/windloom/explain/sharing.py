@@ -48,13 +48,13 @@ from windloom.explain.words import (
     wrapped,
 )
 from windloom.model.aggregate import COUNT_STAR, Component
-from windloom.model.figures import amount, count, share
+from windloom.model.formatting import amount, count, share
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.costs import QueryShare, SharingReport
-from windloom.plan.identity import Difference
-from windloom.plan.physical import Member, PartialSet, Plan, Tree
+from windloom.plan.plan import Member, PartialSet, Plan, Tree
 from windloom.slicing.edges import weaveability
+from windloom.statistics.set_statistics import Difference
 
 _SHOWN_COMPONENTS = 3
 

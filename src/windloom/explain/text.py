@@ -10,9 +10,9 @@ from windloom.explain.query import one_query_text
 from windloom.explain.tree import plan_tree
 from windloom.explain.update_patterns import results_lines
 from windloom.explain.words import NAME_WIDTH, SHOW_ALL, WIDTH, one_line, shorten, wrapped
-from windloom.model.figures import count
-from windloom.plan.graph import AnswerNode, Node, PlanGraph, graph_of
-from windloom.plan.physical import Plan
+from windloom.model.formatting import count
+from windloom.plan.graph import AnswerNode, PlanGraph, PlanNode, graph_of
+from windloom.plan.plan import Plan
 
 
 def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
@@ -96,7 +96,7 @@ def _graph_lines(plan: Plan, nodes: Sequence[ExplainNode], everything: bool) -> 
         yield f"  … and {count(len(lines) - _MANY_LINES, 'more line')} {SHOW_ALL}"
 
 
-def _paths(graph: PlanGraph, names: Mapping[str, str], node: Node, drawn: set[str]) -> list[str]:
+def _paths(graph: PlanGraph, names: Mapping[str, str], node: PlanNode, drawn: set[str]) -> list[str]:
     """Return the node and everything that it feeds; a node with several inputs is continued after the last of them."""
     head = names[node.id]
     drawn.add(node.id)

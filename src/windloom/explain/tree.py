@@ -23,14 +23,14 @@ from windloom.explain.words import (
     windows_of_a_tuple,
     windows_over,
 )
-from windloom.model.figures import amount, count
+from windloom.model.formatting import amount, count
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.graph import (
     AnswerNode,
     EnrichedNode,
     FoldNode,
-    Node,
+    PlanNode,
     RelationNode,
     RowsNode,
     ScanNode,
@@ -40,7 +40,7 @@ from windloom.plan.graph import (
     graph_of,
 )
 from windloom.plan.outputs import why_spark
-from windloom.plan.physical import Plan, Shape
+from windloom.plan.plan import Plan, Shape
 
 
 def plan_tree(plan: Plan, costs: CostView, everything: bool = True) -> ExplainNode:
@@ -91,7 +91,7 @@ def plan_tree(plan: Plan, costs: CostView, everything: bool = True) -> ExplainNo
     return ExplainNode("Plan: " + ", ".join(parts), facts, children=children)
 
 
-def _graph_node(plan: Plan, node: Node) -> ExplainNode:
+def _graph_node(plan: Plan, node: PlanNode) -> ExplainNode:
     """Return the name of a node of the plan's graph, and the place of its details in the rest of the tree."""
     name, place = node.id, dict[str, Any]()
     match node:

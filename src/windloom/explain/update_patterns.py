@@ -15,11 +15,11 @@ from enum import StrEnum
 
 from windloom.explain.node import ExplainNode, Fact
 from windloom.explain.words import labelled, listing, one_line
-from windloom.model.emission import VALID_UNTIL, Emits
-from windloom.model.figures import count
-from windloom.model.join import JoinKind
+from windloom.model.clauses import VALID_UNTIL, Emits
+from windloom.model.formatting import count
 from windloom.model.query import Query
 from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
+from windloom.model.stream import JoinKind
 from windloom.model.windows import Window
 
 #: Of queries with the same pattern, this many are named.

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from windloom.model.figures import amount, count, number, share, short_duration
+from windloom.aggregates.registry import PlannedComponent
+from windloom.model.formatting import amount, count, number, share, short_duration
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.model.windows import Window
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedComponent, PlannedJoin, Tree
-from windloom.plan.statistics import Origin
+from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
-from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+from windloom.statistics.set_statistics import Origin
 
 WIDTH = 110
 NAME_WIDTH = 28

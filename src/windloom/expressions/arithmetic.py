@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import arrow_type
 from windloom.expressions.node import Node
 from windloom.expressions.types import MOST_DIGITS
-from windloom.model.types import DataType, TypeKind
+from windloom.model.types import DataType, TypeKind, arrow_type
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 #: The rows whose values are needed (never NULL); None: all of them.

@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.expressions import arithmetic
 from windloom.expressions.arithmetic import Active, Value, any_of, is_scalar
 from windloom.expressions.node import Node
-from windloom.model.types import TypeKind
+from windloom.model.types import TypeKind, arrow_type, as_array
 
 _Operation = Callable[[Node, list[Value], Active], Value]
 _NEGATED = {"<>": "=", "<=": ">", ">=": "<"}

@@ -12,9 +12,9 @@ from math import isfinite
 from typing import Any
 
 from windloom.expressions.types import BOOLEAN, MOST_DIGITS, STRING, VOID, as_decimal, decimal
-from windloom.model.scalar import Constant, Opaque, Scalar, apply
-from windloom.model.subject import EXACT_IN_FLOAT, TRUTH, Domain, Kind
+from windloom.model.expression import ConstantValue, Opaque, Scalar, apply
 from windloom.model.types import BIGINT, DOUBLE, TIMESTAMP, DataType, TypeKind
+from windloom.model.value_sets import EXACT_IN_FLOAT, TRUTH, Domain, SubjectKind
 
 _NUMBER = re.compile(
     r"(?P<sign>-?)(?P<whole>\d*)(?P<point>\.(?P<fraction>\d*))?(?P<exponent>E[+-]?\d+)?(?P<suffix>BD|[LSYDF])?"
@@ -33,7 +33,7 @@ _PLAIN_TYPES = (BIGINT, STRING, BOOLEAN)
 _EXACT_IN_DOUBLE = 2**53
 _EPOCH = date(1970, 1, 1)
 
-NULL = Constant(None, VOID)
+NULL = ConstantValue(None, VOID)
 
 
 def literal(text: str) -> Scalar:
@@ -45,39 +45,43 @@ def literal(text: str) -> Scalar:
     if (number := _number(text)) is not None:
         value, kind = number
         if kind.kind is TypeKind.DECIMAL:
-            return Constant(Decimal(text.removesuffix("BD")), kind)
+            return ConstantValue(Decimal(text.removesuffix("BD")), kind)
         if kind == _FLOAT:
-            return Opaque(text, typed_as=Constant(None, kind))
-        return Constant(float(text.removesuffix("D")) if kind == DOUBLE else int(value), kind)
+            return Opaque(text, typed_as=ConstantValue(None, kind))
+        return ConstantValue(float(text.removesuffix("D")) if kind == DOUBLE else int(value), kind)
     if (string := _PLAIN_STRING.fullmatch(text)) is not None:
-        return Constant(string[1], STRING)
+        return ConstantValue(string[1], STRING)
     if text.startswith("DATE") and (day := _day(text)) is not None:
-        return Constant((day - _EPOCH).days, _DATES)
+        return ConstantValue((day - _EPOCH).days, _DATES)
     if (instant := _TIMESTAMP.fullmatch(text)) is not None:
-        return Opaque(text, typed_as=Constant(None, TIMESTAMP) if _is_instant(instant[1]) else None)
-    return Opaque(text, typed_as=Constant(None, STRING) if _STRING.fullmatch(text) else None)
+        return Opaque(text, typed_as=ConstantValue(None, TIMESTAMP) if _is_instant(instant[1]) else None)
+    return Opaque(text, typed_as=ConstantValue(None, STRING) if _STRING.fullmatch(text) else None)
 
 
 def negative(operand: Scalar, sql: str) -> Scalar:
     """Return the negated operand; to Spark, a minus sign before a number is part of the literal."""
-    is_literal = isinstance(operand, Constant | Opaque) and not sql.startswith("-")
+    is_literal = isinstance(operand, ConstantValue | Opaque) and not sql.startswith("-")
     negated = literal(f"-{sql}") if is_literal else operand
-    return negated if is_literal and isinstance(negated, Constant) else apply("negative", operand)
+    return negated if is_literal and isinstance(negated, ConstantValue) else apply("negative", operand)
 
 
 def is_narrower(negated: Scalar, operand: Scalar) -> bool:
     """Whether a literal has another type with its sign: -2147483648 is an INT, and -(2147483648) is a BIGINT."""
-    return isinstance(negated, Constant) and isinstance(operand, Constant) and negated.kind != operand.kind
+    return isinstance(negated, ConstantValue) and isinstance(operand, ConstantValue) and negated.kind != operand.kind
 
 
 def domain_of(kind: DataType) -> Domain | None:
     """Return the values of a column in their order; None for types whose comparison only Spark knows."""
     if kind.kind is TypeKind.INTEGER:
-        return Domain(Kind.WHOLE, 0, -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
+        return Domain(SubjectKind.WHOLE, 0, -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
     if kind.kind is TypeKind.DECIMAL and 0 <= kind.scale <= kind.precision:
-        return Domain(Kind.WHOLE, kind.scale, 1 - 10**kind.precision, 10**kind.precision - 1)
-    simple = {TypeKind.FLOAT: Domain(Kind.FLOAT), TypeKind.STRING: Domain(Kind.STRING), TypeKind.BOOLEAN: TRUTH}
-    simple[TypeKind.DATE] = Domain(Kind.DATE)
+        return Domain(SubjectKind.WHOLE, kind.scale, 1 - 10**kind.precision, 10**kind.precision - 1)
+    simple = {
+        TypeKind.FLOAT: Domain(SubjectKind.FLOAT),
+        TypeKind.STRING: Domain(SubjectKind.STRING),
+        TypeKind.BOOLEAN: TRUTH,
+    }
+    simple[TypeKind.DATE] = Domain(SubjectKind.DATE)
     return simple.get(kind.kind)
 
 

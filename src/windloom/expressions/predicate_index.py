@@ -18,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.expressions.evaluate import DecodedColumns, evaluate, may_refuse
 from windloom.expressions.node import Node
-from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.compiling import compiled
 from windloom.model.arrays import Codes, Ints
-from windloom.model.types import TypeKind
+from windloom.model.types import TypeKind, arrow_type, as_array
 
 #: A table has at most this many entries, and is used for at least this many tuples per entry.
 MOST_ENTRIES = 1 << 14

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from windloom.expressions.functions import FUNCTIONS, OPERATORS, label
 from windloom.expressions.node import Node, constant, converted, unchanged
 from windloom.expressions.types import NotKnownError, can_cast, is_cast_target
-from windloom.model.scalar import Apply, Cast, Constant, Opaque, Read, Scalar
+from windloom.model.expression import Apply, Cast, ColumnRef, ConstantValue, Opaque, Scalar
 from windloom.model.types import DataType, TypeKind
 
 #: Decimals whose integers fit 64 bits.
@@ -41,9 +41,9 @@ def operand_type(tree: Scalar | None, columns: Mapping[str, DataType]) -> DataTy
 def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
     """Return the expression with types; raises NotKnownError if the type is not known."""
     match tree:
-        case Read(column=column):
+        case ColumnRef(column=column):
             return Node("read", columns[column], value=column)
-        case Constant(value=value, kind=kind):
+        case ConstantValue(value=value, kind=kind):
             return constant(value, kind)
         case Cast(operand=operand, kind=kind):
             return _cast(typed(operand, columns), kind)

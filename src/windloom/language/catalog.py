@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError
-from windloom.language.create_relation import read_relation
-from windloom.language.create_stream import read_stream
-from windloom.language.from_clause import find_from
-from windloom.language.from_sources import read_sources
+from windloom.language.clauses.urgency import HEADER_WORDS
+from windloom.language.create_stream import read_relation, read_stream
 from windloom.language.select import read_query
-from windloom.language.tokens import Source, Span, is_name, is_word, source_end, tokenize
-from windloom.language.urgency import HEADER_WORDS
+from windloom.language.sql.from_clause import find_from
+from windloom.language.sql.from_sources import read_sources
+from windloom.language.sql.tokens import SourceText, Span, is_name, is_word, source_end, tokenize
 from windloom.model import Query, Stream, UserDefined
 
 _STATEMENTS = (
@@ -45,7 +44,7 @@ class CatalogQuery:
     text: str
     line: int
     column: int
-    _source: Source = field(repr=False, compare=False)
+    _source: SourceText = field(repr=False, compare=False)
     _tokens: Sequence[Token] = field(repr=False, compare=False)
 
     def parse(self, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None) -> Query:
@@ -84,7 +83,7 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
     """
     # A byte-order mark is not part of the text; a space in its place keeps all positions.
     text = " " + text[1:] if text.startswith("\ufeff") else text
-    whole = Source(text, f"catalog '{source}'", None if source == "catalog" else source)
+    whole = SourceText(text, f"catalog '{source}'", None if source == "catalog" else source)
     streams: list[CatalogStream] = []
     relations: list[CatalogStream] = []
     queries: list[CatalogQuery] = []
@@ -133,7 +132,7 @@ def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield tokens[start:]
 
 
-def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
+def _head(tokens: Sequence[Token], source: SourceText) -> tuple[str, int]:
     """Return the kind of a statement, and the place of the name it creates."""
     if is_word(tokens[0], "SELECT", "FROM"):
         raise source.error("a query in a catalog needs a name", tokens[0], "write CREATE QUERY name AS SELECT …;")
@@ -152,7 +151,9 @@ def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
     return kind, position
 
 
-def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, line_ends: list[int]) -> CatalogQuery:
+def _read_query_statement(
+    tokens: Sequence[Token], name: Token, source: SourceText, line_ends: list[int]
+) -> CatalogQuery:
     source = source.about(f"query '{name.text}'")
     has_options = len(tokens) > 3 and is_word(tokens[3], *HEADER_WORDS)
     if len(tokens) < 4 or not (has_options or tokens[3].token_type is TokenType.ALIAS):

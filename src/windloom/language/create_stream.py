@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError, near_names
-from windloom.language.tokens import Source, Span, closing, is_name, is_word, source_end
-from windloom.language.windows.durations import read_duration
-from windloom.model import DataType, Stream, TypeKind
+from windloom.language.sql.tokens import SourceText, Span, closing, is_name, is_word, source_end
+from windloom.language.windows.syntax import read_duration
+from windloom.model import DataType, Relation, Stream, TypeKind
 from windloom.model.time import INTEGER_UNITS, unit_ticks
 
 _OPTIONS = ("TIME", "DELAY", "UNIT", "RATE")
@@ -23,7 +23,7 @@ _TYPES = """
 _Options = dict[str, Sequence[Token]]
 
 
-def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
+def read_stream(tokens: Sequence[Token], source: SourceText) -> Stream:
     """Return the stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
     name = tokens[2]
     columns, stop = read_columns(tokens, 2, "stream", _EXAMPLE, source)
@@ -55,7 +55,7 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
 
 
 def read_columns(
-    tokens: Sequence[Token], name: int, what: str, example: str, source: Source
+    tokens: Sequence[Token], name: int, what: str, example: str, source: SourceText
 ) -> tuple[dict[str, DataType], int]:
     """Return the columns in parentheses after the token at `name`, and the index of the closing parenthesis."""
     first = name + 1
@@ -69,7 +69,7 @@ def read_columns(
     return columns, stop
 
 
-def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str, DataType]:
+def _columns(tokens: Sequence[Token], example: str, source: SourceText) -> dict[str, DataType]:
     columns: dict[str, DataType] = {}
     start = 0
     while start < len(tokens):
@@ -97,7 +97,7 @@ def _column_end(tokens: Sequence[Token], start: int) -> int:
     return len(tokens)
 
 
-def _type(column: Sequence[Token], source: Source) -> DataType:
+def _type(column: Sequence[Token], source: SourceText) -> DataType:
     words = _without_constraints(column[1:], source)
     if not words:
         raise source.error(f"the type of column '{column[0].text}' is missing", column[0], "for example DOUBLE")
@@ -116,7 +116,7 @@ def _type(column: Sequence[Token], source: Source) -> DataType:
         raise source.wrap(error, Span.of(words)) from None
 
 
-def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
+def _without_constraints(tokens: Sequence[Token], source: SourceText) -> Sequence[Token]:
     """Return the tokens without NOT NULL and COMMENT, which may come from a table definition and mean nothing here."""
     for index, token in enumerate(tokens):
         rest = tokens[index:]
@@ -127,7 +127,7 @@ def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[To
     return tokens
 
 
-def _options(tokens: Sequence[Token], source: Source) -> _Options:
+def _options(tokens: Sequence[Token], source: SourceText) -> _Options:
     options: _Options = {}
     start = 0
     while start < len(tokens):
@@ -148,7 +148,7 @@ def _options(tokens: Sequence[Token], source: Source) -> _Options:
     return options
 
 
-def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: Source) -> str:
+def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: SourceText) -> str:
     token = tokens[0]
     if len(tokens) > 1:
         raise source.error(f"cannot read '{source.raw(tokens[1])}' after TIME {token.text}", tokens[1], _EXAMPLE)
@@ -165,7 +165,7 @@ def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: 
     return column
 
 
-def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str | None:
+def _unit(time: str, kind: DataType, options: _Options, source: SourceText) -> str | None:
     tokens = options.get("UNIT")
     units = ", ".join(INTEGER_UNITS)
     if tokens is None:
@@ -182,3 +182,22 @@ def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str |
         except WindloomError:
             break
     raise source.error(f"unknown unit '{source.raw(tokens[0])}'", Span.of(tokens), f"use one of {units}")
+
+
+# `CREATE [NONRETROACTIVE] RELATION name (column type, …)`.
+
+_RELATION_EXAMPLE = "for example CREATE RELATION person (id BIGINT, city STRING);"
+_OF_STREAMS = ("TIME", "DELAY", "UNIT", "RATE")
+
+
+def read_relation(tokens: Sequence[Token], name: int, source: SourceText) -> Relation:
+    """Return the relation declared by the tokens of one statement; the token at `name` is its name."""
+    columns, stop = read_columns(tokens, name, "relation", _RELATION_EXAMPLE, source)
+    if stop + 1 < len(tokens):
+        token = tokens[stop + 1]
+        if is_word(token, *_OF_STREAMS):
+            hint = "remove it, or write CREATE STREAM if its rows are events with a time"
+            raise source.error(f"{token.text.upper()} is for streams: a relation has no time", token, hint)
+        hint = "nothing follows the columns; NONRETROACTIVE stands before RELATION"
+        raise source.error(f"cannot read '{source.raw(token)}' here", token, hint)
+    return Relation(tokens[name].text, columns, is_retroactive=not is_word(tokens[1], "NONRETROACTIVE"))

@@ -8,20 +8,18 @@ from dataclasses import replace
 from sqlglot import Token
 
 from windloom.errors import QueryError, WrongJoinError
-from windloom.language.emit import cut_emit, with_emission
-from windloom.language.group_by import read_group_by, read_groups
+from windloom.language.clauses.emit import cut_emit, with_emission
+from windloom.language.clauses.select_list import read_answer, read_group_by, read_groups
+from windloom.language.clauses.urgency import cut_header
 from windloom.language.joins.read import read_join
-from windloom.language.outputs import read_answer
-from windloom.language.predicates import analyse
 from windloom.language.relations.attach import attach_relations
-from windloom.language.rows.heads import Select, read_written
-from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
-from windloom.language.rows.windows import has_distances
-from windloom.language.scopes import RowScope
-from windloom.language.statement import Statement, take_apart
-from windloom.language.syntax import too_deep
-from windloom.language.tokens import Source, Span, tokenize
-from windloom.language.urgency import cut_header
+from windloom.language.rows.read import Select, asks_rows, read_aggregated_rows, read_rows, read_written
+from windloom.language.rows.selection import has_distances
+from windloom.language.sql.names import RowScope
+from windloom.language.sql.predicates import analyse
+from windloom.language.sql.statement import Statement, take_apart
+from windloom.language.sql.syntax import too_deep
+from windloom.language.sql.tokens import SourceText, Span, tokenize
 from windloom.model import Expression, Grouping, Query, Stream, UserDefined
 
 
@@ -40,14 +38,14 @@ def parse_query(
         raise QueryError(
             f"query '{name}': the text must be a string, not {type(text).__name__}", hint="SELECT … as str"
         )
-    source = Source(text, f"query '{name}'")
+    source = SourceText(text, f"query '{name}'")
     return read_query(name, tokenize(source), source, streams, text, own)
 
 
 def read_query(
     name: str,
     tokens: Sequence[Token],
-    source: Source,
+    source: SourceText,
     streams: Mapping[str, Stream],
     text: str,
     own: Mapping[str, UserDefined] | None = None,

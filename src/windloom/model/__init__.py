@@ -1,19 +1,15 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
-from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
-from windloom.model.emission import Emission, Emits
+from windloom.model.aggregate import Aggregate, Component, Function, Property, UserDefined
+from windloom.model.clauses import Emission, Emits, Urgency
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join, JoinKind, Link, Side
+from windloom.model.join import Join, Link, Side, WindowedStream
 from windloom.model.predicate import Predicate, common, covers, implies
 from windloom.model.query import Grouping, Output, Query
-from windloom.model.relation import EnrichedStream, Enrichment, Relation, Version
-from windloom.model.rows import Reports, Rows, Selection, SetKind, SetOperation, Strand
-from windloom.model.signatures import most_signatures
-from windloom.model.source import WindowedStream
-from windloom.model.stream import Stream
+from windloom.model.rows import Reports, RowInput, RowQuery, Selection, SetKind, SetOperation
+from windloom.model.stream import EnrichedStream, Enrichment, JoinKind, Relation, Stream, Version
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.urgency import Urgency
 from windloom.model.windows import (
     CumulateWindow,
     LandmarkWindow,
@@ -41,20 +37,20 @@ __all__ = [
     "JoinKind",
     "LandmarkWindow",
     "Link",
-    "Needs",
     "Output",
     "Predicate",
+    "Property",
     "Query",
     "Relation",
     "Reports",
-    "Rows",
+    "RowInput",
+    "RowQuery",
     "RowsWindow",
     "Selection",
     "SessionWindow",
     "SetKind",
     "SetOperation",
     "Side",
-    "Strand",
     "Stream",
     "TimeWindow",
     "TypeKind",
@@ -68,6 +64,5 @@ __all__ = [
     "covers",
     "format_duration",
     "implies",
-    "most_signatures",
     "parse_duration",
 ]

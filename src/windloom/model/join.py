@@ -8,14 +8,62 @@ tuple by tuple.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windloom.model.aggregate import Component
 from windloom.model.expression import Expression
-from windloom.model.join_kind import JoinKind as JoinKind
 from windloom.model.predicate import Predicate
-from windloom.model.source import WindowedStream
+from windloom.model.stream import EnrichedStream, JoinKind
 from windloom.model.windows import LandmarkWindow, TimeWindow, Window
+
+# A stream through a window, which is what a plain query reads; `model.join` has the other class of source.
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream:
+    """One stream through one window: `trades [RANGE 1 hour SLIDE 1 minute] AS t`.
+
+    The alias only qualifies names in the text of the query: sources that differ in it are equal. As a side of a join
+    it may also be a relation, whose window is a version; `stream` is then its name. If the stream is enriched with
+    relations, `enriched` is that stream, and `stream` its name.
+
+    >>> from windloom.model.windows import TimeWindow
+    >>> source = WindowedStream("trades", TimeWindow(10, 5), "t")
+    >>> source == WindowedStream("trades", TimeWindow(10, 5)), source.streams
+    (True, ('trades',))
+    """
+
+    stream: str
+    window: Window  # the one that answers report on
+    alias: str | None = field(default=None, compare=False)
+    enriched: EnrichedStream | None = None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, in the order in which it names them: together they decide when windows close."""
+        if self.window.is_version:
+            return ()
+        return (self.stream,) if self.enriched is None else (self.enriched.base,)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations it reads, retroactive or not."""
+        if self.window.is_version:
+            return (self.stream,)
+        return () if self.enriched is None else self.enriched.relations
+
+    @property
+    def relation(self) -> str:
+        """The name of the tuples on which its expressions are evaluated."""
+        return self.stream
+
+    def windows_over(self, stream: str) -> tuple[Window, ...]:
+        """The windows through which it reads one stream; none if it does not."""
+        return (self.window,) if stream in self.streams else ()
+
+    def __str__(self) -> str:
+        text = f"{self.stream} {self.window}"
+        return text if self.alias is None else f"{text} AS {self.alias}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +134,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class SideComponent:
     """A component of one side, counted as often as its row is matched: sum(a.x), max(a.x), median(a.x).
 
     `weights` has, for every side, the component that counts its matching rows, which is COUNT(*) unless a FILTER
@@ -107,7 +155,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class SumOfProducts:
     """A sum over pairs, as a sum of products of sums: sum(a.x * b.y), sum(a.x - b.y), count(*).
 
     `counted` counts the pairs that have a value, for sums that are NULL if no pair has one; it is None for counts.
@@ -121,7 +169,7 @@ class Summed:
 class Corner:
     """The lowest or highest value of `left operator right` over pairs; it is found among extrema of both sides.
 
-    `left` and `right` are (side, its MIN component, its MAX component). `weights` is as in `Carried`.
+    `left` and `right` are (side, its MIN component, its MAX component). `weights` is as in `SideComponent`.
     """
 
     operator: str  # +, - or *
@@ -131,7 +179,7 @@ class Corner:
 
 
 #: How one component of a join is made from components of its sides.
-Folded = Carried | Summed | Corner
+Folded = SideComponent | SumOfProducts | Corner
 
 
 @dataclass(frozen=True, slots=True)

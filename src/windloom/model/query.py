@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
-from windloom.model.emission import Emission
+from windloom.model.clauses import Emission, Urgency
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join
+from windloom.model.join import Join, WindowedStream
 from windloom.model.predicate import Predicate, condition_of
-from windloom.model.relation import EnrichedStream
-from windloom.model.rows import Rows
-from windloom.model.source import WindowedStream
-from windloom.model.urgency import Urgency
+from windloom.model.rows import RowQuery
+from windloom.model.stream import EnrichedStream
 from windloom.model.windows import Window
 
 #: Every class of source has `window`, `streams`, `relations`, `relation` and `windows_over`.
-Source = WindowedStream | Join | Rows
+Source = WindowedStream | Join | RowQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +101,9 @@ class Query:
         return self.source if isinstance(self.source, Join) else None
 
     @property
-    def rows(self) -> Rows | None:
+    def rows(self) -> RowQuery | None:
         """The rows that it reads; None if it is answered from partials."""
-        return self.source if isinstance(self.source, Rows) else None
+        return self.source if isinstance(self.source, RowQuery) else None
 
     @property
     def stream(self) -> str:

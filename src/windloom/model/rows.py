@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import JoinKind
+from windloom.model.join import WindowedStream
 from windloom.model.predicate import Predicate, condition_of
-from windloom.model.source import WindowedStream
+from windloom.model.stream import JoinKind
 from windloom.model.windows import TimeWindow, Window
 
 
@@ -31,7 +31,7 @@ class Reports(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Strand:
+class RowInput:
     """One stream of a selection, through its window, without the tuples that its own condition leaves out.
 
     `columns` are those of the stream that anything in the selection reads, sorted. The condition is over the columns
@@ -71,7 +71,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachedRelation:
     """The join of a strand to those before it, by INNER or LEFT.
 
     `on` are the conditions of a LEFT join; the selection keeps those of inner joins. If `within_ticks` is set, its
@@ -84,7 +84,7 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ExistsInput:
     """Strands that are searched for a match: a row counts if there is one (SEMI), or if there is none (ANTI)."""
 
     kind: JoinKind
@@ -109,9 +109,9 @@ class Selection:
     aggregates has no columns.
     """
 
-    strands: tuple[Strand, ...]
-    attached: tuple[Attached, ...] = ()  # one for each strand that rows are made of, except the first
-    looked: tuple[Looked, ...] = ()
+    strands: tuple[RowInput, ...]
+    attached: tuple[AttachedRelation, ...] = ()  # one for each strand that rows are made of, except the first
+    looked: tuple[ExistsInput, ...] = ()
     conditions: tuple[Condition, ...] = ()
     columns: tuple[RowColumn, ...] = ()
     is_distinct: bool = False
@@ -168,7 +168,7 @@ Body = Selection | SetOperation
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowQuery:
     """Rows as the source of a query.
 
     `within`: it is an interval join, whose pairs are reported once. `tells_end`: a row that enters shows when it will
@@ -186,7 +186,7 @@ class Rows:
         return tuple(_selections(self.body))
 
     @property
-    def strands(self) -> tuple[Strand, ...]:
+    def strands(self) -> tuple[RowInput, ...]:
         """The strands of all selections, in their order."""
         return tuple(strand for selection in self.selections for strand in selection.strands)
 

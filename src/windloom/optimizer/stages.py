@@ -15,45 +15,71 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError, find_named
 from windloom.kernels.folds.registry import find_fold
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query
-from windloom.model.stream import Stream
-from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
+from windloom.model.stream import Relation, Stream
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.cost.paper import PaperCost, costed_techniques
-from windloom.optimizer.intake import INTAKES, choose_scans
-from windloom.optimizer.joins.bits import check_join_plan, forced_sets
-from windloom.optimizer.joins.folds import with_folds
-from windloom.optimizer.joins.plan import plan_join
+from windloom.optimizer.cost.papers import PaperCost, costed_techniques
+from windloom.optimizer.facts import PlanningFacts, set_statistics
+from windloom.optimizer.intake.choose import INTAKES, choose_scans
+from windloom.optimizer.intake.signatures import is_fed
+from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.joins.plan import check_join_plan, forced_sets, plan_join, with_folds
 from windloom.optimizer.joins.tuples import with_tuples
-from windloom.optimizer.known import Known, set_statistics
-from windloom.optimizer.relations import plan_relations, source_of
-from windloom.optimizer.rows.plan import plan_rows, stores_of
-from windloom.optimizer.shapes import Types as Types
-from windloom.optimizer.shapes import planned_components, shape_of
+from windloom.optimizer.rows import plan_rows, stores_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.plan.choices import Choices
-from windloom.plan.identity import SetIdentity, set_grouping
-from windloom.plan.physical import (
+from windloom.optimizer.trees import calibrated_problem, choose_techniques, choose_trees
+from windloom.plan.costs import Choices
+from windloom.plan.joins import with_sides
+from windloom.plan.plan import (
     Member,
     PartialSet,
     Plan,
-    PlannedComponent,
     PlannedQuery,
+    PlannedRelation,
     PlannedSide,
     Shape,
     Tree,
+    Types,
+    planned_components,
+    shape_of,
 )
-from windloom.plan.sides import with_sides
-from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.identify import choose_slice_id
-from windloom.slicing.registry import Slicing, find_slicing
+from windloom.slicing.slice_id import choose_slice_id
+from windloom.slicing.slicings import Slicing, find_slicing
+from windloom.statistics.set_statistics import SetIdentity, Statistics, set_grouping
+
+# Relations in a plan: which sets hold their versions, and the scans that make the cells of these.
+
+
+def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
+    """What a query of one stream reads: a stream, as it is or enriched, or, for a side, a relation."""
+    return next(iter(query.enriched), None) or sources[query.stream]
+
+
+def plan_relations(
+    queries: Iterable[Query], sources: Mapping[str, Stream], sets: Sequence[PartialSet], known: PlanningFacts
+) -> tuple[PlannedRelation, ...]:
+    """The relations that queries read, by name."""
+    planned = []
+    for number, name in enumerate(sorted({name for query in queries for name in query.relations})):
+        relation = sources[name]
+        assert isinstance(relation, Relation)
+        of_relation = [partial_set for partial_set in sets if partial_set.is_relation and partial_set.stream == name]
+        fed = [partial_set for partial_set in of_relation if is_fed(partial_set)]
+        scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
+        planned.append(
+            PlannedRelation(
+                relation, tuple(partial_set.number for partial_set in of_relation), scan, known.versions.get(name)
+            )
+        )
+    return tuple(planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +116,7 @@ def make_plan(
     queries: Iterable[Query],
     types: Types,
     options: PlanOptions,
-    known: Known,
+    known: PlanningFacts,
     trees: Sequence[Collection[str]] | None = None,
     given: Choices | None = None,
     *,
@@ -200,7 +226,7 @@ def _plan_set(
     shapes: dict[Shape, int],
     given: Trees | None,
     named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
-    known: Known,
+    known: PlanningFacts,
 ) -> PartialSet:
     """A set with its trees; `given` trees, and techniques `named` by tree and component, are not chosen again."""
     group_by = set_grouping(queries[0])
@@ -253,7 +279,7 @@ def with_trees(partial_set: PartialSet, trees: Trees, options: PlanOptions, cons
 
 
 def sharing_problem(
-    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
+    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: PlanningFacts
 ) -> SharingProblem:
     """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)

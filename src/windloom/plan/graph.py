@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from windloom.model.relation import EnrichedStream
-from windloom.model.stream import Stream
-from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
-from windloom.plan.relations import PlannedRelation
+from windloom.model.stream import EnrichedStream, Stream
+from windloom.plan.plan import PartialSet, Plan, PlannedJoin, PlannedQuery, PlannedRelation, Tree
 from windloom.plan.rows import PlannedRows
-from windloom.plan.scans import Scan
+from windloom.plan.scans import NativeFeed, NativeScan, Scan, WovenScan
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PlanNode:
     """A part of a plan, and the parts that it reads.
 
     `id` is unique in a plan, and `inputs` are ids of nodes that stand before this one.
@@ -31,7 +29,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamNode(Node):
+class StreamNode(PlanNode):
     """A stream, from which tuples come."""
 
     kind: ClassVar[str] = "stream"
@@ -39,7 +37,7 @@ class StreamNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class RelationNode(Node):
+class RelationNode(PlanNode):
     """A relation, from which rows without a time come."""
 
     kind: ClassVar[str] = "relation"
@@ -51,7 +49,7 @@ class RelationNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class EnrichedNode(Node):
+class EnrichedNode(PlanNode):
     """The tuples of a stream, joined with relations as they come in."""
 
     kind: ClassVar[str] = "enriched"
@@ -63,7 +61,7 @@ SourceNode = StreamNode | RelationNode | EnrichedNode
 
 
 @dataclass(frozen=True, slots=True)
-class ScanNode(Node):
+class ScanNode(PlanNode):
     """One reading of a stream."""
 
     kind: ClassVar[str] = "scan"
@@ -71,7 +69,7 @@ class ScanNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class SetNode(Node):
+class SetNode(PlanNode):
     """The cells of one partial set; it has no inputs if no tuple can be part of it."""
 
     kind: ClassVar[str] = "set"
@@ -79,7 +77,7 @@ class SetNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeNode(Node):
+class TreeNode(PlanNode):
     """Queries that are answered from common slices of their own."""
 
     kind: ClassVar[str] = "tree"
@@ -88,7 +86,7 @@ class TreeNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class FoldNode(Node):
+class FoldNode(PlanNode):
     """The sides of one join, multiplied and added up."""
 
     kind: ClassVar[str] = "fold"
@@ -96,7 +94,7 @@ class FoldNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsNode(Node):
+class RowsNode(PlanNode):
     """The rows of one row query, made of tuples."""
 
     kind: ClassVar[str] = "rows"
@@ -104,7 +102,7 @@ class RowsNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerNode(Node):
+class AnswerNode(PlanNode):
     """The answers of one query, which go to the table of its shape."""
 
     kind: ClassVar[str] = "answer"
@@ -118,13 +116,13 @@ class PlanGraph:
     `nodes` stand in an order in which every node follows its inputs.
     """
 
-    nodes: tuple[Node, ...]
-    _by_id: dict[str, Node] = field(init=False, repr=False, compare=False)
-    _consumers: dict[str, list[Node]] = field(init=False, repr=False, compare=False)
+    nodes: tuple[PlanNode, ...]
+    _by_id: dict[str, PlanNode] = field(init=False, repr=False, compare=False)
+    _consumers: dict[str, list[PlanNode]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        by_id: dict[str, Node] = {}
-        consumers: dict[str, list[Node]] = {}
+        by_id: dict[str, PlanNode] = {}
+        consumers: dict[str, list[PlanNode]] = {}
         for node in self.nodes:
             assert node.id not in by_id, f"two nodes are called {node.id}"
             assert all(each in by_id for each in node.inputs), f"{node.id} stands before one of its inputs"
@@ -135,7 +133,7 @@ class PlanGraph:
         object.__setattr__(self, "_by_id", by_id)
         object.__setattr__(self, "_consumers", consumers)
 
-    def __getitem__(self, node_id: str) -> Node:
+    def __getitem__(self, node_id: str) -> PlanNode:
         return self._by_id[node_id]
 
     @property
@@ -144,7 +142,7 @@ class PlanGraph:
         return tuple((each, node.id) for node in self.nodes for each in node.inputs)
 
     @property
-    def roots(self) -> tuple[Node, ...]:
+    def roots(self) -> tuple[PlanNode, ...]:
         return tuple(node for node in self.nodes if not node.inputs)
 
     def source(self, name: str) -> SourceNode:
@@ -152,15 +150,15 @@ class PlanGraph:
         sources = (node for node in self.nodes if isinstance(node, SourceNode))
         return next(node for node in sources if node.stream.name == name)
 
-    def inputs_of(self, node: Node) -> tuple[Node, ...]:
+    def inputs_of(self, node: PlanNode) -> tuple[PlanNode, ...]:
         return tuple(self._by_id[each] for each in node.inputs)
 
-    def consumers_of(self, node: Node) -> tuple[Node, ...]:
+    def consumers_of(self, node: PlanNode) -> tuple[PlanNode, ...]:
         return tuple(self._consumers[node.id])
 
-    def behind(self, node: Node) -> tuple[Node, ...]:
+    def behind(self, node: PlanNode) -> tuple[PlanNode, ...]:
         """The nodes that a node feeds, directly or through others."""
-        reached: dict[str, Node] = {}
+        reached: dict[str, PlanNode] = {}
         waiting = list(self._consumers[node.id])
         while waiting:
             other = waiting.pop()
@@ -174,7 +172,7 @@ def graph_of(plan: Plan) -> PlanGraph:
     return PlanGraph(tuple(_nodes(plan)))
 
 
-def _nodes(plan: Plan) -> Iterator[Node]:
+def _nodes(plan: Plan) -> Iterator[PlanNode]:
     for stream in plan.streams:
         yield StreamNode(stream_id(stream.name), (), stream)
     fed_by: dict[int, str] = {}
@@ -225,3 +223,24 @@ def set_id(partial_set: PartialSet) -> str:
 
 def tree_id(partial_set: PartialSet, tree: Tree) -> str:
     return f"tree:{partial_set.number}.{tree.number}"
+
+
+# The conditions that a scan tests on every tuple, by their canonical SQL, and the bit of each in its signature.
+
+
+def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
+    """The bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
+    watched = () if isinstance(scan, NativeScan) else scan.watched
+    bit_of = {}
+    for number, bit in [*((fed.number, fed.bit) for fed in scan.feeds), *watched]:
+        predicate = plan.sets[number].predicate
+        if predicate is not None and bit is not None:
+            bit_of[predicate.sql] = bit
+    if isinstance(scan, WovenScan) and scan.kept is not None:
+        bit_of |= {sql: bit for sql, bit in scan.kept.conditions if bit is not None}
+    for fed in scan.feeds:
+        filters = fed.filters if isinstance(fed, NativeFeed) else [read.filter for read in fed.components]
+        for planned, bit in zip(plan.sets[fed.number].components, filters, strict=True):
+            if planned.component.where is not None and bit is not None:
+                bit_of[planned.component.where.sql] = bit
+    return bit_of

@@ -10,7 +10,7 @@ from windloom.expressions.node import Node
 from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
 from windloom.model.expression import Expression
-from windloom.plan.physical import Shape
+from windloom.plan.plan import Shape
 
 
 @dataclass(frozen=True, slots=True)

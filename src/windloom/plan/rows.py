@@ -6,16 +6,18 @@ determines the order in which its strands are joined. A Spark job of the round m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from windloom.aggregates.planned import PlannedComponent
+from windloom.aggregates.registry import PlannedComponent
+from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate, implies
 from windloom.model.query import Query
-from windloom.model.rows import Rows, Strand
+from windloom.model.rows import RowInput, RowQuery
+from windloom.model.stream import Stream
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.types import DataType
-from windloom.plan.statistics import ASSUMED, DEFAULT_ROUND_SECONDS, Origin
+from windloom.model.types import DataType, TypeKind
+from windloom.statistics.set_statistics import ASSUMED, DEFAULT_ROUND_SECONDS, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class PlannedRows:
         return self.query.name
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowQuery:
         assert self.query.rows is not None
         return self.query.rows
 
@@ -84,7 +86,7 @@ class PlannedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Retention:
     """The stored part of a stream: these columns of the tuples that satisfy one of the predicates.
 
     `predicates` is None if every tuple is kept. Tuples are kept as long as a row query needs them, and for `keep_ticks`
@@ -139,7 +141,7 @@ class StoreSize:
     origin: Origin
 
 
-def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
+def kept_ticks(store: Retention, rows: Iterable[PlannedRows]) -> int:
     """The ticks behind the watermark that a store reaches: as many as the user asked for and row queries need."""
     needed = [
         strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
@@ -149,7 +151,7 @@ def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
     return max([store.keep_ticks, *needed])
 
 
-def store_size(store: Store, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
+def store_size(store: Retention, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
     """The size of a store when it is full."""
     rows = list(rows)
     share = 1.0
@@ -166,6 +168,59 @@ def store_size(store: Store, rows: Iterable[PlannedRows], stream_rate: float, or
     return StoreSize(ticks, tuples, tuples * tuple_bytes(store.types), origin)
 
 
-def strands_over(rows: Rows, stream: str) -> tuple[Strand, ...]:
+def strands_over(rows: RowQuery, stream: str) -> tuple[RowInput, ...]:
     """The strands of a row query that read one stream."""
     return tuple(strand for strand in rows.strands if strand.stream == stream)
+
+
+# Interval joins of two streams by plain keys, which need no Spark job: recognises them among the row queries.
+
+#: Types whose keys are equal if their Arrow values are. Floats are not among them, because zero has a sign.
+_ALIKE = (
+    TypeKind.INTEGER,
+    TypeKind.DECIMAL,
+    TypeKind.BOOLEAN,
+    TypeKind.STRING,
+    TypeKind.DATE,
+    TypeKind.TIMESTAMP,
+    TypeKind.TIMESTAMP_NTZ,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NearJoin:
+    """The keys that are equal on both sides, and the columns of pairs, by side (0 or 1) and name in the stream."""
+
+    within_ticks: int
+    keys: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[int, str], ...]
+
+
+def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin | None:
+    """The interval join of a query; None if the query is not such a join, so that Spark makes its rows."""
+    rows = planned.rows
+    if not rows.within or planned.is_aggregated:
+        return None
+    (selection,) = rows.selections
+    strands = selection.strands
+    ticks = selection.attached[0].within_ticks if selection.attached else None
+    if len(strands) != 2 or ticks is None or any(strand.where is not None for strand in strands):
+        return None
+    column_of = {
+        f"{Expression.of_column(strand.alias).sql}.{Expression.of_column(name).sql}": (side, name)
+        for side, strand in enumerate(strands)
+        for name in strand.columns
+    }
+    keys = []
+    for condition in selection.conditions:
+        left, equals, right = condition.expression.sql.partition(" = ")
+        pair = sorted(column_of[column] for column in (left, right) if column in column_of)
+        if not equals or [side for side, _ in pair] != [0, 1]:
+            return None
+        kinds = [streams[strand.stream].columns[name] for strand, (_, name) in zip(strands, pair, strict=True)]
+        if kinds[0] != kinds[1] or kinds[0].kind not in _ALIKE:
+            return None
+        keys.append((pair[0][1], pair[1][1]))
+    columns = [column_of.get(column.expression.sql) for column in selection.columns]
+    plain = tuple(column for column in columns if column is not None)
+    return NearJoin(ticks, tuple(keys), plain) if keys and len(plain) == len(columns) else None

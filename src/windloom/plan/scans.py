@@ -9,15 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from windloom.aggregates.planned import PlannedComponent
+from windloom.aggregates.registry import PlannedComponent
+from windloom.expressions.node import Node
+from windloom.kernels.tuples.set_tuples import ComponentInput
+from windloom.kernels.tuples.signatures import SIGNATURE_BITS, Bits
 from windloom.model.expression import Expression
 from windloom.model.types import BIGINT, DataType
 from windloom.model.windows import Window
-from windloom.plan.local import LocalProjection
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.identify import SliceId
-from windloom.weave.cut import Read
-from windloom.weave.signatures import SIGNATURE_BITS, Bits
+from windloom.slicing.slice_id import SliceId
+
+# A projection that needs no Spark: the expressions of a woven scan with their types, for Arrow columns.
+
+
+@dataclass(frozen=True, slots=True)
+class LocalColumn:
+    """One projected column. With `component`, its card makes the column from the value of the expression."""
+
+    node: Node
+    component: PlannedComponent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProjection:
+    """The columns that a woven scan projects; `reads` are the stream's columns that it needs, including the time."""
+
+    reads: tuple[str, ...]
+    where: Node | None
+    predicates: tuple[Node, ...]
+    columns: tuple[LocalColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +74,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class NativeFeed:
     """A set that a native scan feeds, and how partials of the scan become those of the set.
 
     Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
@@ -83,7 +103,7 @@ class NativeScan:
     components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
     edges: EdgeSet
     slice_id: SliceId
-    feeds: tuple[Fed, ...]
+    feeds: tuple[NativeFeed, ...]
     tells: bool = True
     why: str = field(default="", compare=False)  # it was chosen
 
@@ -99,7 +119,7 @@ class NativeScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
+class ProjectedColumn:
     """One column of the projected tuples: SQL that Spark evaluates.
 
     `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
@@ -140,7 +160,7 @@ class RolledUp:
 
 
 @dataclass(frozen=True, slots=True)
-class WovenSet:
+class WovenFeed:
     """A set that a woven scan feeds, from tuples that have the bit of its predicate, grouped by columns.
 
     `via` are sets of the same tuples in finer groups, whose cells hold everything that this set needs: if those cells
@@ -150,7 +170,7 @@ class WovenSet:
     number: int  # of the set
     bit: int | None  # None: every tuple of the scan
     groups: tuple[int, ...]
-    components: tuple[Read, ...]
+    components: tuple[ComponentInput, ...]
     via: tuple[int, ...] = ()
 
 
@@ -189,7 +209,7 @@ class KeyedFeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedColumns:
     """The tuples that a scan gives to the store of the stream: those that have one of `bits`; all if it is None.
 
     `places` are the columns of the store among those of the scan; None for the time column, which the tick gives.
@@ -219,13 +239,13 @@ class WovenScan:
     number: int
     stream: str
     signature: Signature
-    columns: tuple[Projected, ...]
-    feeds: tuple[WovenSet, ...]
+    columns: tuple[ProjectedColumn, ...]
+    feeds: tuple[WovenFeed, ...]
     counted_by: tuple[Expression, ...] | None = None
     watched: tuple[tuple[int, int | None], ...] = ()
     why: str = field(default="", compare=False)  # it was chosen
     log: str = "smaller"
-    kept: Kept | None = None
+    kept: RetainedColumns | None = None
     local: LocalProjection | None = field(default=None, compare=False)
     rolled_up: RolledUp | None = field(default=None, compare=False)
     keyed: tuple[KeyedFeed, ...] = ()

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from windloom.model.join import Join, JoinKind
-from windloom.plan.physical import Plan, PlannedJoin
+from windloom.model.join import Join
+from windloom.model.stream import JoinKind
+from windloom.plan.plan import Plan, PlannedJoin
 
 #: Places of grouping columns, by number of the set.
 Columns = Mapping[int, tuple[int, ...]]

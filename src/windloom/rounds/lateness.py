@@ -13,26 +13,25 @@ import numpy as np
 
 from windloom.model.arrays import Mask
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
+from windloom.plan.plan import PartialSet, Plan, PlannedJoin, PlannedQuery
 from windloom.plan.scans import NativeScan, Scan
-from windloom.rounds.behind import Before, Behind
-from windloom.rounds.frontiers import inputs_of
-from windloom.rounds.round_input import RoundInput
-from windloom.rounds.state import State
-from windloom.rounds.windows.life import Landmark, Reported
-from windloom.rounds.windows.registry import life_of
-from windloom.rounds.windows.time import time_lost
+from windloom.state.frontiers import LateBounds, LateTuples, inputs_of
+from windloom.state.state import State
+from windloom.state.windows.lifecycle import Landmark, ReportProgress
+from windloom.state.windows.registry import life_of
+from windloom.state.windows.time import time_lost
+from windloom.weave.round_input import RoundInput
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateCount:
     """`partly`: tuples that still count in some window; `dropped`: tuples that count in none of theirs."""
 
     partly: int = 0
     dropped: int = 0
 
-    def __add__(self, other: Late) -> Late:
-        return Late(self.partly + other.partly, self.dropped + other.dropped)
+    def __add__(self, other: LateCount) -> LateCount:
+        return LateCount(self.partly + other.partly, self.dropped + other.dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +41,38 @@ class Lateness:
     A tuple counts once for its stream, however many queries want it, and once for each of these queries.
     """
 
-    streams: Mapping[str, Late] = field(default_factory=dict)
-    queries: Mapping[str, Late] = field(default_factory=dict)
+    streams: Mapping[str, LateCount] = field(default_factory=dict)
+    queries: Mapping[str, LateCount] = field(default_factory=dict)
 
 
-def before_round(plan: Plan, state: State) -> dict[str, Before]:
+def before_round(plan: Plan, state: State) -> dict[str, LateBounds]:
     """Return what decides which tuples of a round are late, by stream."""
-    before_by_stream: dict[str, Before] = {}
+    before_by_stream: dict[str, LateBounds] = {}
     for partial_set in plan.sets:
         if partial_set.is_relation:
             continue
-        known = before_by_stream.get(partial_set.stream, Before())
+        known = before_by_stream.get(partial_set.stream, LateBounds())
         since = tuple(sorted({*known.since, *life_of(partial_set.window).told_apart(partial_set, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(partial_set)))
-        before_by_stream[partial_set.stream] = Before(closed, state.closed_over((partial_set.base,)), since)
+        before_by_stream[partial_set.stream] = LateBounds(closed, state.closed_over((partial_set.base,)), since)
     for planned in plan.rows:
         for stream in planned.rows.streams:
-            known = before_by_stream.get(stream, Before(frontier=state.closed_over((stream,))))
+            known = before_by_stream.get(stream, LateBounds(frontier=state.closed_over((stream,))))
             before_by_stream[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
     for store in plan.stores:  # even if no query asks for its tuples yet
-        before_by_stream.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
+        before_by_stream.setdefault(store.stream, LateBounds(frontier=state.closed_over((store.stream,))))
     return before_by_stream
 
 
-def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks: Mapping[str, Landmark]) -> Lateness:
+def count_late(
+    plan: Plan, behind: Mapping[int, LateTuples], state: State, landmarks: Mapping[str, Landmark]
+) -> Lateness:
     """Return the late tuples of a round, by stream and by query; a tuple that no query wants is never late.
 
     `behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
     """
-    streams: dict[str, Late] = {}
-    queries: dict[str, Late] = {}
+    streams: dict[str, LateCount] = {}
+    queries: dict[str, LateCount] = {}
     # The joins that each side answers, by name of the side; a join with itself may be there twice.
     joins: dict[str, list[PlannedJoin]] = {}
     for join in plan.joins:
@@ -92,19 +93,19 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 missed |= own_missed
                 is_open |= own_open
                 late_count = _summed(entries, own_missed, own_open)
-                if late_count != Late():
-                    queries[name] = queries.get(name, Late()) + late_count
+                if late_count != LateCount():
+                    queries[name] = queries.get(name, LateCount()) + late_count
         for name, own_missed, own_open in _of_rows(plan, scan, entries, state):
             missed |= own_missed
             is_open |= own_open
             late_count = _summed(entries, own_missed, own_open)
-            if late_count != Late():
+            if late_count != LateCount():
                 queries[name] = late_count
         late_count = _summed(entries, missed, is_open)
-        if late_count != Late():
+        if late_count != LateCount():
             # An enriched stream has scans of its own, which see the same tuples: the largest count is the stream's.
             base = plan.base_of(scan.stream)
-            streams[base] = max(streams.get(base, Late()), late_count, key=lambda late: late.partly + late.dropped)
+            streams[base] = max(streams.get(base, LateCount()), late_count, key=lambda late: late.partly + late.dropped)
     return Lateness(streams, queries)
 
 
@@ -119,7 +120,7 @@ def late_from(plan: Plan, round_input: RoundInput) -> dict[str, int]:
     return first_by_stream
 
 
-def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
+def _of_rows(plan: Plan, scan: Scan, entries: LateTuples, state: State) -> Iterator[tuple[str, Mask, Mask]]:
     """Yield late entries in a closed window, and those in an open one, for each row query that reads the store."""
     stored = None if isinstance(scan, NativeScan) else scan.kept
     strands: dict[str, list[tuple[Window, int | None]]] = {}
@@ -132,7 +133,7 @@ def _of_rows(plan: Plan, scan: Scan, entries: Behind, state: State) -> Iterator[
             since = state.since.get(name)
             if since is not None:
                 since += query.window.range_ticks - window.range_ticks  # windows pair by their ends
-            reported = Reported(state.closed_over(query.inputs), since, name in state.fresh)
+            reported = ReportProgress(state.closed_over(query.inputs), since, name in state.fresh)
             own_missed, own_open = time_lost(window, reported, entries.starts)
             wanted = entries.holds(bit)
             missed |= own_missed & wanted
@@ -146,14 +147,14 @@ def _asking(
     state: State,
     landmarks: Mapping[str, Landmark],
     joins: Mapping[str, list[PlannedJoin]],
-) -> Iterator[tuple[str, Window, Reported]]:
+) -> Iterator[tuple[str, Window, ReportProgress]]:
     """Yield everything that asks a set: names of queries, their windows, and how far they report."""
     for planned in partial_set.queries:
         window, landmark = planned.query.window, landmarks.get(planned.name)
         closed = state.closed_over(planned.query.inputs)
         if isinstance(planned, PlannedQuery):
             name = planned.name
-            yield name, window, Reported(closed, state.since.get(name), name in state.fresh, landmark)
+            yield name, window, ReportProgress(closed, state.since.get(name), name in state.fresh, landmark)
             continue
         for join in joins[planned.name]:
             since = state.since.get(join.name)
@@ -161,8 +162,8 @@ def _asking(
                 since += join.query.window.range_ticks - window.range_ticks  # windows pair by their ends
             elif landmark is not None:
                 since = state.since.get(planned.name)
-            yield join.name, window, Reported(closed, since, join.name in state.fresh, landmark)
+            yield join.name, window, ReportProgress(closed, since, join.name in state.fresh, landmark)
 
 
-def _summed(entries: Behind, missed: Mask, is_open: Mask) -> Late:
-    return Late(int(entries.tuples[missed & is_open].sum()), int(entries.tuples[missed & ~is_open].sum()))
+def _summed(entries: LateTuples, missed: Mask, is_open: Mask) -> LateCount:
+    return LateCount(int(entries.tuples[missed & is_open].sum()), int(entries.tuples[missed & ~is_open].sum()))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.plan.observed import RoundObserved, SetRound, StreamRound
-from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan
-from windloom.rounds.round_input import RoundInput
-from windloom.rounds.scanned import Scanned
-from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts
+from windloom.state.state import State
+from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
+from windloom.weave.round_input import RoundInput
+from windloom.weave.weave import ScanCounts
 
 
 def observe(plan: Plan, before: State, round_input: RoundInput, counts: StepCounts) -> RoundObserved:
@@ -51,7 +51,7 @@ def _stream(plan: Plan, name: str, before: State, round_input: RoundInput, count
     ]
     tuples = round_input.events.get(name, max(taken, default=0))
     scanned = next(
-        (round_input.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, round_input)), Scanned()
+        (round_input.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, round_input)), ScanCounts()
     )
     conditions = dict(scanned.conditions)
     for partial_set in sets:

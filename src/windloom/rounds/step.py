@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.answers.answers import Answers
+from windloom.answers.emission.early import early_turns
+from windloom.answers.joins.key_counts import count_links
+from windloom.answers.rows.row_queries import asked_rows, rows_turn, without_lost
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.links import LinkRound
-from windloom.plan.physical import PartialSet, Plan
-from windloom.rounds.answers import Answers
-from windloom.rounds.cells import Cells
-from windloom.rounds.early import early_turns
-from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
-from windloom.rounds.joins.keyed import count_links
-from windloom.rounds.keyed import KeyedSides
+from windloom.plan.plan import PartialSet, Plan
 from windloom.rounds.lateness import Lateness, count_late
-from windloom.rounds.owed import (
+from windloom.state.cells import Cells
+from windloom.state.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
+from windloom.state.pending import (
+    AnswerPass,
+    CellVersions,
     Intervals,
-    Lineage,
-    Pass,
     can_wait,
     left_owing,
     lineage_of,
@@ -32,13 +31,14 @@ from windloom.rounds.owed import (
     readers_of,
     sets_asked,
 )
-from windloom.rounds.round_input import RoundInput
-from windloom.rounds.rows.spans import AskedRows
-from windloom.rounds.rows.turn import asked_rows, rows_turn, without_lost
-from windloom.rounds.state import History, Owed, State
-from windloom.rounds.windows.landmark import first_ticks, landmarks_of
-from windloom.rounds.windows.life import Landmark, Span, Turn
-from windloom.rounds.windows.registry import life_of
+from windloom.state.state import CellCoverage, PendingWindows, State
+from windloom.state.tuple_store import ReportedWindows
+from windloom.state.windows.landmark import first_ticks, landmarks_of
+from windloom.state.windows.lifecycle import Landmark, RoundBounds, Span
+from windloom.state.windows.registry import life_of
+from windloom.statistics.observations import LinkRound
+from windloom.weave.round_input import RoundInput
+from windloom.weave.sorted_tuples import KeyedSides
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def step(
     until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
     landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
     answered = _answered(state, plan, until, round_input.postponed)
-    turn = Turn(state, until, positions, landmarks, history_ticks)
+    turn = RoundBounds(state, until, positions, landmarks, history_ticks)
     sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
     for partial_set in plan.sets:
         sets.take(partial_set)
@@ -114,18 +114,24 @@ class _Sets:
     """The sets of a plan in a round: the cells that each is answered from, those that it keeps, its pending windows."""
 
     def __init__(
-        self, plan: Plan, state: State, given: RoundInput, now: Turn, owing: Turn, answered: Mapping[str, int]
+        self,
+        plan: Plan,
+        state: State,
+        given: RoundInput,
+        now: RoundBounds,
+        owing: RoundBounds,
+        answered: Mapping[str, int],
     ) -> None:
         self._plan, self._state, self._given, self._now, self._owing = plan, state, given, now, owing
         self._answered = answered
         self.spans: dict[int, Span] = {}
         self.cells: dict[int, Cells] = {}
         self.kept: dict[int, Cells] = {}
-        self.history: dict[int, History] = {}
+        self.history: dict[int, CellCoverage] = {}
         self.tuples: dict[int, int] = {}
         self.partials: dict[int, int] = {}
-        self.lineages: dict[int, Lineage] = {}
-        self.owed: dict[int, Owed] = {}
+        self.lineages: dict[int, CellVersions] = {}
+        self.owed: dict[int, PendingWindows] = {}
 
     def take(self, partial_set: PartialSet) -> None:
         """Merge new cells into those of a set, and keep the cells that are still needed."""
@@ -142,7 +148,7 @@ class _Sets:
             self.cells[number], self.kept[number], past = current, left.cells, left.history
             if left.span is not None:
                 self.spans[number] = left.span
-        if past != History():
+        if past != CellCoverage():
             self.history[number] = past
         owed = state.owed.get(number)
         if owed is not None:
@@ -153,7 +159,7 @@ class _Sets:
             if planned.name in self._answered
         }
         if names:
-            lineage = self.lineages.get(number) or Lineage(current)
+            lineage = self.lineages.get(number) or CellVersions(current)
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
     def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark] | None = None) -> Answers:
@@ -163,7 +169,7 @@ class _Sets:
         before = tuple(self._pass(each, landmarks) for each in earlier)
         return replace(self._pass(last, landmarks), spans=self.spans, earlier=before)
 
-    def _pass(self, turn: Pass, landmarks: Mapping[str, Landmark]) -> Answers:
+    def _pass(self, turn: AnswerPass, landmarks: Mapping[str, Landmark]) -> Answers:
         cells = {number: cells for number, cells in self.cells.items() if number not in self.lineages}
         asked = sets_asked(self._plan, turn.intervals) if self.lineages else set()
         for number, count in turn.rounds:
@@ -199,7 +205,7 @@ def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
     )
 
 
-def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
+def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[ReportedWindows]:
     """The row queries of which a round reports windows, and which windows; known once its frontiers are."""
     state = without_lost(state, round_input, plan)
     advanced_state = moved(state, round_input, plan)

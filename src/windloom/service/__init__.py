@@ -1,1 +1,1 @@
-"""A running loom over HTTP: an API for programs, a page for people, metrics for monitoring."""
+"""A running loom over HTTP."""

@@ -22,7 +22,7 @@ _SHORTEST_TOKEN = 16
 _FORM = "write a line 'admin: TOKEN', and perhaps 'read: TOKEN', with tokens of 16 characters or more"
 
 
-class Level(IntEnum):
+class AccessLevel(IntEnum):
     NONE = 0
     READ = 1
     ADMIN = 2
@@ -32,13 +32,13 @@ class Level(IntEnum):
 class Tokens:
     """The digests of tokens; the tokens themselves are not kept."""
 
-    digests: tuple[tuple[bytes, Level], ...]
+    digests: tuple[tuple[bytes, AccessLevel], ...]
 
-    def level_of(self, token: str) -> Level:
+    def level_of(self, token: str) -> AccessLevel:
         """Return the level of a token. Every digest is compared, so the time shows neither which nor how much was
         right.
         """
-        digest_of_token, best = _digest(token), Level.NONE
+        digest_of_token, best = _digest(token), AccessLevel.NONE
         for digest, level in self.digests:
             if hmac.compare_digest(digest, digest_of_token):
                 best = max(best, level)
@@ -61,7 +61,11 @@ def read_tokens(path: str) -> Tokens:
         if not line or line.startswith("#"):
             continue
         word, colon, rest = line.partition(":")
-        level = {"admin": Level.ADMIN, "read": Level.READ}.get(word.strip().lower()) if colon else Level.ADMIN
+        level = (
+            {"admin": AccessLevel.ADMIN, "read": AccessLevel.READ}.get(word.strip().lower())
+            if colon
+            else AccessLevel.ADMIN
+        )
         token = rest.strip() if colon else line
         if level is None or len(token) < _SHORTEST_TOKEN or " " in token:
             raise WindloomError(
@@ -80,10 +84,10 @@ class Logins:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[Level, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[AccessLevel, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, level: Level) -> str:
+    def open(self, level: AccessLevel) -> str:
         login = secrets.token_urlsafe(32)
         with self._lock:
             self._known[_digest(login)] = (level, self._clock() + LOGIN_SECONDS)
@@ -91,10 +95,10 @@ class Logins:
                 self._known.popitem(last=False)
         return login
 
-    def level_of(self, login: str) -> Level:
+    def level_of(self, login: str) -> AccessLevel:
         with self._lock:
-            level, until = self._known.get(_digest(login), (Level.NONE, 0.0))
-        return level if self._clock() < until else Level.NONE
+            level, until = self._known.get(_digest(login), (AccessLevel.NONE, 0.0))
+        return level if self._clock() < until else AccessLevel.NONE
 
     def close(self, login: str) -> None:
         with self._lock:
@@ -107,9 +111,9 @@ class Gate:
     def __init__(self, tokens: Tokens | None, logins: Logins | None = None) -> None:
         self.tokens, self.logins = tokens, logins or Logins()
 
-    def level_of(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Level:
+    def level_of(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> AccessLevel:
         if self.tokens is None:
-            return Level.ADMIN
+            return AccessLevel.ADMIN
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.tokens.level_of(token.strip())

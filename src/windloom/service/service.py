@@ -2,23 +2,216 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Protocol
 
+import pyarrow as pa
 from fastapi import Depends, Request
 
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.progress import RoundProgress
-from windloom.service.access import Gate, Level
-from windloom.service.faults import RefusedError
-from windloom.service.feed import RoundFeed
-from windloom.service.metrics import Metrics
-from windloom.service.models import Latest
-from windloom.service.running import RunningLoom
-from windloom.service.totals import Totals
+from windloom.engine import Loom
+from windloom.engine.handle import Handle, QueryChange
+from windloom.engine.progress import RoundProgress
+from windloom.engine.questions import QuestionAnswer
+from windloom.engine.views import cost_view
+from windloom.engine.what_if import WhatIf
+from windloom.errors import WindloomError
+from windloom.explain.json import explain_json
+from windloom.explain.picture.picture import explain_svg
+from windloom.explain.sharing import sharing_json
+from windloom.explain.text import explain_text
+from windloom.language.catalog import parse_catalog
+from windloom.model.clauses import Emits
+from windloom.model.stream import Stream
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.sharing_report import report_sharing
+from windloom.plan.plan import Plan
+from windloom.service.access import AccessLevel, Gate
+from windloom.service.feed import HISTORY, Metrics, RoundFeed, ServiceTotals
+from windloom.service.models import Latest, RefusedError, without_paths
+from windloom.service.stored_answers import StoredAnswers
+from windloom.sinks.delivery import SinkWait
+
+# A plan as the service shows it: data, a picture and costs, without the path of the file with the constants.
+
+
+def plan_json(plan: Plan) -> Mapping[str, Any]:
+    return _plain(explain_json(plan, cost_view(plan, "seconds", _constants())))
+
+
+def plan_picture(plan: Plan) -> str:
+    return explain_svg(plan, cost_view(plan, "seconds", _constants()))
+
+
+def plan_costs(plan: Plan) -> Mapping[str, Any]:
+    """Return the sharing report, which compares every query with every other."""
+    return _plain(sharing_json(plan, report_sharing(plan, _constants())))
+
+
+def query_text(plan: Plan, query: str) -> str:
+    return explain_text(plan, cost_view(plan, "seconds", _constants()), query=query)
+
+
+def _constants() -> Constants:
+    constants = load_constants()
+    return replace(constants, source=without_paths(constants.source))
+
+
+def _plain(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values after a conversion to JSON and back, so that everything can be sent."""
+    return dict(json.loads(json.dumps(values)))
+
+
+# The part of a running loom that the service needs: a protocol, so that tests can serve one without Spark.
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredQuery:
+    """A query of the catalog that could not be registered, and why."""
+
+    name: str
+    text: str
+    error: WindloomError
+
+
+class RunningLoom(Protocol):
+    """A loom that runs streams, and can be asked and changed meanwhile."""
+
+    @property
+    def streams(self) -> Mapping[str, Stream]: ...
+
+    @property
+    def queries(self) -> Mapping[str, str]: ...
+
+    @property
+    def rejected(self) -> Sequence[UnregisteredQuery]: ...
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    @property
+    def waiting(self) -> SinkWait | None: ...
+
+    @property
+    def rounds(self) -> Sequence[RoundProgress]: ...
+
+    def add(self, name: str, text: str) -> QueryChange: ...
+
+    def replace(self, name: str, text: str) -> QueryChange: ...
+
+    def remove(self, name: str) -> QueryChange: ...
+
+    def what_if(self, text: str) -> WhatIf: ...
+
+    def ask(self, text: str) -> QuestionAnswer: ...
+
+    def explain(self, query: str) -> str: ...
+
+    def plan(self) -> Mapping[str, Any]: ...
+
+    def picture(self) -> str: ...
+
+    def costs(self) -> Mapping[str, Any]: ...
+
+    def groupings(self) -> Mapping[str, Sequence[str]]: ...
+
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table: ...
+
+
+class ServedHandle:
+    """The handle of a loom whose Parquet sink writes to a directory on this machine."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        streams: Mapping[str, Stream],
+        stored: StoredAnswers,
+        rejected: Sequence[UnregisteredQuery] = (),
+    ) -> None:
+        self._handle, self._stored = handle, stored
+        self.streams, self.rejected = dict(streams), tuple(rejected)
+        self._making = threading.Lock()  # many watchers ask for the same plan at once
+        self._planned: tuple[Plan, Mapping[str, Any]] | None = None
+        self._costed: tuple[Plan, Mapping[str, Any]] | None = None
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        return self._handle.queries
+
+    @property
+    def is_active(self) -> bool:
+        return self._handle.is_active
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._handle.exception()
+
+    @property
+    def waiting(self) -> SinkWait | None:
+        return self._handle.waiting
+
+    @property
+    def rounds(self) -> Sequence[RoundProgress]:
+        return self._handle.recent_progress
+
+    def add(self, name: str, text: str) -> QueryChange:
+        return self._handle.add(name, text)
+
+    def replace(self, name: str, text: str) -> QueryChange:
+        return self._handle.replace(name, text)
+
+    def remove(self, name: str) -> QueryChange:
+        return self._handle.remove(name)
+
+    def what_if(self, text: str) -> WhatIf:
+        return self._handle.what_if(text)
+
+    def ask(self, text: str) -> QuestionAnswer:
+        return self._handle.ask(text)
+
+    def explain(self, query: str) -> str:
+        return query_text(self._handle.plan, query)
+
+    def plan(self) -> Mapping[str, Any]:
+        plan = self._handle.plan
+        with self._making:
+            if self._planned is None or self._planned[0] is not plan:
+                self._planned = (plan, plan_json(plan))
+            return self._planned[1]
+
+    def picture(self) -> str:
+        return plan_picture(self._handle.plan)
+
+    def costs(self) -> Mapping[str, Any]:
+        plan = self._handle.plan
+        with self._making:
+            if self._costed is None or self._costed[0] is not plan:
+                self._costed = (plan, plan_costs(plan))
+            return self._costed[1]
+
+    def groupings(self) -> Mapping[str, Sequence[str]]:
+        """Grouping columns by query, with their names in its answers."""
+        return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
+
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
+        query = self._handle.plan.query(name).query
+        columns = self._handle.columns(name)
+        replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
+        rows = self._stored.read(name, columns, since, until, limit, most_files, replacing)
+        return self._handle.arrow(name).slice(0, 0) if rows is None else rows
+
 
 #: Plans, questions and reads of many files that may run at once; more would only wait for each other.
 _AT_ONCE = 8
@@ -36,7 +229,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RoundCache:
     """Answers that are the same for everyone until the next round, or until queries change."""
 
     latest: dict[str, Latest] = field(default_factory=dict)
@@ -57,16 +250,16 @@ class Service:
         self.loom, self.gate, self.limits = loom, gate or Gate(None), limits or Limits()
         self.is_local, self.is_secure = is_local, is_secure
         self.feed = feed or RoundFeed()
-        self.totals = Totals()
+        self.totals = ServiceTotals()
         self.metrics = Metrics(self._costs, lambda: self.feed.watchers)
-        self.kept = Kept()
+        self.kept = RoundCache()
         self._working = threading.BoundedSemaphore(_AT_ONCE)
 
     def round_done(self, done: RoundProgress) -> None:
         """Note a round; called by the thread of the round."""
         self.totals.add(done)
         self.metrics.add(done)
-        self.kept = Kept()
+        self.kept = RoundCache()
         self.feed.publish(done)
 
     def round_waits(self, wait: SinkWait | None) -> None:
@@ -75,7 +268,7 @@ class Service:
         self.feed.announce("waiting")
 
     def queries_changed(self) -> None:
-        self.kept = Kept()
+        self.kept = RoundCache()
         self.feed.announce("queries")
 
     @contextmanager
@@ -104,24 +297,85 @@ def _service(request: Request) -> Service:
 Served = Annotated[Service, Depends(_service)]
 
 
-def _level(request: Request, service: Served) -> Level:
+def _level(request: Request, service: Served) -> AccessLevel:
     return service.gate.level_of(request.headers, request.cookies)
 
 
-def _may_read(level: Annotated[Level, Depends(_level)]) -> Level:
-    if level < Level.READ:
+def _may_read(level: Annotated[AccessLevel, Depends(_level)]) -> AccessLevel:
+    if level < AccessLevel.READ:
         raise RefusedError(
             401, "a token is needed", "", "send it as 'Authorization: Bearer TOKEN', or log in on the page"
         )
     return level
 
 
-def _may_change(level: Annotated[Level, Depends(_may_read)]) -> Level:
-    if level < Level.ADMIN:
+def _may_change(level: Annotated[AccessLevel, Depends(_may_read)]) -> AccessLevel:
+    if level < AccessLevel.ADMIN:
         raise RefusedError(403, "this token may only read", "", "use an admin token to change queries")
     return level
 
 
-AnyLevel = Annotated[Level, Depends(_level)]
+AnyLevel = Annotated[AccessLevel, Depends(_level)]
 MayRead = Depends(_may_read)
 MayChange = Depends(_may_change)
+
+
+# Loads a catalog query by query: a wrong query does not keep the others from being served.
+
+
+def load_queries(loom: Loom, path: str, *, strict: bool) -> list[UnregisteredQuery]:
+    """Register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
+
+    With `strict`, raises the error of the first wrong query.
+    """
+    rejected: list[UnregisteredQuery] = []
+    for entry in parse_catalog(Path(path).read_text(encoding="utf-8"), source=Path(path).name).queries:
+        try:
+            entry.parse({**loom.streams, **loom.relations})  # reports mistakes with their place in the catalog
+            loom.query(entry.name, entry.text)
+        except WindloomError as error:
+            if strict:
+                raise
+            rejected.append(UnregisteredQuery(entry.name, entry.text, error))
+    if not loom.queries:
+        if rejected:
+            raise rejected[0].error
+        raise WindloomError(
+            "there is no query to serve", "the catalog creates none", "write CREATE QUERY name AS SELECT …; in it"
+        )
+    return rejected
+
+
+class Relay:
+    """Passes rounds on to all that are connected; each also gets those that were done before.
+
+    It also passes on what the current round waits for, if a sink is down.
+    """
+
+    def __init__(self) -> None:
+        self._done: deque[RoundProgress] = deque(maxlen=HISTORY)
+        self._wait: SinkWait | None = None
+        self._to: list[Callable[[RoundProgress], None]] = []
+        self._waiting: list[Callable[[SinkWait | None], None]] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, done: RoundProgress) -> None:
+        with self._lock:
+            self._done.append(done)
+            for to in self._to:
+                to(done)
+
+    def wait(self, wait: SinkWait | None) -> None:
+        with self._lock:
+            self._wait = wait
+            for to in self._waiting:
+                to(wait)
+
+    def connect(self, to: Callable[[RoundProgress], None], waiting: Callable[[SinkWait | None], None]) -> None:
+        with self._lock:
+            for done in self._done:
+                to(done)
+            if self._wait is not None:
+                waiting(self._wait)
+            self._to.append(to)
+            self._waiting.append(waiting)

@@ -1,1 +1,1 @@
-"""Everything that touches Spark: session, sources, intake, relations, row queries, answers, verification."""
+"""Everything that touches Spark; no other room imports pyspark."""

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windloom.aggregates import FUNCTIONS
+from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import WindloomError, closest, meant
 from windloom.explain.words import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.physical import Shape
+from windloom.plan.plan import Shape
 from windloom.spark.errors import first_line, quiet
 
 #: The types of conditions; NULL is a condition that is never satisfied.
@@ -98,9 +99,9 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
         return "correct the expression, or cast the columns in it"
     parameters = error.getMessageParameters() or {}
     name = str(parameters.get("routineName", "")).split(".")[-1].strip("`")
-    from windloom.language.functions import (
-        why_refused,
-    )  # only here: executors, which import this module, need no parser
+    from windloom.language.sql.syntax import (
+        why_refused,  # only here: executors, which import this module, need no parser
+    )
 
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
     close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
@@ -232,3 +233,94 @@ def quoted(name: str) -> str:
 def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
     """Return names and Spark types of a shape's answer columns, from Spark's analyzer."""
     return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
+
+
+# Columns of several tables in one: slots are named by type, so that the whole is only as wide as its widest part.
+
+
+def slot_names(kinds: Iterable[str]) -> tuple[str, ...]:
+    """A slot for each type name: the type and a running number among columns of that type.
+
+    >>> slot_names(["bigint", "decimal(10,2)", "bigint", "array<int>"])
+    ('bigint__0', 'decimal_10_2__0', 'bigint__1', 'array_int__0')
+    """
+    used: dict[str, int] = {}
+    names = []
+    for kind in kinds:
+        number = used[kind] = used.get(kind, -1) + 1
+        words = "_".join(re.findall(r"\w+", kind))
+        names.append(f"{words}__{number}")
+    return tuple(names)
+
+
+# Unions of many frames: with the same columns, or with different columns in slots that they share.
+
+
+def union_all(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return all rows of frames with the same columns; by halves, because Spark analyses all inputs again for each
+    union.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return union_all(frames[:half]).unionAll(union_all(frames[half:]))
+
+
+def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
+    """Return all rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's
+    number.
+
+    The union is as wide as its widest part, because columns share slots by type.
+    """
+    slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
+    kinds: dict[str, str] = {}
+    for frame, frame_slots in zip(frames, slots, strict=True):
+        kinds.update(zip(frame_slots, (kind for _, kind in frame.dtypes), strict=True))
+
+    def column(slot: str, frame_slots: tuple[str, ...]) -> Column:
+        return F.col(slot) if slot in frame_slots else F.lit(None).cast(kinds[slot]).alias(slot)
+
+    aligned = [
+        frame.toDF(*frame_slots).select(
+            F.lit(number).alias(tag), *(column(slot, frame_slots) for slot in sorted(kinds))
+        )
+        for number, (frame, frame_slots) in enumerate(zip(frames, slots, strict=True))
+    ]
+    return union_all(aligned), slots
+
+
+# HAVING and expressions over aggregates that only Spark can evaluate: many tables of many shapes in one job.
+
+#: Settings that change the meaning of expressions, and the values under which expressions have their usual meaning.
+_MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+}
+
+
+def has_usual_meaning(spark: SparkSession) -> bool:
+    """Whether expressions mean in this session what they mean in Spark by default."""
+    return all(str(spark.conf.get(name, usual)).lower() == usual for name, usual in _MEANING.items())
+
+
+def finish_together(
+    spark: SparkSession, parts: Sequence[tuple[Shape, pa.Table]], *, with_query: bool = False
+) -> list[pa.Table]:
+    """The finished rows of each table, from one Spark job for all; `with_query`: the first column is `query`."""
+    keep = ("query",) if with_query else ()
+    done = [
+        finish(arrow_frame(spark, table, ddl_of(shape, with_query=with_query)), shape, keep) for shape, table in parts
+    ]
+    if len(done) == 1:
+        return [done[0].toArrow()]
+    united, slots = unite(done, "part")
+    rows = united.toArrow()
+    found = []
+    for number, data_frame in enumerate(done):
+        mine = rows.filter(pc.equal(rows["part"], number)).select(list(slots[number]))
+        found.append(mine.rename_columns(data_frame.columns))
+    return found

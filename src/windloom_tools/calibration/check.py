@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.estimate import estimate_set
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.plan_cost import estimate_set
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.optimizer.workloads import divisor_windows
-from windloom.plan.physical import Plan
+from windloom.plan.plan import Plan
 from windloom_tools.calibration.kernels import Tell, thread_seconds
 from windloom_tools.calibration.step import Synthetic, read_all
 
@@ -78,7 +78,9 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
 def plan_of(synthetic: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
     queries = synthetic.queries()
     options = PlanOptions(strategy, "pairs", technique, "native")
-    return make_plan({"s": synthetic.stream}, queries, synthetic.types, options, Known(constants, synthetic.estimates))
+    return make_plan(
+        {"s": synthetic.stream}, queries, synthetic.types, options, PlanningFacts(constants, synthetic.estimates)
+    )
 
 
 def step_seconds(plan: Plan, synthetic: Synthetic, constants: Constants) -> float:

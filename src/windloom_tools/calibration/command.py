@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windloom.cli.options import showing_progress
-from windloom.cli.tables import table_lines
+from windloom.cli.options import showing_progress, table_lines
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     found["weaving"] = measure_weaving(quick, tell)
     found.update(measure_folds(quick, tell))
     if not no_spark:
-        from windloom.spark.session.local import local_session
+        from windloom.spark.session import local_session
 
         tell("starting Spark")
         spark = local_session(app="windloom calibrate")

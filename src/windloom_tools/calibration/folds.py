@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.engine.catalog import Registry
+from windloom.answers.joins.fold import fold_sides
+from windloom.answers.joins.joins import family_rows
+from windloom.answers.joins.matrix_joins import MatrixFamily
+from windloom.engine.registry import Registry
 from windloom.model import DataType, Stream
 from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
-from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_values, row_values
-from windloom.plan.physical import Plan
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds.cells import Cells
-from windloom.rounds.joins.answers import family_rows
-from windloom.rounds.joins.by_matrix import MatrixFamily
-from windloom.rounds.joins.fold import fold_sides
-from windloom.rounds.taken import take_tuples
+from windloom.state.cells import Cells
+from windloom.weave.round_input import take_tuples
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell, thread_seconds
 
@@ -62,7 +63,7 @@ class Folding:
         for name, text in self.texts.items():
             registry.add_query(name, text)
         options = PlanOptions("shared", intake="woven", fold="pairwise")
-        return make_plan(registry.streams, registry.queries.values(), registry.types(), options, Known())
+        return make_plan(registry.streams, registry.queries.values(), registry.types(), options, PlanningFacts())
 
     def cells(self, plan: Plan) -> dict[int, Cells]:
         found: dict[int, Cells] = {}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.cells.locate import Lanes, WindowArrays, locate
-from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, REGISTERS, Family
-from windloom.kernels.lists.cells import Lists, Ranked, Registered
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, REGISTERS, Family
+from windloom.kernels.lists.lists import Lists, RankedLists, RegisterQuestion
+from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.model.arrays import Ints
-from windloom.optimizer.cost.calibrated import uneven
-from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.papers import cost_name
+from windloom.optimizer.cost.seconds import uneven
 from windloom.optimizer.cost.work import TERMS, Work
 from windloom.optimizer.workloads import divisor_windows
 from windloom_tools.calibration.fit import Fit, fit
@@ -161,8 +161,8 @@ def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
         return _values(family, count), family.empty(rows)
     cells = _lists(count)
     if family is REGISTERS:
-        return cells, Registered(_CODES, np.empty(rows, np.int64))
-    return cells, Ranked(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
+        return cells, RegisterQuestion(_CODES, np.empty(rows, np.int64))
+    return cells, RankedLists(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
 
 
 #: Entries per cell if cells hold lists, and the number of values in all.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from windloom.optimizer.cost.calibrated import compared_classes
+from windloom.optimizer.cost.seconds import compared_classes
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell
 
 if TYPE_CHECKING:
-    from windloom.plan.physical import Plan
+    from windloom.plan.plan import Plan
     from windloom.spark.api import DataFrame, SparkSession
 
 PER_SECOND = 1_000
@@ -51,8 +51,8 @@ JOBS = (
 def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> Fit:
     """`job` is the seconds of a job that only projects; the extra time of an aggregating job is its shuffle."""
     from windloom.plan.scans import NativeScan
-    from windloom.spark.intake.partials import partials_frame
-    from windloom.spark.sources.synthetic import synthetic_trades
+    from windloom.spark.native import partials_frame
+    from windloom.spark.sources.read import synthetic_trades
 
     events = 1_000_000 if quick else 5_000_000
     passes = 2 if quick else 4
@@ -89,7 +89,7 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> F
 
 def _timed(spark: SparkSession, frame: DataFrame) -> tuple[int, float]:
     """The partials, and the seconds they would take if Spark had all cores: its processor time divided by its cores."""
-    from windloom.spark.session.cpu import java_cpu_seconds
+    from windloom.spark.session import java_cpu_seconds
 
     begun, cpu, here = time.perf_counter(), java_cpu_seconds(spark), time.thread_time()
     partials = frame.toArrow().num_rows
@@ -138,7 +138,7 @@ PROJECTIONS = (
 
 def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
     """Measures scanning, projecting and fetching tuples from the JVM: per job, tuple and column."""
-    from windloom.spark.sources.synthetic import synthetic_trades
+    from windloom.spark.sources.read import synthetic_trades
 
     events = 500_000 if quick else 2_000_000
     terms = [{"job": 1.0, "woven_tuple": events, "woven_column": events * len(columns)} for columns in PROJECTIONS]

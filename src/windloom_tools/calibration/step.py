@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.kernels import TECHNIQUES
+from windloom.answers.answers import Answers
+from windloom.kernels.techniques.registry import TECHNIQUES
 from windloom.model import (
     Aggregate,
     DataType,
@@ -24,19 +25,20 @@ from windloom.model import (
     TimeWindow,
     WindowedStream,
 )
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer.cost.calibrated import answer_terms, columns_of
+from windloom.optimizer.cost.seconds import answer_terms, columns_of
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.optimizer.workloads import divisor_windows
-from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.plan.identity import SetIdentity
-from windloom.plan.physical import Plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import NativeScan
-from windloom.rounds import Answers, RoundInput, State, step
-from windloom.rounds.cells import coarsen, read_partials
-from windloom.rounds.frontiers import all_closed
-from windloom.rounds.taken import Taken, take_partials
+from windloom.rounds.step import step
+from windloom.state.cells import coarsen, read_partials
+from windloom.state.frontiers import all_closed
+from windloom.state.state import State
+from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.statistics.set_statistics import SetIdentity
+from windloom.weave.round_input import RoundInput, ScanResult, take_partials
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell, thread_seconds
 
@@ -108,7 +110,7 @@ class Synthetic:
         return pa.table(columns)
 
 
-def _taken(plan: Plan, table: pa.Table) -> Taken:
+def _taken(plan: Plan, table: pa.Table) -> ScanResult:
     return take_partials(plan, _scan(plan), table)
 
 
@@ -227,7 +229,7 @@ class _Idle:
     """A technique that answers zero, so that a measurement includes everything except a technique."""
 
     name = "idle"
-    needs = (Needs.NONE,)
+    needs = (Property.NONE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         for column in out:

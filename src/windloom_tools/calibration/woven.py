@@ -22,12 +22,13 @@ from windloom.model import (
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.cost.calibrated import columns_of
-from windloom.plan.physical import Plan
+from windloom.optimizer.cost.seconds import columns_of
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds.cells import Cells
-from windloom.rounds.weaving import read_tuples, weave
+from windloom.state.cells import Cells
+from windloom.weave.weave import read_tuples, weave
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell
 
@@ -99,7 +100,7 @@ def _plan(weaving: Weaving) -> Plan:
     length = weaving.seconds * TICKS_PER_SECOND
     query = Query("q", WindowedStream("s", TimeWindow(length, length)), None, grouping, made, outputs, None, "")
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
-    return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"), Known())
+    return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"), PlanningFacts())
 
 
 def _tuples(weaving: Weaving, scan: WovenScan, count: int) -> pa.Table:

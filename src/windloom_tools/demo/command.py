@@ -16,7 +16,7 @@ from windloom_tools.demo.catalog import demo_catalog
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results
     from windloom.spark.api import DataFrame
-    from windloom.spark.verification.verify import Verification
+    from windloom.spark.verify.verify import Verification
 
 _KEYS = 20
 #: Trades that are written to a file, for the commands to try next.
@@ -122,8 +122,8 @@ def _prepare(
     console: Console, catalog: Path, events: int, rate: int, seed: int, cores: str, memory: str
 ) -> tuple[Loom, DataFrame]:
     from windloom.engine import Loom
-    from windloom.spark.session.local import local_session
-    from windloom.spark.sources.synthetic import synthetic_trades
+    from windloom.spark.session import local_session
+    from windloom.spark.sources.read import synthetic_trades
 
     with console.status("starting Spark …"):
         spark = local_session(cores=cores, memory=memory, app="windloom demo")
@@ -183,7 +183,7 @@ def _no_share(console: Console, loom: Loom, frame: DataFrame, sample: list[str])
 
 
 def _spark_windows(console: Console, loom: Loom, frame: DataFrame, sample: list[str]) -> Measured:
-    from windloom.spark.verification.verify import time_spark_window
+    from windloom.spark.verify.verify import time_spark_window
 
     seconds = {}
     for name in sample:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from windloom.errors import WindloomError
 from windloom.explain.picture.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, legal
-from windloom.model.figures import number
+from windloom.model.formatting import number
 
 Cell = str | int | float | bool | None
 

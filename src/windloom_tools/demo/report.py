@@ -10,7 +10,7 @@ from windloom_tools.demo.page import Fact, Report, Section, table, write_report
 
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results
-    from windloom.spark.verification.verify import Verification
+    from windloom.spark.verify.verify import Verification
     from windloom_tools.demo.command import Measured
 
 

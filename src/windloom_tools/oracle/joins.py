@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from windloom.model.join import Join, JoinKind, KeyPair, Link, Side
+from windloom.model.join import Join, KeyPair, Link, Side
 from windloom.model.query import Query
+from windloom.model.stream import JoinKind
 from windloom.model.windows import LandmarkWindow
 from windloom_tools.oracle.answers import Answer, answers_of, windows_of
 from windloom_tools.oracle.scalar_functions import Row, is_equal

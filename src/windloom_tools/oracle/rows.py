@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windloom.model.join import JoinKind
 from windloom.model.query import Query
-from windloom.model.rows import Body, Condition, Reports, Rows, Selection, SetKind, Strand
+from windloom.model.rows import Body, Condition, Reports, RowInput, RowQuery, Selection, SetKind
+from windloom.model.stream import JoinKind
 from windloom_tools.oracle.answers import Answer, answers_of, group_key, windows_of
 from windloom_tools.oracle.joins import Joined
 from windloom_tools.oracle.scalar_functions import Row
@@ -56,7 +56,7 @@ def answer_rows(query: Query, streams: Streams, tick: str = "tick") -> list[Answ
     return found
 
 
-def ends_of(rows: Rows, streams: Streams, tick: str = "tick") -> list[int]:
+def ends_of(rows: RowQuery, streams: Streams, tick: str = "tick") -> list[int]:
     """Every end at which there may be a row, or at which one may have left."""
     slide = rows.window.slide_ticks
     found = set()
@@ -67,12 +67,12 @@ def ends_of(rows: Rows, streams: Streams, tick: str = "tick") -> list[int]:
     return sorted(found)
 
 
-def standing(rows: Rows, streams: Streams, end: int, tick: str = "tick") -> list[StandingRow]:
+def standing(rows: RowQuery, streams: Streams, end: int, tick: str = "tick") -> list[StandingRow]:
     """The rows of the window that ends at a tick."""
     return _body(rows.body, streams, end, tick)
 
 
-def changed(rows: Rows, now: Sequence[StandingRow], before: Sequence[StandingRow]) -> list[StandingRow]:
+def changed(rows: RowQuery, now: Sequence[StandingRow], before: Sequence[StandingRow]) -> list[StandingRow]:
     """The rows that are reported for a window; `before` are those of the window before it."""
     match rows.reports:
         case Reports.STANDING:
@@ -83,14 +83,14 @@ def changed(rows: Rows, now: Sequence[StandingRow], before: Sequence[StandingRow
             return _more(rows, before, now)
 
 
-def labelled(rows: Rows, found: Iterable[StandingRow], end: int) -> list[Answer]:
+def labelled(rows: RowQuery, found: Iterable[StandingRow], end: int) -> list[Answer]:
     """The rows as answers."""
     edges = {"window_start": end - rows.window.range_ticks, "window_end": end}
     names = [column.name for column in rows.columns]
     return [{**edges, **dict(zip(names, standing_row.values, strict=True))} for standing_row in found]
 
 
-def _more(rows: Rows, these: Sequence[StandingRow], those: Sequence[StandingRow]) -> list[StandingRow]:
+def _more(rows: RowQuery, these: Sequence[StandingRow], those: Sequence[StandingRow]) -> list[StandingRow]:
     if rows.has_lifetimes:
         known = {standing_row.tuples for standing_row in those}
         return [standing_row for standing_row in these if standing_row.tuples not in known]
@@ -142,13 +142,13 @@ def _selection(selection: Selection, streams: Streams, end: int, tick: str) -> l
     return _distinct(found) if selection.is_distinct else found
 
 
-def held_tuples(strand: Strand, streams: Streams, end: int, tick: str) -> list[Row]:
+def held_tuples(strand: RowInput, streams: Streams, end: int, tick: str) -> list[Row]:
     """The tuples of a strand in the window that ends at a tick."""
     begin = end - strand.window.range_ticks
     return [row for row in passing(strand, streams) if begin <= row[tick] < end]
 
 
-def passing(strand: Strand, streams: Streams) -> list[Row]:
+def passing(strand: RowInput, streams: Streams) -> list[Row]:
     """The tuples that satisfy the condition of a strand."""
     rows = streams.get(strand.stream, ())
     if strand.where is None:
@@ -205,7 +205,7 @@ def _joined(selection: Selection, parts: tuple[Row | None, ...]) -> Row:
 # ---- interval joins, and aggregates ---------------------------------------------------------------------------------
 
 
-def within_answers(rows: Rows, streams: Streams, tick: str = "tick") -> Iterator[Answer]:
+def within_answers(rows: RowQuery, streams: Streams, tick: str = "tick") -> Iterator[Answer]:
     """The pairs of an interval join, without regard to windows."""
     (selection,) = rows.selections
     held = [passing(strand, streams) for strand in selection.strands]
@@ -213,7 +213,7 @@ def within_answers(rows: Rows, streams: Streams, tick: str = "tick") -> Iterator
         yield pair_answer(rows, selection, parts, tick)
 
 
-def pair_answer(rows: Rows, selection: Selection, parts: tuple[Row | None, ...], tick: str = "tick") -> Answer:
+def pair_answer(rows: RowQuery, selection: Selection, parts: tuple[Row | None, ...], tick: str = "tick") -> Answer:
     row, ticks = _joined(selection, parts), [part[tick] for part in parts if part is not None]
     values = {column.name: scalar(column.expression.sql)(row) for column in rows.columns}
     return {"window_start": min(ticks), "window_end": max(ticks), **values}

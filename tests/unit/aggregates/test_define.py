@@ -11,7 +11,7 @@ import pytest
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
 from windloom.errors import WindloomError
-from windloom.model import Needs, UserDefined
+from windloom.model import Property, UserDefined
 
 
 class Pair(NamedTuple):
@@ -43,8 +43,8 @@ def refusal(**changes: Any) -> WindloomError:
 def test_what_keeps_its_laws_is_taken(name: str) -> None:
     own = define_aggregate(name, **DEFINITIONS[name]())
     assert own.name == name
-    assert Needs.ASSOCIATIVE | Needs.COMMUTATIVE in own.has
-    assert (Needs.INVERTIBLE in own.has) == (name == "parity")
+    assert Property.ASSOCIATIVE | Property.COMMUTATIVE in own.has
+    assert (Property.INVERTIBLE in own.has) == (name == "parity")
     assert own.result.name == ("bigint" if name == "parity" else "double")
 
 

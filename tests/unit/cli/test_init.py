@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from windloom.cli.init import guess_time, init
 from windloom.cli.main import cli
 from windloom.errors import WindloomError
-from windloom.language import parse_catalog
+from windloom.language.catalog import parse_catalog
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 INSTANT = pa.array([NOW], pa.timestamp("us", tz="UTC"))

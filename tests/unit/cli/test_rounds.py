@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from windloom.cli.rounds import Totals, round_line, round_table, view_of
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.progress import RoundProgress
+from windloom.cli.rounds import RoundTotals, round_line, round_table, view_of
+from windloom.engine.progress import RoundProgress
+from windloom.sinks.delivery import SinkWait
 
 
 def done(number: int, **others: Any) -> RoundProgress:
@@ -52,14 +52,14 @@ def test_of_several_streams_each_has_its_own_watermark() -> None:
     frontiers = {"trades": "2026-01-05T00:00:53+00:00", "quotes": None}
     silent = done(0, watermark=None, lag=None, frontiers=frontiers, lags={"trades": 90.0, "quotes": None})
     assert "rows; watermarks trades 2026-01-05 00:00:53 (lag 1.5 min), quotes –; 0.40 s" in round_line(silent)
-    totals = Totals()
+    totals = RoundTotals()
     totals.add(silent)
     totals.add(done(1, watermark=None, lag=None, frontiers={"trades": None, "quotes": None}))
     assert str(totals).endswith("; watermarks trades 2026-01-05 00:00:53, quotes –")
 
 
 def test_totals_add_up_and_remember_the_last_instant_of_the_watermark() -> None:
-    totals = Totals()
+    totals = RoundTotals()
     assert str(totals) == "no round yet"
     totals.add(done(0, late_partly=1, late_dropped=2))
     totals.add(done(1, watermark=None, untimed=5))

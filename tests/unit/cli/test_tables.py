@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windloom.cli.tables import arrow_lines, table_lines
+from windloom.cli.options import arrow_lines, table_lines
 
 
 def test_columns_are_aligned_and_numbers_stand_on_the_right() -> None:

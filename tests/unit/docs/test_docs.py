@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.pages import DECISIONS, PAGES, ROOT, anchors, code_spans, fences, links, page_name
-from windloom.language import parse_catalog, parse_query
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 
 #: The streams that single queries in the docs are about.

@@ -20,7 +20,7 @@ from bench.__main__ import meant_by, workloads
 from support.pages import DECISIONS, PAGES, ROOT, code_spans, fences, page_name
 from windloom.cli.main import cli
 from windloom.engine import Loom, Results
-from windloom.engine.streaming.handle import Handle
+from windloom.engine.handle import Handle
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem
 

@@ -11,24 +11,26 @@ import pytest
 
 from support.catalogs import STREAMS, TYPES, make_query
 from support.micro_batches import Frames, ManualClock, MicroBatches, RowJobs, answers_in
-from windloom.durable import PlanRecord, Recovered
-from windloom.durable.journal import NoJournal
-from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.loop import CompletedRound, Listeners, RoundLoop
-from windloom.engine.running.placement import Intake, Outcome
-from windloom.engine.running.row_queries import RowQueries
-from windloom.engine.running.watermark import Watermarks
-from windloom.engine.sinks.held import HeldAnswers
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.sink import Sink
-from windloom.engine.sinks.store import ParquetStore
-from windloom.engine.sinks.tables import AnswerTables
+from windloom.checkpoint.journal import NoJournal
+from windloom.checkpoint.records import PlanRecord
+from windloom.checkpoint.recovery import RecoveredState
+from windloom.engine.driver import DriverPlacement
+from windloom.engine.loop import CompletedRound, Listeners, RoundLoop
+from windloom.engine.round import RoundTuples
+from windloom.engine.row_queries import RowQueries
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, LandmarkWindow, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.plan import Plan
-from windloom.rounds import State
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.sinks.memory import HeldAnswers, MemorySink
+from windloom.sinks.parquet import ParquetStore
+from windloom.sinks.round_rows import Outcome
+from windloom.sinks.sink import Sink
+from windloom.sinks.tables import AnswerTables
+from windloom.state.state import State
+from windloom.weave.round_input import Watermarks
 
 COUNT, SUM = Aggregate("count"), Aggregate("sum", Expression.of_column("i"))
 QUERIES = {
@@ -45,17 +47,17 @@ FRAMES: Frames = {
 
 @pytest.fixture
 def plan() -> Plan:
-    return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions(), Known())
+    return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions(), PlanningFacts())
 
 
 def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> CompletedRound:
     journal = NoJournal(PlanRecord(0, 0, dict.fromkeys(QUERIES, "")))
     jobs = RowJobs()
     placement = DriverPlacement(jobs, journal, Watermarks(STREAMS, ManualClock(), None), RowQueries(jobs))
-    recovered = Recovered(State(), None, None, 0)
+    recovered = RecoveredState(State(), None, None, 0)
     given = {str(number): sink for number, sink in enumerate(sinks)}
     loop = RoundLoop(lambda _: plan, journal, recovered, placement, given, AnswerTables(None), listeners=listeners)
-    return loop.run(Intake(FRAMES, ends=True))
+    return loop.run(RoundTuples(FRAMES, ends=True))
 
 
 def in_order(table: pa.Table | None) -> list[str]:

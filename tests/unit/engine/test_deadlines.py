@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from support.catalogs import make_query
-from windloom.engine.running.scheduling import DeadlineRecord, Measured, Scheduling, no_costs
-from windloom.engine.streaming.deadlines import least_seconds, schedule_lines, warning_of
-from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.budget import DeadlineRecord, MeasuredAnswers, Scheduling, no_costs
+from windloom.engine.options import StreamOptions, least_seconds, schedule_lines, warning_of
 from windloom.model import Aggregate, Query, TimeWindow
-from windloom.model.urgency import Urgency
+from windloom.model.clauses import Urgency
 
 
 def asked(name: str, within: float | None, priority: int = 5) -> Query:
@@ -31,7 +30,7 @@ def test_before_any_round_the_trigger_says_what_is_possible(trigger: dict[str, o
 
 def test_rounds_say_better_what_is_possible() -> None:
     scheduling = Scheduling(no_costs, round_seconds=lambda: 2.0)
-    scheduling.learned.add(Measured({}, answers=0.5, rest=1.0))
+    scheduling.learned.add(MeasuredAnswers({}, answers=0.5, rest=1.0))
     found = least_seconds(scheduling, StreamOptions({"processingTime": "30 seconds"}))
     assert found == (3.5, "rounds bring 2 s of event time and take 1.5 s")
 

@@ -12,10 +12,10 @@ import pytest
 from support.catalogs import make_query
 from support.durable import STREAMS
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, RowJobs, answers_in, crash_at
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.sink import RoundAnswers
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow, Urgency
+from windloom.sinks.memory import MemorySink
+from windloom.sinks.sink import RoundAnswers
 
 WINDOW = TimeWindow(10, 10)
 GOOD = make_query("good", WINDOW, [Aggregate("count")], ("k",))

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from support.trades import WINDOW, catalog
-from windloom.engine.catalog import Registry
-from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.engine.live_queries import LiveQueries
+from windloom.engine.registry import Registry
 from windloom.model import Query
-from windloom.optimizer import Known, choices_of
+from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.objective import Objective
-from windloom.plan import Plan
-from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.plan.identity import SetIdentity
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.facts import PlanningFacts
+from windloom.plan.plan import Plan
+from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.statistics.set_statistics import Ongoing, SetIdentity
 
 _OPTIONS = {
     "strategy": "auto",
@@ -36,7 +36,7 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
     (tmp_path / "c.cql").write_text(catalog(stays="SELECT count(*) …"), encoding="utf-8")
     registry = Registry(no_session)
     registry.load(tmp_path / "c.cql")
-    live = LiveQueries(registry, Known)
+    live = LiveQueries(registry, PlanningFacts)
     options = _OPTIONS | {"strategy": "shared"}
     record = live.first({"stays": registry.queries["stays"].text}, options)
     counts = []
@@ -65,7 +65,7 @@ def test_plans_are_made_for_the_objective(tmp_path: Path) -> None:
     )
     ways = {}
     for name in ("latency", "memory"):
-        live = LiveQueries(registry, lambda: Known(estimates=seen, ongoing=Ongoing()), Objective.of(name))
+        live = LiveQueries(registry, lambda: PlanningFacts(estimates=seen, ongoing=Ongoing()), Objective.of(name))
         record = live.first({"q": registry.queries["q"].text}, options)
         ways[name] = record.choices.options_of("intake")["trades"]
         assert choices_of(live.plan_of(record)) == record.choices

@@ -11,12 +11,12 @@ import pytest
 
 from support.catalogs import STREAMS, make_query
 from support.micro_batches import CrashError, Frames, MicroBatches, answers_in, crash_at, pieces_of
-from windloom.durable.shards.pieces import FOLDER, Piece, PieceFolder, PieceWriter
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.tables import AnswerTables
+from windloom.answers.blocks import Block
+from windloom.checkpoint.shards.pieces import FOLDER, Piece, PieceFolder, PieceWriter
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, TimeWindow
-from windloom.rounds import Block
+from windloom.sinks.memory import MemorySink
+from windloom.sinks.tables import AnswerTables
 
 DELAYED = {"s": replace(STREAMS["s"], delay_ticks=5)}
 QUERIES = {

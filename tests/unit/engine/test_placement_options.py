@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.row_rounds import QUERIES
-from windloom.engine.running.placement import refuse_unsharded
-from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.options import StreamOptions
+from windloom.engine.placement import refuse_unsharded
 from windloom.errors import WindloomError
 
 

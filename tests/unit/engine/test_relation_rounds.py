@@ -13,15 +13,16 @@ from support.join_catalogs import ATTACHED, RELATIONS, STREAMS
 from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, MicroBatches, answers_in
 from support.relations import Rows, Versions
-from windloom.durable import RoundLog
+from windloom.checkpoint.logs import RoundLog
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.basins import basins_of
 from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, with_figures
-from windloom.plan.estimates import Estimates, Mean, StreamEstimate
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.statistics.estimates import Estimates, Mean, StreamEstimate
 
 Row = dict[str, Any]
 
@@ -167,7 +168,7 @@ def test_a_question_sees_the_version_of_the_last_round(tmp_path: Path, placement
 
 def asked(life: MicroBatches, query: Query) -> Any:
     registry = registered({"ask": query.text})
-    alone = make_plan(registry.sources, [query], registry.types(), PlanOptions(), Known())
+    alone = make_plan(registry.sources, [query], registry.types(), PlanOptions(), PlanningFacts())
     with life.loop.snapshot() as snapshot:
         try:
             rows = snapshot.answer(query, alone).rows
@@ -263,7 +264,7 @@ def test_row_queries_and_kept_tuples_stand_beside_relations(tmp_path: Path) -> N
 def test_a_relation_is_no_figure_of_a_chart() -> None:
     """Streams that are enriched move with the figures of their stream; relations are part of no figure."""
     registry = registered({"q": INNER, "came": CAME})
-    (basin,) = basins_of(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), Known())
+    (basin,) = basins_of(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), PlanningFacts())
     (enriched,) = basin.enriched
     assert basin.name == "s"
     assert {figure.stream for figure in figures_of(basin)} == {"s", enriched}

@@ -20,11 +20,11 @@ from support.micro_batches import (
     crash_at,
     pieces_of,
 )
-from windloom.durable.faults import FAULT_POINTS, watched
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.tables import AnswerTables
+from windloom.checkpoint.storage import FAULT_POINTS, watched
 from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
+from windloom.sinks.memory import MemorySink
+from windloom.sinks.tables import AnswerTables
 
 DELAYED = {name: replace(STREAMS[name], delay_ticks=delay) for name, delay in (("s", 5), ("t", 20))}
 both = pytest.mark.parametrize("placement", PLACEMENTS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from windloom.engine.streaming.options import StreamOptions, parse_instant
+from windloom.engine.options import StreamOptions, parse_instant
 from windloom.errors import WindloomError
 from windloom.optimizer.adapt.charts import ChartOptions
 from windloom.optimizer.adapt.replan import AdaptOptions

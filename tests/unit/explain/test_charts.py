@@ -8,8 +8,7 @@ from string import ascii_uppercase
 
 import pytest
 
-from windloom.explain import adapt_json, adapt_lines, chart_json, chart_svg, charts_text
-from windloom.explain.charts import grid_lines
+from windloom.explain.charts import adapt_json, adapt_lines, chart_json, chart_svg, charts_text, grid_lines
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
 
 RATE = AxisView(

@@ -11,7 +11,7 @@ from golden.plans import EMITS, KINDS, MIXED, ROW_QUERIES, costs_of, joined_plan
 from windloom.explain import json as json_module
 from windloom.explain.node import ExplainNode, Fact, cut_short, node_json, node_lines, node_title, words_only
 from windloom.explain.tree import plan_tree
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 
 TREE = ExplainNode("Tree 0: 2 queries", [Fact("edges", {"per_second": 2.0}, "2 edges/s", "slices")])
 SET = ExplainNode(

@@ -15,9 +15,9 @@ from windloom.explain.picture.canvas import text_width
 from windloom.explain.picture.layout import lay_out
 from windloom.explain.words import tree_name
 from windloom.model import Query, Version
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -52,7 +52,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
-    "empty": lambda: make_plan({}, [], {}, PlanOptions(), Known()),
+    "empty": lambda: make_plan({}, [], {}, PlanOptions(), PlanningFacts()),
 }
 
 
@@ -168,7 +168,7 @@ def test_markup_and_forbidden_characters_in_names_are_harmless() -> None:
         for query in hostile
         for expression in query.expressions
     }
-    root = _parsed(svg_of(make_plan(streams, hostile, types, PlanOptions(), Known())))
+    root = _parsed(svg_of(make_plan(streams, hostile, types, PlanOptions(), PlanningFacts())))
     titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     assert "<script>alert('&')</script>" in titles
 

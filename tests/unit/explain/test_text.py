@@ -11,9 +11,9 @@ from golden.plans import FEW, MIXED, many_queries, plan_of, text_of
 from windloom.errors import WindloomError
 from windloom.explain.sharing import sharing
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow, WindowedStream
-from windloom.optimizer.known import Known
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 from windloom.slicing.density import Density
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
@@ -91,7 +91,7 @@ def test_an_unknown_query_is_refused_with_near_names() -> None:
 
 
 def test_a_plan_without_queries_is_said_to_be_empty() -> None:
-    empty = make_plan({}, [], {}, PlanOptions(), Known())
+    empty = make_plan({}, [], {}, PlanOptions(), PlanningFacts())
     assert text_of(empty).startswith("Plan: 0 queries, 0 streams, 0 scans, 0 sets of partials, 0 trees\n")
 
 
@@ -149,5 +149,5 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
         [query],
         {query.key_of(expression): kind for expression, kind in types.items()},
         PlanOptions(),
-        Known(),
+        PlanningFacts(),
     )

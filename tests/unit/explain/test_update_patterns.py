@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windloom.explain.update_patterns import Pattern, pattern_of
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 
 COLUMNS = {name: DataType.parse(kind) for name, kind in {"ts": "timestamp", "k": "string", "x": "int"}.items()}

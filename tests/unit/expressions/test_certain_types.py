@@ -6,10 +6,9 @@ import pytest
 
 from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import certain_type, resolve, typed
-from windloom.language import expression_type
-from windloom.language.tuple_trees import tuple_tree
+from windloom.language.sql.join_names import expression_type, tuple_tree
 from windloom.model import DataType, Expression
-from windloom.model.scalar import MOST_LEVELS
+from windloom.model.expression import MOST_LEVELS
 
 _NAMES = {
     "i": "int",

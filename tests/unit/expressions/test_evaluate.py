@@ -11,9 +11,10 @@ import pytest
 
 from golden.plans import plan_of
 from support.expressions import KINDS, evaluated, read, same
-from windloom.aggregates.arrow import arrow_type
-from windloom.plan import Plan
-from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
+from windloom.answers.finish import answer_rows, output_kinds
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.model.types import arrow_type
+from windloom.plan.plan import Plan
 
 NAN, INF = math.nan, math.inf
 

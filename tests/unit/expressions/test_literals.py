@@ -9,7 +9,7 @@ import pytest
 
 from windloom.expressions.literals import literal
 from windloom.model import DataType
-from windloom.model.scalar import Constant, Opaque
+from windloom.model.expression import ConstantValue, Opaque
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from windloom.model.scalar import Constant, Opaque
     ],
 )
 def test_a_literal_has_the_value_and_type_that_spark_gives_it(text: str, value: Any, kind: str) -> None:
-    assert literal(text) == Constant(value, DataType.parse(kind))
+    assert literal(text) == ConstantValue(value, DataType.parse(kind))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windloom.kernels.compiling.lanes import LANES
-from windloom.kernels.folds.cell_products import Band, add_cell_products, by_moving_group, entries_of
+from windloom.kernels.folds.bands import Band, add_cell_products, by_moving_group, entries_of
 from windloom.kernels.folds.slice_matrix import CellSide
+from windloom.kernels.simd import LANES
 
 
 def random_side(rng: np.random.Generator, groups: int, slices: int, density: float, outs: int) -> CellSide:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windloom.kernels.cells.merge import merge_runs
-from windloom.kernels.compiling import loading
-from windloom.kernels.compiling.loading import compiled_kernels, load_in_background, load_noted, note_path, write_note
-from windloom.kernels.families.algebra import FAMILIES
+from windloom.kernels import compiling
+from windloom.kernels.compiling import compiled_kernels, load_in_background, load_noted, note_path, write_note
+from windloom.kernels.families import FAMILIES
+from windloom.kernels.merge import merge_runs
 
 _NEXT = """
-from windloom.kernels.compiling import loading
-from windloom.kernels.cells import merge
+from windloom.kernels import compiling as loading
+from windloom.kernels import merge
 print(loading.load_noted(), len(merge.merge_runs.signatures), loading.compilations())
 """
 
@@ -53,5 +53,5 @@ def test_a_note_that_cannot_be_read_harms_nothing() -> None:
 
 def test_a_note_is_of_no_use_once_a_source_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = note_path()
-    monkeypatch.setattr(loading, "_fingerprint", lambda: "another")
+    monkeypatch.setattr(compiling, "_fingerprint", lambda: "another")
     assert note_path() != before

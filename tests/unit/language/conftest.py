@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Query, Stream
 
 COLUMNS = {

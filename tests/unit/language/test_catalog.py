@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from windloom.errors import QueryError
-from windloom.language import parse_catalog
+from windloom.language.catalog import parse_catalog
 from windloom.model import DataType, Stream, parse_duration
 
 TRADES = "CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts;"

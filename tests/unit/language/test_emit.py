@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Emission, Emits, Query, Reports, Stream
 
 KINDS = {"ts": "timestamp", "k": "string", "x": "int", "emit": "int"}

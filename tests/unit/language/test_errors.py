@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from windloom.errors import QueryError
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import Stream
 
 CASES = {

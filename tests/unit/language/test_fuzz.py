@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from support.drawing import examples
 from windloom.errors import QueryError
-from windloom.language import parse_catalog, parse_query
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 
 STREAMS = {

@@ -8,7 +8,7 @@ import pytest
 
 from support.order_streams import FROM, STREAMS
 from windloom.errors import QueryError
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 
 HOUR = "FROM orders [RANGE 1 hour SLIDE 5 minutes] o"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from support.order_streams import FROM, STREAMS
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import Join, JoinKind, Query, TimeWindow
-from windloom.model.join import Carried, Corner, KeyPair, Product, Summed
+from windloom.model.join import Corner, KeyPair, Product, SideComponent, SumOfProducts
 
 MINUTE = 60_000_000
 
@@ -59,7 +59,7 @@ def test_a_join_of_two_streams_becomes_two_sides_a_link_and_folds() -> None:
     assert link.keys == (KeyPair(1, 0),)
     assert join.groups == ((0, 0),)
     assert [str(component) for component in query.components] == ["sum(c.cost)", "count(*)"]
-    assert join.folded == (Carried(1, 1, (0, 0)), Summed((Product(1, (0, 0)),)))
+    assert join.folded == (SideComponent(1, 1, (0, 0)), SumOfProducts((Product(1, (0, 0)),)))
     assert [grouping.name for grouping in query.group_by] == ["region"]
     assert query.having is not None
     assert query.having.sql == "__a1 > 1"
@@ -130,9 +130,9 @@ def test_sums_of_products_are_products_of_sums_where_nothing_is_null() -> None:
     assert asked(join, 1) == ["count(*)", "sum(cost)", "count(cost)", "count(seen)", "sum(seen)"]
     counted = Product(1, (4, 3))
     assert join.folded == (
-        Summed((Product(1, (1, 1)),), Product(1, (2, 2))),
-        Summed((Product(1, (3, 3)), Product(-1, (4, 4))), counted),
-        Summed((counted,)),
+        SumOfProducts((Product(1, (1, 1)),), Product(1, (2, 2))),
+        SumOfProducts((Product(1, (3, 3)), Product(-1, (4, 4))), counted),
+        SumOfProducts((counted,)),
     )
 
 
@@ -174,7 +174,7 @@ def test_conditions_of_a_filter_go_to_their_sides() -> None:
     join = joined("SELECT max(o.price) FILTER (WHERE o.qty > 1 AND c.seen = 2 AND c.kind = 'a') …")
     assert asked(join, 0) == ["count(*)", "max(price) FILTER (WHERE qty > 1)"]
     assert asked(join, 1) == ["count(*)", "count(*) FILTER (WHERE seen = 2 AND kind = 'a')"]
-    assert join.folded == (Carried(0, 1, (0, 1)),)
+    assert join.folded == (SideComponent(0, 1, (0, 1)),)
 
 
 def test_extrema_of_two_sides_are_found_at_their_corners() -> None:
@@ -203,7 +203,7 @@ def test_extrema_of_two_sides_are_found_at_their_corners() -> None:
 )
 def test_every_aggregate_of_one_side_is_carried(call: str) -> None:
     (folded, *_) = joined(f"SELECT {call} …").folded
-    assert isinstance(folded, Carried)
+    assert isinstance(folded, SideComponent)
 
 
 # ---- windows -----------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from support.predicates import read
-from windloom.language.predicates import analyse
-from windloom.model import DataType, Expression, Predicate, Stream, common, covers, implies, most_signatures
+from windloom.language.sql.predicates import analyse
+from windloom.model import DataType, Expression, Predicate, Stream, common, covers, implies
+from windloom.optimizer.intake.signatures import most_signatures
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from windloom.errors import QueryError
-from windloom.language import parse_catalog, parse_query
-from windloom.model import Rows, Stream
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
+from windloom.model import RowQuery, Stream
 
 FILES = sorted(Path(__file__).with_name("refused").glob("*.cql"))
 
@@ -85,4 +86,4 @@ def test_what_partials_cannot_answer_is_joined_tuple_by_tuple_where_a_window_end
     text = text_of(block).replace("[LANDMARK SLIDE", "[RANGE 1 hour SLIDE")
     streams = sources(FILES[0].with_name("landmark_joins.cql"))
     assert streams is not None
-    assert isinstance(parse_query("q", text, streams).source, Rows)
+    assert isinstance(parse_query("q", text, streams).source, RowQuery)

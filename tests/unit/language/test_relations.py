@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.language import parse_catalog, parse_query
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
 from windloom.model import DataType, JoinKind, Query, Relation, Stream, VersionWindow
 
 W = "[RANGE 1 hour SLIDE 5 minutes]"

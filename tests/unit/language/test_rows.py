@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import (
     DataType,
     JoinKind,
     Query,
     Reports,
-    Rows,
+    RowQuery,
     Selection,
     SetKind,
     SetOperation,
@@ -32,8 +32,8 @@ def streams() -> dict[str, Stream]:
 
 
 @pytest.fixture(scope="module")
-def rows_of(streams: dict[str, Stream]) -> Callable[[str], Rows]:
-    def read(text: str) -> Rows:
+def rows_of(streams: dict[str, Stream]) -> Callable[[str], RowQuery]:
+    def read(text: str) -> RowQuery:
         found = parse_query("q", text, streams).rows
         assert found is not None, "it is answered from partials"
         return found
@@ -41,12 +41,12 @@ def rows_of(streams: dict[str, Stream]) -> Callable[[str], Rows]:
     return read
 
 
-def only(rows: Rows) -> Selection:
+def only(rows: RowQuery) -> Selection:
     (selection,) = rows.selections
     return selection
 
 
-def test_a_select_without_aggregates_reports_the_rows_of_its_windows(rows_of: Callable[[str], Rows]) -> None:
+def test_a_select_without_aggregates_reports_the_rows_of_its_windows(rows_of: Callable[[str], RowQuery]) -> None:
     rows = rows_of("SELECT x, upper(k) AS u FROM a [TUMBLE 1 second] WHERE y > 5")
     selection = only(rows)
     assert rows.reports is Reports.STANDING
@@ -61,7 +61,7 @@ def test_a_select_without_aggregates_reports_the_rows_of_its_windows(rows_of: Ca
     ("word", "reports"), [("ISTREAM", Reports.ENTERING), ("DSTREAM", Reports.LEAVING), ("rstream", Reports.STANDING)]
 )
 def test_a_word_after_select_says_which_rows_are_reported(
-    rows_of: Callable[[str], Rows], word: str, reports: Reports
+    rows_of: Callable[[str], RowQuery], word: str, reports: Reports
 ) -> None:
     assert rows_of(f"SELECT {word} x FROM a [RANGE 9 s SLIDE 3 s]").reports is reports
     assert only(rows_of(f"SELECT {word} DISTINCT x FROM a [TUMBLE 1 s]")).is_distinct
@@ -76,13 +76,13 @@ def test_a_column_may_be_called_like_such_a_word(streams: dict[str, Stream]) -> 
     assert [column.name for column in rows.columns] == ["istream"]
 
 
-def test_a_star_stands_for_all_columns(rows_of: Callable[[str], Rows]) -> None:
+def test_a_star_stands_for_all_columns(rows_of: Callable[[str], RowQuery]) -> None:
     assert [column.name for column in rows_of("SELECT * FROM a [TUMBLE 1 s]").columns] == ["ts", "k", "x", "y"]
     some = rows_of("SELECT a.*, b.x AS other FROM a [TUMBLE 1 s] JOIN b [TUMBLE 1 s] ON a.k = b.k")
     assert [column.name for column in some.columns] == ["ts", "k", "x", "y", "other"]
 
 
-def test_conditions_belong_to_one_strand_or_to_several(rows_of: Callable[[str], Rows]) -> None:
+def test_conditions_belong_to_one_strand_or_to_several(rows_of: Callable[[str], RowQuery]) -> None:
     selection = only(
         rows_of(
             "SELECT a.x FROM a [RANGE 8 s SLIDE 4 s] JOIN b [RANGE 4 s] ON a.k = b.k AND b.x > 1"
@@ -95,7 +95,7 @@ def test_conditions_belong_to_one_strand_or_to_several(rows_of: Callable[[str], 
     assert [strand.window.range_ticks for strand in selection.strands] == [8 * SECOND, 4 * SECOND]
 
 
-def test_within_makes_windows_of_every_tick(rows_of: Callable[[str], Rows]) -> None:
+def test_within_makes_windows_of_every_tick(rows_of: Callable[[str], RowQuery]) -> None:
     rows = rows_of("SELECT a.x FROM a JOIN b WITHIN 30 minutes ON a.k = b.k JOIN c WITHIN '1 hour' ON c.x = b.x")
     assert rows.within
     assert rows.reports is Reports.ENTERING
@@ -104,13 +104,13 @@ def test_within_makes_windows_of_every_tick(rows_of: Callable[[str], Rows]) -> N
     assert [attached.within_ticks for attached in only(rows).attached] == [hour // 2, hour]
 
 
-def test_within_may_stand_beside_windows(rows_of: Callable[[str], Rows]) -> None:
+def test_within_may_stand_beside_windows(rows_of: Callable[[str], RowQuery]) -> None:
     rows = rows_of("SELECT a.x FROM a [TUMBLE 10 s] JOIN b [TUMBLE 10 s] WITHIN 2 s ON a.k = b.k")
     assert not rows.within
     assert only(rows).attached[0].within_ticks == 2 * SECOND
 
 
-def test_semi_and_anti_joins_look_for_matches(rows_of: Callable[[str], Rows]) -> None:
+def test_semi_and_anti_joins_look_for_matches(rows_of: Callable[[str], RowQuery]) -> None:
     selection = only(rows_of("SELECT a.x FROM a [TUMBLE 1 s] LEFT ANTI JOIN b [TUMBLE 1 s] ON a.k = b.k AND b.x > 3"))
     (looked,) = selection.looked
     assert (looked.kind, looked.strands) == (JoinKind.ANTI, (1,))
@@ -119,7 +119,7 @@ def test_semi_and_anti_joins_look_for_matches(rows_of: Callable[[str], Rows]) ->
     assert selection.joined == 1
 
 
-def test_exists_looks_for_matches_in_one_stream_or_several(rows_of: Callable[[str], Rows]) -> None:
+def test_exists_looks_for_matches_in_one_stream_or_several(rows_of: Callable[[str], RowQuery]) -> None:
     selection = only(
         rows_of(
             "SELECT x FROM a [TUMBLE 1 s] WHERE x > 1 AND NOT EXISTS (SELECT 1 FROM b [TUMBLE 1 s] WHERE k = a.k)"
@@ -134,13 +134,13 @@ def test_exists_looks_for_matches_in_one_stream_or_several(rows_of: Callable[[st
     assert [condition.expression.sql for condition in selection.looked[1].on] == ["c.x = d.x", "c.k = a.k"]
 
 
-def test_a_right_join_is_a_left_join_turned_round(rows_of: Callable[[str], Rows]) -> None:
+def test_a_right_join_is_a_left_join_turned_round(rows_of: Callable[[str], RowQuery]) -> None:
     selection = only(rows_of("SELECT b.x FROM a [TUMBLE 1 s] RIGHT JOIN b [TUMBLE 1 s] ON a.k = b.k"))
     assert [strand.stream for strand in selection.strands] == ["b", "a"]
     assert selection.attached[0].kind is JoinKind.LEFT
 
 
-def test_set_operations_bind_as_in_spark(rows_of: Callable[[str], Rows]) -> None:
+def test_set_operations_bind_as_in_spark(rows_of: Callable[[str], RowQuery]) -> None:
     first, second, third = (f"SELECT k FROM {name} [TUMBLE 1 s]" for name in "abc")
     body = rows_of(f"{first} UNION ALL {second} INTERSECT {third}").body
     assert isinstance(body, SetOperation)
@@ -165,7 +165,7 @@ def test_set_operations_bind_as_in_spark(rows_of: Callable[[str], Rows]) -> None
     ],
 )
 def test_rows_that_are_made_of_tuples_have_lifetimes(
-    rows_of: Callable[[str], Rows], text: str, is_lasting: bool
+    rows_of: Callable[[str], RowQuery], text: str, is_lasting: bool
 ) -> None:
     assert rows_of(text).has_lifetimes == is_lasting
 
@@ -181,7 +181,7 @@ def test_rows_that_are_made_of_tuples_have_lifetimes(
         "SELECT count(*) FROM a [TUMBLE 9 s] WHERE EXISTS (SELECT 1 FROM b [TUMBLE 9 s] WHERE b.x > a.x)",
     ],
 )
-def test_what_partials_cannot_answer_is_aggregated_over_rows(rows_of: Callable[[str], Rows], text: str) -> None:
+def test_what_partials_cannot_answer_is_aggregated_over_rows(rows_of: Callable[[str], RowQuery], text: str) -> None:
     rows = rows_of(text)
     assert rows.columns == ()
     assert rows.has_lifetimes == ("EXISTS" not in text)

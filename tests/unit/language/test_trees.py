@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
-from windloom.model.scalar import MOST_LEVELS, Apply, Cast, Constant, Opaque, Read, Scalar, apply, cast
+from windloom.model.expression import MOST_LEVELS, Apply, Cast, ColumnRef, ConstantValue, Opaque, Scalar, apply, cast
 
 TRADES = Stream(
     "trades",
     {"ts": DataType.parse("timestamp"), "symbol": DataType.parse("string"), "price": DataType.parse("double")},
     time="ts",
 )
-A0, A1, G0 = Read("__a0"), Read("__a1"), Read("__g0")
+A0, A1, G0 = ColumnRef("__a0"), ColumnRef("__a1"), ColumnRef("__g0")
 INT = DataType.parse("int")
 
 
@@ -24,8 +24,8 @@ def tree_of(expression: str) -> Scalar | None:
     return output.expression.tree
 
 
-def number(value: int) -> Constant:
-    return Constant(value, INT)
+def number(value: int) -> ConstantValue:
+    return ConstantValue(value, INT)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def number(value: int) -> Constant:
         ("count(*) BETWEEN 1 AND 2", apply("and", apply(">=", A0, number(1)), apply("<=", A0, number(2)))),
         ("count(*) NOT IN (1, 2)", apply("not", apply("in", A0, number(1), number(2)))),
         ("max(price) IS NOT NULL", apply("not", apply("isnull", A0))),
-        ("symbol = 'X'", apply("=", G0, Constant("X", DataType.parse("string")))),
+        ("symbol = 'X'", apply("=", G0, ConstantValue("X", DataType.parse("string")))),
         ("CAST(max(price) AS int)", cast(A0, INT)),
         ("if(count(*) > 1, 1, 2)", apply("if", apply(">", A0, number(1)), number(1), number(2))),
         (
             "CASE count(*) WHEN 1 THEN 2 END",
-            apply("case", apply("=", A0, number(1)), number(2), Constant(None, DataType.parse("void"))),
+            apply("case", apply("=", A0, number(1)), number(2), ConstantValue(None, DataType.parse("void"))),
         ),
         ("upper(symbol)", apply("upper", G0)),
         ("(max(price) + 1) IS DISTINCT FROM 2", apply("not", apply("<=>", apply("+", A0, number(1)), number(2)))),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.language import parse_catalog, parse_query
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
 from windloom.model import Query, Urgency, parse_duration
 
 TRADES = "CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts;"

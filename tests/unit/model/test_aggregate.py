@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.aggregates import FUNCTIONS
+from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, DataType, Expression
 from windloom.model.aggregate import COUNT_STAR

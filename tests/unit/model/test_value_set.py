@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.model.subject import Domain, Kind
-from windloom.model.value_set import EMPTY, FULL, NULL, PRESENT, ValueSet, classes, hull, intersection, union
+from windloom.model.value_sets import (
+    EMPTY,
+    FULL,
+    NULL,
+    PRESENT,
+    Domain,
+    SubjectKind,
+    ValueSet,
+    classes,
+    hull,
+    intersection,
+    union,
+)
 
-BYTES = Domain(Kind.WHOLE, 0, -128, 127)
-FLOATS = Domain(Kind.FLOAT)
+BYTES = Domain(SubjectKind.WHOLE, 0, -128, 127)
+FLOATS = Domain(SubjectKind.FLOAT)
 
 
 def test_neighbouring_whole_values_leave_no_gap() -> None:
@@ -21,7 +32,7 @@ def test_neighbouring_whole_values_leave_no_gap() -> None:
 def test_values_outside_the_domain_are_not_there() -> None:
     assert BYTES.compare(">", 127) == BYTES.compare("=", 128) == EMPTY
     assert BYTES.compare(">=", -128) == BYTES.compare("<>", 1000) == PRESENT
-    assert Domain(Kind.STRING).compare("<", b"") == EMPTY
+    assert Domain(SubjectKind.STRING).compare("<", b"") == EMPTY
 
 
 def test_null_is_a_value_of_its_own() -> None:

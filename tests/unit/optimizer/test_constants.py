@@ -27,10 +27,10 @@ GOOD: dict[str, Any] = {
 
 
 def test_the_shipped_constants_know_every_technique_of_every_family() -> None:
-    from windloom.kernels import allowed
-    from windloom.kernels.families.algebra import FAMILIES
-    from windloom.optimizer.cost.calibrated import measured_name
-    from windloom.optimizer.cost.omega import cost_name
+    from windloom.kernels.families import FAMILIES
+    from windloom.kernels.techniques.registry import allowed
+    from windloom.optimizer.cost.papers import cost_name
+    from windloom.optimizer.cost.seconds import measured_name
     from windloom.optimizer.cost.work import TERMS
 
     found = shipped_constants()

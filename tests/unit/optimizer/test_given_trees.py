@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.language import parse_catalog
-from windloom.optimizer.known import Known
+from windloom.language.catalog import parse_catalog
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 
 CATALOG = """
 CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIME ts;
@@ -29,7 +29,7 @@ def plan(trees: list[list[str]] | None = None, strategy: str = "weave_share") ->
         for expression in q.expressions
         if expression.column
     }
-    return make_plan(streams, queries, types, PlanOptions(strategy), Known(), trees)
+    return make_plan(streams, queries, types, PlanOptions(strategy), PlanningFacts(), trees)
 
 
 def names(made: Plan) -> list[list[str]]:

@@ -10,13 +10,12 @@ import pytest
 
 from windloom.errors import WindloomError
 from windloom.model import TimeWindow, Window
-from windloom.optimizer.cost.paper import PaperCost
-from windloom.optimizer.sharing.changes import keep_numbers
-from windloom.optimizer.sharing.incremental_plan import Change, IncrementalPlan
+from windloom.optimizer.cost.papers import PaperCost
+from windloom.optimizer.sharing.incremental_plan import IncrementalPlan, PlanChange, keep_numbers
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.weave_share import WeaveShare
 from windloom.optimizer.workloads import zipf_workload
-from windloom.slicing import SLICINGS
+from windloom.slicing.slicings import SLICINGS
 
 SECOND = 1_000_000
 PAIRS = SLICINGS["pairs"]
@@ -34,7 +33,7 @@ def random_steps(seed: int, steps: int = 30) -> list[Window | None]:
     return [None if i > 4 and rng.random() < 0.3 else next(windows) for i in range(steps)]
 
 
-def take(plan: IncrementalPlan, step: Window | None, rng: random.Random) -> Change:
+def take(plan: IncrementalPlan, step: Window | None, rng: random.Random) -> PlanChange:
     return plan.add(step) if step is not None else plan.remove(rng.choice(list(plan.windows)))
 
 

@@ -10,11 +10,10 @@ import pytest
 from experiments.probe_orders import JoinedWindow, by_selectivity, probe_cost, probe_order
 
 from windloom.model import Expression, Join, JoinKind, Link, Side, TimeWindow
-from windloom.model.join import KeyPair
-from windloom.model.source import WindowedStream
+from windloom.model.join import KeyPair, WindowedStream
+from windloom.optimizer.joins.cost import side_sizes
 from windloom.optimizer.joins.order import SideSize, Size, cheapest_order, elimination_order
-from windloom.optimizer.joins.sizes import side_sizes
-from windloom.plan.statistics import Statistics
+from windloom.statistics.set_statistics import Statistics
 
 INITIAL = [JoinedWindow(10, 100, 500), JoinedWindow(1, 100, 50), JoinedWindow(1, 200, 40), JoinedWindow(3, 100, 5)]
 AUGMENTED = [JoinedWindow(10, 100, 40), JoinedWindow(1, 100, 100), JoinedWindow(1, 100, 8), JoinedWindow(1, 100, 5)]

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from support.catalogs import STREAM, TYPES
-from windloom.language import parse_query
+from windloom.engine.live_queries import LiveTrees
+from windloom.language.select import parse_query
 from windloom.model.query import Query
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.live_trees import LiveTrees
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
 
 STREAMS = {STREAM.name: STREAM}
 
@@ -30,9 +31,9 @@ def test_queries_that_come_and_go_leave_trees_a_plan_can_be_built_with(strategy:
     queries = {f"q{i}": a_query(f"q{i}", rng) for i in range(6)}
     trees: list[list[str]] = []
     for number in range(40):
-        trees = live.follow(trees, queries.values(), TYPES, Known())
+        trees = live.follow(trees, queries.values(), TYPES, PlanningFacts())
         assert sorted(name for tree in trees for name in tree) == sorted(queries)
-        plan = make_plan(STREAMS, queries.values(), TYPES, options, Known(), trees)
+        plan = make_plan(STREAMS, queries.values(), TYPES, options, PlanningFacts(), trees)
         assert {frozenset(query.name for query in tree.queries) for tree in plan.trees} == set(map(frozenset, trees))
         name = f"n{number}"
         if rng.random() < 0.4 and len(queries) > 2:
@@ -49,7 +50,7 @@ def test_a_restart_goes_on_from_the_trees_that_were_recorded() -> None:
     rng = random.Random(9)
     options = PlanOptions("weave_share", "pairs", "recalculate")
     queries = {f"q{i}": a_query(f"q{i}", rng) for i in range(8)}
-    recorded = LiveTrees(STREAMS, options).follow([], queries.values(), TYPES, Known())
-    assert {*map(frozenset, LiveTrees(STREAMS, options).follow(recorded, queries.values(), TYPES, Known()))} == {
-        *map(frozenset, recorded)
-    }
+    recorded = LiveTrees(STREAMS, options).follow([], queries.values(), TYPES, PlanningFacts())
+    assert {
+        *map(frozenset, LiveTrees(STREAMS, options).follow(recorded, queries.values(), TYPES, PlanningFacts()))
+    } == {*map(frozenset, recorded)}

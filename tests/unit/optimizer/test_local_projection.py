@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.engine.catalog import Registry
+from windloom.engine.registry import Registry
 from windloom.explain.node import node_json
 from windloom.explain.scans import intake_text, scan_node
-from windloom.language import parse_catalog
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.intake.local import local_projection
-from windloom.plan.local import LocalProjection
-from windloom.plan.physical import Plan
-from windloom.plan.scans import WovenScan
-from windloom.rounds.evaluate import DeclinedError
-from windloom.rounds.evaluate.tuples import project_tuples
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.language.catalog import parse_catalog
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.intake.woven import local_projection
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
+from windloom.plan.scans import LocalProjection, WovenScan
+from windloom.weave.files import project_tuples
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, a INT, x DOUBLE, words ARRAY<STRING>) TIME ts;"
 WINDOW = "FROM s [RANGE 20 seconds SLIDE 10 seconds]"
@@ -33,7 +33,7 @@ def plan_of(*texts: str, files: bool = True, intake: str = "auto", stream: str =
     registry.streams[declared.stream.name] = declared.stream
     for number, text in enumerate(texts):
         registry.add_query(f"q{number}", text)
-    known = Known(files={"s": frozenset(declared.stream.columns) - {"words"}} if files else {})
+    known = PlanningFacts(files={"s": frozenset(declared.stream.columns) - {"words"}} if files else {})
     return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(intake=intake), known)
 
 

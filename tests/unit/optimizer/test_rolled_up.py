@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.engine.catalog import Registry
+from windloom.engine.registry import Registry
 from windloom.explain.node import node_json
 from windloom.explain.scans import intake_text, scan_node
-from windloom.language import parse_catalog
-from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.language.catalog import parse_catalog
 from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.intake.cost import scan_cost
-from windloom.plan.physical import Plan
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.plan import Plan
 from windloom.plan.scans import FEWEST_SIGNED, WovenScan
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, a INT, x DOUBLE) TIME ts RATE 1000;"
@@ -23,7 +24,7 @@ def plan_of(*texts: str, files: bool = True, intake: str = "woven") -> Plan:
     registry.streams["s"] = declared.stream
     for number, text in enumerate(texts):
         registry.add_query(f"q{number}", text)
-    known = Known(files={"s": frozenset(declared.stream.columns)} if files else {})
+    known = PlanningFacts(files={"s": frozenset(declared.stream.columns)} if files else {})
     return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(intake=intake), known)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from windloom.errors import WindloomError
 from windloom.model import TimeWindow
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.papers import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import STRATEGIES, find_strategy
 from windloom.optimizer.sharing.reweave import refined
 from windloom.optimizer.workloads import divisors_workload, zipf_workload
-from windloom.slicing import SLICINGS
+from windloom.slicing.slicings import SLICINGS
 
 SECOND = 1_000_000
 

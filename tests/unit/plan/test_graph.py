@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from golden.plans import FEW, KINDS, MIXED, json_of, plan_of
-from windloom.plan.graph import AnswerNode, Node, PlanGraph, SetNode, TreeNode, graph_of
+from windloom.plan.graph import AnswerNode, PlanGraph, PlanNode, SetNode, TreeNode, graph_of
 
 PLANS = {"few": FEW, "kinds": KINDS, "mixed": MIXED}
 
@@ -50,11 +50,13 @@ def test_a_set_that_no_tuple_can_be_part_of_has_no_inputs() -> None:
 
 def test_a_node_may_have_two_inputs() -> None:
     """As the fold of a join will have."""
-    graph = PlanGraph((Node("tree:0.0", ()), Node("tree:1.0", ()), Node("fold:0", ("tree:0.0", "tree:1.0"))))
+    graph = PlanGraph(
+        (PlanNode("tree:0.0", ()), PlanNode("tree:1.0", ()), PlanNode("fold:0", ("tree:0.0", "tree:1.0")))
+    )
     assert [node.id for node in graph.inputs_of(graph["fold:0"])] == ["tree:0.0", "tree:1.0"]
     assert graph.behind(graph["tree:1.0"]) == (graph["fold:0"],)
     with pytest.raises(AssertionError, match="fold:0 stands before one of its inputs"):
-        PlanGraph((Node("fold:0", ("tree:0.0",)), Node("tree:0.0", ())))
+        PlanGraph((PlanNode("fold:0", ("tree:0.0",)), PlanNode("tree:0.0", ())))
 
 
 @pytest.mark.parametrize("name", PLANS)

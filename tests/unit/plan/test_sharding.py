@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.join_looms import planned, registered
-from windloom.plan import Plan
+from windloom.plan.plan import Plan
 from windloom.plan.sharding import Sharding, sharding_of
 
 _A, _B, _C = "s [TUMBLE 1 second] AS a", "t [TUMBLE 1 second] AS b", "u [TUMBLE 1 second] AS c"

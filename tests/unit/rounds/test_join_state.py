@@ -8,8 +8,8 @@ import pytest
 
 from support.join_catalogs import STREAMS
 from support.join_lives import Life, Round, Run, check_rows, run
-from windloom.durable.encoding import encode
-from windloom.rounds.lateness import Late
+from windloom.checkpoint.state_codec import encode
+from windloom.rounds.lateness import LateCount
 
 Row = dict[str, Any]
 KINDS = ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
@@ -87,6 +87,6 @@ def test_late_tuples_of_one_side_count_in_the_windows_that_are_open() -> None:
     rounds = rounds_of({"q": query()}, on_time)
     found = run(rounds, 3, 0)
     check_rows(rounds, the_life(found))
-    assert found.late[6].streams == {"s": Late(partly=1)}
-    assert found.late[9].streams == {"t": Late(dropped=1)}
-    assert found.late[6].queries == {"q": Late(partly=1)}
+    assert found.late[6].streams == {"s": LateCount(partly=1)}
+    assert found.late[9].streams == {"t": LateCount(dropped=1)}
+    assert found.late[6].queries == {"q": LateCount(partly=1)}

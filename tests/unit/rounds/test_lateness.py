@@ -8,12 +8,15 @@ from support.catalogs import make_query
 from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
-from windloom.optimizer import PlanOptions
-from windloom.plan import Plan
-from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.behind import Before
-from windloom.rounds.lateness import Late, Lateness, before_round
-from windloom.rounds.positions import Counting, Counts, Positions
+from windloom.optimizer.stages import PlanOptions
+from windloom.plan.plan import Plan
+from windloom.rounds.lateness import LateCount, Lateness, before_round
+from windloom.rounds.step import step
+from windloom.state.frontiers import LateBounds
+from windloom.state.plan_change import migrate
+from windloom.state.positions import Counting, PositionCounts, Positions
+from windloom.state.state import State
+from windloom.weave.round_input import RoundInput
 
 COUNT = [Aggregate("count")]
 SHORT = make_query("short", TimeWindow(10, 10), COUNT)
@@ -41,18 +44,20 @@ def late(plan: Plan, *ticks: int) -> Lateness:
 @both
 def test_a_tuple_is_partly_late_while_a_longer_window_is_open(intake: str) -> None:
     found = late(planned(SHORT, LONG, intake=intake), 55, 45, 25, 15, 15, -90)
-    assert found == Lateness({"s": Late(partly=2, dropped=3)}, {"short": Late(0, 5), "long": Late(1, 3)})
+    assert found == Lateness({"s": LateCount(partly=2, dropped=3)}, {"short": LateCount(0, 5), "long": LateCount(1, 3)})
 
 
 @both
 def test_a_tuple_is_counted_once_for_its_stream_and_for_every_query_that_wants_it(intake: str) -> None:
     found = late(planned(SHORT, ONLY_B, intake=intake), 2, 4, 7)
-    assert found == Lateness({"s": Late(0, 3)}, {"short": Late(0, 3), "only_b": Late(0, 2)})
+    assert found == Lateness({"s": LateCount(0, 3)}, {"short": LateCount(0, 3), "only_b": LateCount(0, 2)})
 
 
 @both
 def test_a_tuple_that_no_query_wants_is_never_late(intake: str) -> None:
-    assert late(planned(ONLY_B, intake=intake), 2, 4, 7) == Lateness({"s": Late(0, 2)}, {"only_b": Late(0, 2)})
+    assert late(planned(ONLY_B, intake=intake), 2, 4, 7) == Lateness(
+        {"s": LateCount(0, 2)}, {"only_b": LateCount(0, 2)}
+    )
     assert late(planned(ONLY_B, intake=intake), 7) == Lateness()
 
 
@@ -60,27 +65,29 @@ def test_a_tuple_that_no_query_wants_is_never_late(intake: str) -> None:
 def test_queries_of_different_groupings_count_a_tuple_once_for_their_stream(intake: str) -> None:
     by_b = make_query("by_b", TimeWindow(40, 20), COUNT, ("b",))
     found = late(planned(SHORT, by_b, intake=intake), 55, 45, 25, 15, 15, -90)
-    assert found == Lateness({"s": Late(partly=2, dropped=3)}, {"short": Late(0, 5), "by_b": Late(1, 3)})
+    assert found == Lateness({"s": LateCount(partly=2, dropped=3)}, {"short": LateCount(0, 5), "by_b": LateCount(1, 3)})
 
 
 def test_a_tuple_behind_the_frontier_is_late_for_windows_of_rows_and_may_still_count_in_windows_of_time() -> None:
     found = late(planned(FIVE, LONG), 55, 45, 25)
-    assert found == Lateness({"s": Late(partly=2)}, {"five": Late(0, 2), "long": Late(1, 0)})
+    assert found == Lateness({"s": LateCount(partly=2)}, {"five": LateCount(0, 2), "long": LateCount(1, 0)})
 
 
 @pytest.mark.parametrize("intake", ["auto", "woven"])
 def test_late_tuples_of_windows_of_rows_are_counted_where_no_query_has_windows_of_time(intake: str) -> None:
     only = make_query("only", RowsWindow(5, 5), COUNT, where="b")
     found = late(planned(FIVE, only, intake=intake), 55, 45, 44, 42)
-    assert found == Lateness({"s": Late(0, 3)}, {"five": Late(0, 3), "only": Late(0, 2)})
+    assert found == Lateness({"s": LateCount(0, 3)}, {"five": LateCount(0, 3), "only": LateCount(0, 2)})
 
 
 def test_tuples_from_before_anybody_counted_are_not_late_for_windows_of_rows() -> None:
     plan = planned(FIVE)
-    state = State(frontiers={"s": 50}, positions=Positions(counts={Counting("s", ()): Counts(after=30)}))
-    assert before_round(plan, state) == {"s": Before(50, 50, (31,))}
+    state = State(frontiers={"s": 50}, positions=Positions(counts={Counting("s", ()): PositionCounts(after=30)}))
+    assert before_round(plan, state) == {"s": LateBounds(50, 50, (31,))}
     taken = taken_of_plan(plan, rows(29, 30, 31, 49, 50), state)
-    assert step(state, RoundInput(taken, {"s": 50}), plan)[2].late == Lateness({"s": Late(0, 2)}, {"five": Late(0, 2)})
+    assert step(state, RoundInput(taken, {"s": 50}), plan)[2].late == Lateness(
+        {"s": LateCount(0, 2)}, {"five": LateCount(0, 2)}
+    )
 
 
 @both
@@ -90,9 +97,9 @@ def test_windows_that_a_new_query_is_about_to_report_are_open_for_it(intake: str
     state, _, _ = step(
         State(), RoundInput(taken_of_plan(old, rows(0, 59)), {"s": 50}, seen={"s": 59}), old, history_ticks=1000
     )
-    for at, expected in ((old, Late(partly=1, dropped=2)), (new, Late(partly=3, dropped=0))):
-        before = state if at is old else carry(state, old, new)
+    for at, expected in ((old, LateCount(partly=1, dropped=2)), (new, LateCount(partly=3, dropped=0))):
+        before = state if at is old else migrate(state, old, new)
         _, _, counts = step(
             before, RoundInput(taken_of_plan(at, rows(25, 5, 5), before), {"s": 50}, seen={"s": 59}), at
         )
-        assert counts.late == Lateness({"s": expected}, {"long": Late(1, 2)})
+        assert counts.late == Lateness({"s": expected}, {"long": LateCount(1, 2)})

@@ -11,17 +11,18 @@ import pytest
 from support.catalogs import STREAM, make_query
 from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, Row, crash_at
-from windloom.durable.checkpoint import Checkpoint
-from windloom.durable.storage import LocalStorage
+from windloom.checkpoint.checkpoint import Checkpoint
+from windloom.checkpoint.storage import LocalStorage
 from windloom.explain.costs import SecondsView
 from windloom.explain.text import explain_text
 from windloom.model import Aggregate, Expression, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.optimizer.estimate import estimate_plan
-from windloom.plan.identity import SetIdentity
-from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.plan_cost import estimate_plan
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.statistics.estimates import Memory
+from windloom.statistics.observations import RoundObserved
+from windloom.statistics.set_statistics import SetIdentity
 
 STREAMS = {"s": replace(STREAM, delay_ticks=6)}
 COUNT = [Aggregate("count")]
@@ -162,7 +163,7 @@ def test_joins_observe_keys_and_what_matches(tmp_path: Path, placement: str) -> 
     assert (apart.child.keys, apart.pairs) == (2, 0)
     memory = Memory()
     memory.add(seen)
-    known = Known(estimates=memory.estimates())
+    known = PlanningFacts(estimates=memory.estimates())
     plan = make_plan(JOINED.streams, JOINED.queries.values(), JOINED.types(), PlanOptions(), known)
     text = explain_text(plan, SecondsView(plan, estimate_plan(plan, known.in_force())))
     told = text.replace("\n                ", " ")

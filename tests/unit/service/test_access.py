@@ -14,7 +14,7 @@ import pytest
 from support.asgi import Client
 from support.fake_loom import AVERAGE, FakeLoom
 from windloom.errors import WindloomError
-from windloom.service.access import Gate, Level, Logins, Tokens, read_tokens
+from windloom.service.access import AccessLevel, Gate, Logins, Tokens, read_tokens
 from windloom.service.app import make_app
 from windloom.service.service import Limits, Service
 
@@ -81,13 +81,13 @@ def test_the_page_logs_in_once_and_out_again(tokens: Tokens) -> None:
 def test_logins_end_and_the_oldest_go_first() -> None:
     now = [0.0]
     logins = Logins(lambda: now[0])
-    first = logins.open(Level.READ)
-    assert logins.level_of(first) is Level.READ
+    first = logins.open(AccessLevel.READ)
+    assert logins.level_of(first) is AccessLevel.READ
     now[0] = 13 * 3600
-    assert logins.level_of(first) is Level.NONE
-    last = [logins.open(Level.ADMIN) for _ in range(1_001)]
-    assert logins.level_of(last[0]) is Level.NONE
-    assert logins.level_of(last[1]) is Level.ADMIN
+    assert logins.level_of(first) is AccessLevel.NONE
+    last = [logins.open(AccessLevel.ADMIN) for _ in range(1_001)]
+    assert logins.level_of(last[0]) is AccessLevel.NONE
+    assert logins.level_of(last[1]) is AccessLevel.ADMIN
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,12 @@ import pytest
 
 from support.asgi import Client
 from support.fake_loom import AVERAGE, FLOW, FakeLoom, made_round
-from windloom.engine.running.delivery import SinkWait
-from windloom.engine.running.tuple_history import not_kept
+from windloom.engine.snapshots import not_kept
 from windloom.errors import QueryError, WindloomError
 from windloom.service.app import make_app
-from windloom.service.faults import problem_of
-from windloom.service.running import Rejected
-from windloom.service.service import Limits, Service
+from windloom.service.models import problem_of
+from windloom.service.service import Limits, Service, UnregisteredQuery
+from windloom.sinks.delivery import SinkWait
 
 TWICE = (
     "SELECT a.symbol, count(*) AS pairs FROM trades [RANGE 1 minute SLIDE 20 seconds] a"
@@ -29,7 +28,9 @@ TWICE = (
 
 @pytest.fixture
 def loom() -> FakeLoom:
-    return FakeLoom([Rejected("bad", "SELECT nothing", QueryError("query 'bad': FROM is missing", "line 1", "add it"))])
+    return FakeLoom(
+        [UnregisteredQuery("bad", "SELECT nothing", QueryError("query 'bad': FROM is missing", "line 1", "add it"))]
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from support.asgi import Client
 from support.fake_loom import FakeLoom
 from windloom.service.app import make_app
-from windloom.service.routes.page import page_files
+from windloom.service.routes.pages import page_files
 from windloom.service.service import Service
 
 FILES = sorted(page_files())

@@ -5,8 +5,9 @@ import pytest
 
 from windloom.errors import WindloomError
 from windloom.model import TimeWindow
-from windloom.slicing import SLICINGS, EdgeClass, EdgeSet, GreatestSlice, PaneSlice, choose_slice_id, find_slicing
-from windloom.slicing.edges import weaveability
+from windloom.slicing.edges import EdgeClass, EdgeSet, weaveability
+from windloom.slicing.slice_id import GreatestSlice, PaneSlice, choose_slice_id
+from windloom.slicing.slicings import SLICINGS, find_slicing
 
 PAIRS = SLICINGS["pairs"]
 SECOND = 1_000_000

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windloom.spark.session import archive as archive_module
-from windloom.spark.session.archive import archive_options, archive_path, can_archive, draft_of, fingerprint
-from windloom.spark.session.java import JavaHome
+from windloom.spark import session as archive_module
+from windloom.spark.session import JavaHome, archive_options, archive_path, can_archive, draft_of, fingerprint
 
 JAVA = JavaHome(Path("/opt/java/bin/java"), 17, "PATH", 'openjdk version "17.0.15" 2025-04-15')
 

@@ -7,7 +7,7 @@ import pytest
 
 from support.emission import asked, bag
 from support.emission_oracle import changes
-from windloom.spark.verification.emitted import rows_of_windows
+from windloom.spark.verify.verify import rows_of_windows
 
 
 @pytest.mark.parametrize("window", ["RANGE 8 us SLIDE 4 us", "LANDMARK SLIDE 4 us"])

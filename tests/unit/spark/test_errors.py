@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from windloom.errors import WindloomError
-from windloom.language import parse_query
+from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 from windloom.spark.errors import as_windloom_errors
 

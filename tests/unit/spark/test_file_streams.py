@@ -8,9 +8,9 @@ import pytest
 
 from support.trades import STREAM, csv_text
 from windloom.errors import WindloomError
-from windloom.language import parse_catalog
+from windloom.language.catalog import parse_catalog
 from windloom.model import Stream
-from windloom.spark.sources.file_streams import find_file_stream
+from windloom.spark.sources.files import find_file_stream
 
 
 @pytest.fixture

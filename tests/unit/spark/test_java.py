@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.spark.session import java as java_module
-from windloom.spark.session.java import find_java, main, parse_major, use_java
+from windloom.spark import session as java_module
+from windloom.spark.session import find_java, main, parse_major, use_java
 
 
 def fake_java(home: Path, version: str, exit_code: int = 0) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windloom.spark.intake.files import FileChunk, _portions
+from windloom.weave.files import FileChunk, _portions
 
 
 def portions_of(rows: list[int], most: int, together: int = 1) -> list[list[int]]:

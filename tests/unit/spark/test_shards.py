@@ -8,15 +8,15 @@ import pytest
 from support.catalogs import make_query
 from support.native import taken_of_plan, tuples_table
 from support.rounds import plan_of
-from windloom.durable.shards.split import join_cells
+from windloom.checkpoint.shards.split import join_cells
 from windloom.model import Aggregate, RowsWindow, TimeWindow
-from windloom.optimizer import PlanOptions
-from windloom.plan import Plan
-from windloom.rounds import State
+from windloom.optimizer.stages import PlanOptions
+from windloom.plan.plan import Plan
 from windloom.rounds.lateness import before_round, count_late
-from windloom.rounds.scanned import Scanned, Ticks
-from windloom.rounds.taken import Taken
-from windloom.spark.intake import shards
+from windloom.spark.executors import shards
+from windloom.state.state import State
+from windloom.weave.round_input import ScanResult
+from windloom.weave.weave import ScanCounts, Ticks
 
 WOVEN = PlanOptions(intake="woven")
 COUNT = [Aggregate("count")]
@@ -29,7 +29,7 @@ CATALOG = {
 ROWS = [{"tick": tick, "k": "xy"[tick % 2], "i": tick % 5, "b": tick % 3 == 0} for tick in range(-20, 61)]
 
 
-def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
+def taken_and_told(plan: Plan, state: State, many: int) -> tuple[ScanResult, Ticks]:
     """What all tasks of all passes leave; every pass reads the tuples in two tasks."""
     cells: list[bytes] = []
     ticks, behind, scanned = Ticks(), {}, {}
@@ -47,12 +47,12 @@ def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
                         continue
                     span, seen, late = shards._read_told(row["cells"])
                     ticks += span
-                    scanned[scan.number] = scanned.get(scan.number, Scanned()) + seen
+                    scanned[scan.number] = scanned.get(scan.number, ScanCounts()) + seen
                     if late is not None:
                         behind[scan.number] = shards.join_behind(
                             [late, *([behind[scan.number]] if scan.number in behind else [])]
                         )
-    return Taken(join_cells(cells, plan), behind, scanned), ticks
+    return ScanResult(join_cells(cells, plan), behind, scanned), ticks
 
 
 @pytest.mark.parametrize("names", [list(CATALOG), ["all", "only_b"], ["all", "by_both"], ["by_both", "of_rows"]])

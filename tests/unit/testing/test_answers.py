@@ -16,11 +16,13 @@ import pytest
 from support.compare import rows_of
 from support.join_looms import planned, registered
 from support.native import taken_of_plan
-from windloom.language import parse_catalog
+from windloom.language.catalog import parse_catalog
 from windloom.model import Query, Stream
 from windloom.model.time import TICK_MAX
-from windloom.rounds import RoundInput, State, step
+from windloom.rounds.step import step
+from windloom.state.state import State
 from windloom.testing import answer, answer_join
+from windloom.weave.round_input import RoundInput
 from windloom_tools.oracle.scalars import scalar
 
 Row = dict[str, Any]

@@ -1,1 +1,1 @@
-"""Sinks take answers, round by round; a batch run is one round. Every sink may be given the same round again."""
+"""The place under which sinks of other packages know the interface of sinks."""

@@ -16,7 +16,7 @@ from windloom.explain.sharing import asked
 from windloom.explain.words import one_line, tree_name
 from windloom.model.stream import Stream
 from windloom.plan.graph import PlanGraph, ScanNode, SetNode, SourceNode, graph_of
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
+from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, Tree
 from windloom.plan.scans import Scan
 
 MARGIN = 28.0

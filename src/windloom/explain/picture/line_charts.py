@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil, floor, isclose, isfinite, log10
 
 from windloom.explain.picture.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
-from windloom.model.figures import number, share
+from windloom.model.formatting import number, share
 
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
 _DAY = 86_400

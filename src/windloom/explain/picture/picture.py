@@ -53,11 +53,10 @@ from windloom.explain.words import (
     rate_text,
     slice_id_text,
 )
-from windloom.model.figures import amount, count
-from windloom.model.relation import EnrichedStream
-from windloom.model.stream import Stream
-from windloom.plan.bits import early_sides, plan_name
-from windloom.plan.physical import Plan, Tree
+from windloom.model.formatting import amount, count
+from windloom.model.stream import EnrichedStream, Stream
+from windloom.plan.joins import early_sides, plan_name
+from windloom.plan.plan import Plan, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 _THREAD = ' class="wl-thread" stroke-opacity="0.5"'

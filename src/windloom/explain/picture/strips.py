@@ -11,10 +11,10 @@ from math import log
 from windloom.explain.picture.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, shown, text_width
 from windloom.explain.picture.layout import LINE_WIDTH, QUERY_WIDTH, QUERY_X, SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
 from windloom.explain.words import is_astronomic, measure_of
-from windloom.model.figures import count, short_duration
+from windloom.model.formatting import count, short_duration
 from windloom.model.windows import Window
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.identify import RegularSlice
+from windloom.slicing.slice_id import RegularSlice
 
 #: The most edges that are drawn; more would run into each other.
 _DRAWN_EDGES = 48

@@ -1,1 +1,1 @@
-"""Folds: kernels that join rows of two sides by key and end, and add up their values, pair by pair."""
+"""Folds: kernels that join rows of two sides by key and window end."""

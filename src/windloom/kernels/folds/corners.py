@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.compiling import compiled
+from windloom.kernels.folds.int128 import BEYOND, Int128, add, is_below, multiply, negated
 from windloom.kernels.folds.products import number_at
-from windloom.kernels.folds.wide import BEYOND, Wide, add, is_below, multiply, negated
 
 #: Operators in compiled code; a - b becomes a + (-b) beforehand.
 PLUS, TIMES = 0, 1
@@ -19,9 +19,9 @@ PLUS, TIMES = 0, 1
 
 @compiled
 def _better(left, right, lowest):  # type: ignore[no-untyped-def]
-    """The lower or the higher of two `Wide`; if one is beyond, so is the result, so that it is noticed."""
+    """The lower or the higher of two `Int128`; if one is beyond, so is the result, so that it is noticed."""
     if left.high == BEYOND or right.high == BEYOND:
-        return Wide(np.int64(BEYOND), np.uint64(0))
+        return Int128(np.int64(BEYOND), np.uint64(0))
     return left if is_below(left, right) == lowest else right
 
 
@@ -30,7 +30,7 @@ def exact_corners(  # type: ignore[no-untyped-def]
     left_rows, right_rows, out_rows, lengths, low, high, left_last, left_known, other_low, other_high, right_last,
     right_known, operator, lowest, found, out,
 ):  # fmt: skip
-    """`out` becomes the lowest or highest value of integers that are all `Wide`; `found` shows where there is one."""
+    """`out` becomes the lowest or highest value of integers that are all `Int128`; `found` shows where there is one."""
     with_left, with_right = len(left_known) > 0, len(right_known) > 0
     for s in range(len(out_rows)):
         i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
@@ -46,7 +46,7 @@ def exact_corners(  # type: ignore[no-untyped-def]
                     best = _better(best, multiply(a, d), lowest)
                     best = _better(best, multiply(b, c), lowest)
                 if found[o]:
-                    best = _better(Wide(out.high[o], out.low[o]), best, lowest)
+                    best = _better(Int128(out.high[o], out.low[o]), best, lowest)
                 out.high[o] = best.high
                 out.low[o] = best.low
                 found[o] = True
@@ -151,12 +151,12 @@ def _lowest_product(a, b, c, d):  # type: ignore[no-untyped-def]
 @compiled
 def _negate(numbers, out):  # type: ignore[no-untyped-def]
     for i in range(len(out.high)):
-        number = negated(Wide(numbers.high[i], numbers.low[i]))
+        number = negated(Int128(numbers.high[i], numbers.low[i]))
         out.high[i] = number.high
         out.low[i] = number.low
 
 
-def negate(numbers: Wide) -> Wide:
-    out = Wide(np.empty_like(numbers.high), np.empty_like(numbers.low))
+def negate(numbers: Int128) -> Int128:
+    out = Int128(np.empty_like(numbers.high), np.empty_like(numbers.low))
     _negate(numbers, out)
     return out

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.lists.cells import Lists
+from windloom.kernels.compiling import compiled
+from windloom.kernels.lists.lists import Lists
 from windloom.model.arrays import Ints, Positions
 
 

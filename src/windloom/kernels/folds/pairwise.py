@@ -19,9 +19,16 @@ from functools import partial
 
 import numpy as np
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Alone, Flags, Linked, Matched, Stretches
-from windloom.kernels.folds.pairs import GroupPairs, runs_of
+from windloom.kernels.compiling import compiled
+from windloom.kernels.folds.matching import (
+    Flags,
+    GroupPairs,
+    LinkedRows,
+    MatchedRows,
+    Stretches,
+    UnmatchedRows,
+    runs_of,
+)
 from windloom.model.arrays import Ints, Positions
 
 #: Stretches in a block: they stay near the caches while each value is folded.
@@ -31,25 +38,25 @@ BLOCK_STRETCHES = 1 << 16
 class Pairwise:
     name = "pairwise"
 
-    def match(self, linked: Linked) -> Matched:
+    def match(self, linked: LinkedRows) -> MatchedRows:
         pairs = GroupPairs(linked)
         sides = _Sides(linked)
         wanted = np.zeros(0, np.bool_)  # the rows of the parent that stand alone
-        if linked.alone is not Alone.NONE:
-            every = replace(linked, pairs=True, alone=Alone.NONE, alone_out=0)
+        if linked.alone is not UnmatchedRows.NONE:
+            every = replace(linked, pairs=True, alone=UnmatchedRows.NONE, alone_out=0)
             matched = np.zeros(len(linked.parent.ends), np.bool_)
             for parents, children in GroupPairs(every).blocks():
                 _mark_matched(parents, children, *sides.parent, *sides.child, matched)
-            wanted = matched if linked.alone is Alone.MATCHED else ~matched
+            wanted = matched if linked.alone is UnmatchedRows.MATCHED else ~matched
         parent_outs, child_outs, bounds, ends = _find_rows(linked, pairs, sides, wanted)
         stretches = partial(_stretches, linked, pairs, sides, wanted, bounds, ends)
-        return Matched(parent_outs, child_outs, bounds, ends, stretches)
+        return MatchedRows(parent_outs, child_outs, bounds, ends, stretches)
 
 
 class _Sides:
     """The arrays of both sides that kernels walk along: bounds, ends, and runs of consecutive ends."""
 
-    def __init__(self, linked: Linked) -> None:
+    def __init__(self, linked: LinkedRows) -> None:
         self.parent, self.child = (
             (side.bounds, side.ends, runs_of(side.ends, side.bounds)) for side in (linked.parent, linked.child)
         )
@@ -94,7 +101,9 @@ def _mark_matched(parents, children, bounds, ends, runs, other_bounds, other_end
             j += length
 
 
-def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) -> tuple[Ints, Ints, Ints, Positions]:
+def _find_rows(
+    linked: LinkedRows, pairs: GroupPairs, sides: _Sides, wanted: Flags
+) -> tuple[Ints, Ints, Ints, Positions]:
     """What remains of both sides by group of the result, the bounds of its rows, and their ends."""
     marks = np.zeros(linked.ends + 1, np.bool_)
     state = np.array([-1, -1, 0, 0, -1], np.int64)  # the open group, its ends so far, the first and the last of them
@@ -203,7 +212,7 @@ def _write_marked(marks, low, high, out_ends, rows):  # type: ignore[no-untyped-
 
 
 def _stretches(
-    linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags, bounds: Ints, ends: Positions
+    linked: LinkedRows, pairs: GroupPairs, sides: _Sides, wanted: Flags, bounds: Ints, ends: Positions
 ) -> Iterator[Stretches]:
     room = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
     row_of_end = np.empty(linked.ends, np.int64)  # the row of each end, in the current group

@@ -15,10 +15,20 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.compiling.operations import compiled_in
-from windloom.kernels.families.algebra import AddFloat, AddInt, combine, load, store
-from windloom.kernels.folds.wide import Wide, add, multiply
+from windloom.kernels.compiling import compiled, compiled_in
+from windloom.kernels.families import (
+    AddFloat,
+    AddInt,
+    Columns,
+    Moments,
+    combine,
+    empty_like,
+    identity,
+    is_selective,
+    load,
+    store,
+)
+from windloom.kernels.folds.int128 import Int128, add, multiply
 
 
 @compiled_in
@@ -34,7 +44,7 @@ def _multiply_add(typing_context: Any, left: Any, right: Any, addend: Any) -> An
 
 
 def number_at(column: Any, row: Any) -> Any:
-    """Compiled code only: a value of columns that are `AddInt`, `Wide` or `AddFloat`, or of a plain array."""
+    """Compiled code only: a value of columns that are `AddInt`, `Int128` or `AddFloat`, or of a plain array."""
     raise NotImplementedError("compiled code only")
 
 
@@ -42,8 +52,8 @@ def number_at(column: Any, row: Any) -> Any:
 def _number_at(column: Any, row: Any) -> Callable[..., Any] | None:
     if isinstance(column, types.Array):
         return lambda column, row: column[row]
-    if getattr(column, "instance_class", None) is Wide:
-        return lambda column, row: Wide(column.high[row], column.low[row])
+    if getattr(column, "instance_class", None) is Int128:
+        return lambda column, row: Int128(column.high[row], column.low[row])
     return lambda column, row: load(column, row)
 
 
@@ -74,12 +84,12 @@ def _float_product(left: Any, right: Any) -> Callable[..., Any] | None:
 
 @compiled
 def add_products(left_rows, right_rows, out_rows, lengths, left, left_last, right, right_last, out):  # type: ignore[no-untyped-def]
-    """`out` += left · right, where `left` and `right` are both `AddInt` or both `Wide`, and `out` is `Wide`."""
+    """`out` += left · right, where `left` and `right` are both `AddInt` or both `Int128`, and `out` is `Int128`."""
     for s in range(len(out_rows)):
         i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
         step, other_step = np.int64(i < left_last), np.int64(j < right_last)
         for _ in range(lengths[s]):
-            total = add(Wide(out.high[o], out.low[o]), multiply(number_at(left, i), number_at(right, j)))
+            total = add(Int128(out.high[o], out.low[o]), multiply(number_at(left, i), number_at(right, j)))
             out.high[o] = total.high
             out.low[o] = total.low
             i += step
@@ -169,3 +179,69 @@ def as_doubles(numbers: AddInt) -> NDArray[np.float64] | None:
         return None
     doubles: NDArray[np.float64] = numbers.value.astype(np.float64)
     return doubles
+
+
+# Combines values of one side over matching rows, each value as often as its row is matched.
+
+
+def weigh(value: Any, times: Any) -> Any:
+    """Compiled code only: the value combined with itself so that it counts `times` times, at least once."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weigh, strict=False)
+def _weigh(value: Any, times: Any) -> Callable[..., Any] | None:
+    if getattr(value, "instance_class", None) is Moments:
+        return lambda value, times: Moments(value.count * times, value.mean, value.square * times)
+    if is_selective(value):
+        return lambda value, times: value
+    return _doubled
+
+
+def _doubled(value: Any, times: Any) -> Any:
+    # Like computing a power: the value is doubled for every binary digit, and added for each digit that is 1.
+    while times & 1 == 0:
+        value = combine(value, value)
+        times >>= 1
+    total = value
+    times >>= 1
+    while times > 0:
+        value = combine(value, value)
+        if times & 1 == 1:
+            total = combine(total, value)
+        times >>= 1
+    return total
+
+
+@compiled
+def combine_weighed(left_rows, right_rows, out_rows, lengths, left, left_last, times, times_last, out):  # type: ignore[no-untyped-def]
+    """`out` is combined with `left`, counted `times` times; `times` is integers, or doubles for moments."""
+    for s in range(len(out_rows)):
+        i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
+        step, other_step = np.int64(i < left_last), np.int64(j < times_last)
+        for _ in range(lengths[s]):
+            if times[j] > 0:
+                store(out, o, combine(load(out, o), weigh(load(left, i), times[j])))
+            i += step
+            j += other_step
+            o += 1
+
+
+@compiled
+def fill_neutral(out):  # type: ignore[no-untyped-def]
+    """Sets every value to the neutral one."""
+    for i in range(len(out[0])):
+        store(out, i, identity(out))
+
+
+def combine_arrays(left: Columns, right: Columns) -> Columns:
+    """Every value of `left` combined with the value of `right` at the same place."""
+    out = empty_like(left, len(left[0]))
+    _combine_arrays(left, right, out)
+    return out
+
+
+@compiled
+def _combine_arrays(left, right, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out[0])):
+        store(out, i, combine(load(left, i), load(right, i)))

@@ -14,21 +14,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.folds.matching import Allowed, Alone, Linked, Matched, Stretches
-from windloom.kernels.folds.pairs import groups_of_rows
+from windloom.kernels.compiling import compiled
+from windloom.kernels.folds.matching import (
+    LinkedRows,
+    MatchedRows,
+    PairCondition,
+    Stretches,
+    UnmatchedRows,
+    groups_of_rows,
+)
 from windloom.model.arrays import Ints
 
 #: Matches in a block.
 BLOCK_MATCHES = 1 << 16
 
 
-class Recalculate:
+class RecalculateFold:
     name = "recalculate"
 
-    def match(self, linked: Linked) -> Matched:
+    def match(self, linked: LinkedRows) -> MatchedRows:
         parent, child = linked.parent, linked.child
-        allowed = linked.allowed or Allowed(
+        allowed = linked.allowed or PairCondition(
             np.zeros(parent.groups, np.int64), np.zeros(child.groups, np.int64), np.ones((1, 1), np.bool_)
         )
         holds = allowed.holds
@@ -41,8 +47,8 @@ class Recalculate:
             *(groups_of_rows(child), child.ends, child.codes, allowed.child),
             holds,
             linked.pairs,
-            linked.alone is Alone.UNMATCHED,
-            linked.alone is Alone.MATCHED,
+            linked.alone is UnmatchedRows.UNMATCHED,
+            linked.alone is UnmatchedRows.MATCHED,
         )
         nothing = np.empty(0, np.int64)
         count = _compare(*arguments, True, nothing, nothing)
@@ -80,7 +86,7 @@ def _compare(  # type: ignore[no-untyped-def]
     return count
 
 
-def _numbered(linked: Linked, rows: Ints, others: Ints) -> Matched:
+def _numbered(linked: LinkedRows, rows: Ints, others: Ints) -> MatchedRows:
     parent, child = linked.parent, linked.child
     first = parent.outs[groups_of_rows(parent)[rows]]
     second = np.append(child.outs[groups_of_rows(child)], linked.alone_out)[others]
@@ -97,4 +103,4 @@ def _numbered(linked: Linked, rows: Ints, others: Ints) -> Matched:
             yield Stretches(*(column.astype(np.int32) for column in columns))
 
     ends = (every % max(1, linked.ends)).astype(np.int32)
-    return Matched(groups // seconds, groups % seconds, bounds.astype(np.int64), ends, stretches)
+    return MatchedRows(groups // seconds, groups % seconds, bounds.astype(np.int64), ends, stretches)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from windloom.errors import find_named
-from windloom.kernels.folds.matching import Linked, Matched
+from windloom.kernels.folds.matching import LinkedRows, MatchedRows
 from windloom.kernels.folds.pairwise import Pairwise
-from windloom.kernels.folds.recalculate import Recalculate
+from windloom.kernels.folds.recalculate import RecalculateFold
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 
 
@@ -19,11 +19,11 @@ class FoldTechnique(Protocol):
 class RowFold(FoldTechnique, Protocol):
     """Folds the answers of sides, window by window: it finds the rows that match, and the rows of the result."""
 
-    def match(self, linked: Linked) -> Matched: ...
+    def match(self, linked: LinkedRows) -> MatchedRows: ...
 
 
 #: The techniques that fold any join.
-ROW_FOLDS: dict[str, RowFold] = {fold.name: fold for fold in (Pairwise(), Recalculate())}
+ROW_FOLDS: dict[str, RowFold] = {fold.name: fold for fold in (Pairwise(), RecalculateFold())}
 FOLDS: dict[str, FoldTechnique] = {**ROW_FOLDS, SliceMatrix.name: SliceMatrix()}
 
 

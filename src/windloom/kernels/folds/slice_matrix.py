@@ -20,22 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.algebra import (
-    AddInt,
-    Columns,
-    Family,
-    combine,
-    declare,
-    empty_like,
-    identity,
-    like,
-    load,
-    store,
-)
+from windloom.kernels.compiling import compiled
+from windloom.kernels.families import AddInt, Columns, Family, combine, declare, empty_like, identity, like, load, store
+from windloom.kernels.folds.int128 import BEYOND, Int128, add, narrowed, widened, zero_wide
 from windloom.kernels.folds.matching import Stretches
-from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, widened, zero_wide
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 from windloom.model.arrays import Ints, Positions
 
 #: Stretches in a block: they stay near the caches while each value is folded.
@@ -43,7 +32,7 @@ BLOCK_STRETCHES = 1 << 16
 
 #: Integers of 128 bits as a family, for totals that must notice when they no longer fit.
 ADD_WIDE = declare(
-    Family("add_wide", Wide, (np.int64, np.uint64), Needs.ASSOCIATIVE | Needs.COMMUTATIVE, "recalculate"),
+    Family("add_wide", Int128, (np.int64, np.uint64), Property.ASSOCIATIVE | Property.COMMUTATIVE, "recalculate"),
     lambda left, right: add(left, right),
     (0, 0),
 )
@@ -219,7 +208,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
 # ---- rectangles -----------------------------------------------------------------------------------------------------
 
 
-def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangles: Rectangles) -> AddInt | Wide:
+def sum_rectangles(numbers: AddInt | Int128, shape: tuple[int, int, int], rectangles: Rectangles) -> AddInt | Int128:
     """The sums of integers over rectangles, group by group: four look-ups in running totals if these are exact."""
     groups, rows, columns = shape
     corners = (rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
@@ -233,7 +222,7 @@ def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangl
     # Numbers of 128 bits wrap around, and so do their totals: differences are right if sums fit.
     largest = float(np.abs(wide.high.astype(np.float64)).max(initial=0.0)) + 1.0
     if (wide.high == BEYOND).any() or largest * rows * columns >= 2.0**62:
-        noticing: Wide = combine_rectangles(wide, shape, rectangles)
+        noticing: Int128 = combine_rectangles(wide, shape, rectangles)
         return noticing
     high, low = (np.zeros((groups, rows + 1, columns + 1), kind) for kind in (np.int64, np.uint64))
     _add_up_wide(wide.high.reshape(shape), wide.low.reshape(shape), high, low)

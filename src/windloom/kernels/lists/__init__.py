@@ -1,1 +1,1 @@
-"""Kernels over cells that hold lists of values with counts: holistic aggregates and sketches."""
+"""Kernels over cells that hold lists of values with counts."""

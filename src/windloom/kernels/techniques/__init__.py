@@ -1,1 +1,1 @@
-"""One file per technique of final aggregation, and their registry."""
+"""Techniques of final aggregation, one file each; the registry lists them by name."""

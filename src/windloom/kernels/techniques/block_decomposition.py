@@ -22,16 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from windloom.kernels.cells.lanes import longest_group
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.algebra import combine, identity, like, load, store
+from windloom.kernels.compiling import compiled
+from windloom.kernels.families import combine, identity, like, load, store
+from windloom.kernels.lanes import longest_group
 from windloom.kernels.techniques.two_stacks import walk_lane
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 
 
 class BlockDecomposition:
     name = "block_decomposition"
-    needs = (Needs.ASSOCIATIVE,)
+    needs = (Property.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out)

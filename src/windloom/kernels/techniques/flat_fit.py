@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from windloom.kernels.cells.lanes import longest_run, most_rows, order_rows, ring_size
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.compiling.operations import mark
-from windloom.kernels.families.algebra import combine, identity, like, load, store
-from windloom.model.aggregate import Needs
+from windloom.kernels.compiling import compiled, mark
+from windloom.kernels.families import combine, identity, like, load, store
+from windloom.kernels.lanes import longest_run, most_rows, order_rows, ring_size
+from windloom.model.aggregate import Property
 
 
 class FlatFit:
     name = "flat_fit"
-    needs = (Needs.ASSOCIATIVE,)
+    needs = (Property.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
         _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)

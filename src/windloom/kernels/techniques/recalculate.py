@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.families.algebra import combine, identity, load, store
-from windloom.kernels.lists.cells import Lists
-from windloom.kernels.lists.running_counts import answer
-from windloom.model.aggregate import Needs
+from windloom.kernels.compiling import compiled
+from windloom.kernels.families import combine, identity, load, store
+from windloom.kernels.lists.frequencies import answer
+from windloom.kernels.lists.lists import Lists
+from windloom.model.aggregate import Property
 
 
 class Recalculate:
     name = "recalculate"
-    needs = (Needs.ASSOCIATIVE, Needs.LISTS)
+    needs = (Property.ASSOCIATIVE, Property.LISTS)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         if isinstance(cells, Lists):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from windloom.errors import WindloomError, find_named
-from windloom.kernels.families.algebra import Family
-from windloom.kernels.lists.running_counts import RunningCounts
+from windloom.kernels.families import Family
+from windloom.kernels.lists.frequencies import RunningCounts
 from windloom.kernels.techniques.b_int import BInt
 from windloom.kernels.techniques.block_decomposition import BlockDecomposition
 from windloom.kernels.techniques.daba import Daba
@@ -17,7 +17,7 @@ from windloom.kernels.techniques.recalculate import Recalculate
 from windloom.kernels.techniques.slick_deque import SlickDeque
 from windloom.kernels.techniques.subtract_on_evict import SubtractOnEvict
 from windloom.kernels.techniques.two_stacks import TwoStacks
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Property
 
 
 class Technique(Protocol):
@@ -27,7 +27,7 @@ class Technique(Protocol):
     def name(self) -> str: ...
 
     @property
-    def needs(self) -> tuple[Needs, ...]:
+    def needs(self) -> tuple[Property, ...]:
         """Alternatives: the technique applies to an operation that has all properties of one of them."""
         ...
 
@@ -73,7 +73,7 @@ def choose_technique(family: Family, forced: str = "auto") -> str:
         return family.usual
     technique = find_technique(forced)
     if not permits(technique, family):
-        if family.is_list or technique.needs == (Needs.LISTS,):
+        if family.is_list or technique.needs == (Property.LISTS,):
             what = "lists of values, and it combines values of a fixed size" if family.is_list else "no lists of values"
             raise WindloomError(
                 f"technique '{forced}' cannot evaluate {family.name}",

@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from windloom.kernels.cells.lanes import first_look, next_stretch
-from windloom.kernels.compiling.compiled import compiled
-from windloom.kernels.compiling.operations import mark
-from windloom.kernels.families.algebra import combine, identity, load, remove, store
-from windloom.model.aggregate import Needs
+from windloom.kernels.compiling import compiled, mark
+from windloom.kernels.families import combine, identity, load, remove, store
+from windloom.kernels.lanes import first_look, next_stretch
+from windloom.model.aggregate import Property
 
 
 class SubtractOnEvict:
     name = "subtract_on_evict"
-    needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE,)
+    needs = (Property.ASSOCIATIVE | Property.INVERTIBLE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
         for_all_lanes(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)

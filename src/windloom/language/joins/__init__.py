@@ -1,1 +1,1 @@
-"""Joins: several windowed streams in one query, taken apart into sides, links and folds (`model.join`)."""
+"""Joins over windowed streams, taken apart into sides, links and conditions."""

@@ -9,17 +9,15 @@ from sqlglot import exp
 
 from windloom.errors import QueryError
 from windloom.language.joins.conditions import node_sides, read_conjuncts
-from windloom.language.joins.factors import Factors
-from windloom.language.joins.names import JoinNames
-from windloom.language.joins.null_rows import Value, on_null_row
-from windloom.language.joins.polynomials import Decomposer
-from windloom.language.joins.sides import SideBuilder
-from windloom.language.scopes import Asked
-from windloom.language.statement import Statement
-from windloom.language.terms import Term, all_of, cast_term, inside
+from windloom.language.joins.null_rows import NullRowValue, on_null_row
+from windloom.language.joins.polynomials import Decomposer, PolynomialFactors, SideBuilder
+from windloom.language.sql.join_names import JoinNames
+from windloom.language.sql.names import AggregateUse
+from windloom.language.sql.statement import Statement
+from windloom.language.sql.terms import Term, all_of, cast_term, inside
 from windloom.model import Aggregate, Component, DataType, Expression, TypeKind
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.join import Carried, Corner, Folded, Product, Summed
+from windloom.model.join import Corner, Folded, Product, SideComponent, SumOfProducts
 
 _DOUBLE = DataType.parse("double")
 _CORNERS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
@@ -34,7 +32,7 @@ class Folder:
     statement: Statement
     nullable: frozenset[int]
 
-    def fold(self, aggregates: Mapping[Aggregate, Asked]) -> tuple[Folded, ...]:
+    def fold(self, aggregates: Mapping[Aggregate, AggregateUse]) -> tuple[Folded, ...]:
         """Return a fold for every distinct component of the aggregates, in the order of `Query.components`."""
         folded: dict[Component, Folded] = {}
         for aggregate, asked in aggregates.items():
@@ -49,7 +47,10 @@ class Folder:
         rows.
         """
         term = self.builders[side].bind(node, place)
-        if side in self.nullable and on_null_row(term.tree, self.builders[side].stream.columns) is not Value.NULL:
+        if (
+            side in self.nullable
+            and on_null_row(term.tree, self.builders[side].stream.columns) is not NullRowValue.NULL
+        ):
             name = self.names.labels[side]
             raise self.statement.error(
                 f"this may be a value even in a row without a match of '{name}', which a LEFT JOIN cannot fold",
@@ -63,7 +64,7 @@ class Folder:
 class _Folding:
     """One aggregate, with its conditions by side."""
 
-    def __init__(self, folder: Folder, aggregate: Aggregate, asked: Asked) -> None:
+    def __init__(self, folder: Folder, aggregate: Aggregate, asked: AggregateUse) -> None:
         self._folder = folder
         self._aggregate = aggregate
         self._asked = asked
@@ -105,7 +106,7 @@ class _Folding:
 
     def fold(self, component: Component) -> Folded:
         if component.kind == COUNT_STAR.kind:
-            return Summed((Product(1, self._weights),))
+            return SumOfProducts((Product(1, self._weights),))
         if self._aggregate.function == "frequent":
             raise self._refuse(self._asked.node, "it needs lists of every slide", "use top(k, x)")
         sides = [node_sides(node, self._folder.names) for node in self._asked.arguments]
@@ -121,25 +122,25 @@ class _Folding:
         reason = f"{self._aggregate.function}() of values that several streams make is not known from each stream alone"
         raise self._refuse(self._asked.arguments[0], reason, "only sum, avg, count, min and max take such values")
 
-    def _carried(self, component: Component, side: int) -> Carried:
+    def _carried(self, component: Component, side: int) -> SideComponent:
         if component.kind in ("first", "last") and self._folder.names.is_relation(side):
             reason = f"the rows of relation '{self._folder.names.labels[side]}' have no time"
             raise self._refuse(self._asked.node, reason, "use min_by(x, y) or max_by(x, y)")
         bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._asked.arguments]
         argument, by = [*(term.row_expression() for term in bound), None][:2]
         side_component = Component(component.kind, argument, by, self._where(side), component.own)
-        return Carried(side, self._folder.builders[side].keep(side_component), self._weights_but(side))
+        return SideComponent(side, self._folder.builders[side].keep(side_component), self._weights_but(side))
 
-    def _summed(self, component: Component) -> Summed:
+    def _summed(self, component: Component) -> SumOfProducts:
         folder, shown = self._folder, str(self._aggregate)
         polynomial = Decomposer(folder.names, folder.statement, shown).decompose(self._asked.arguments[0])
         for side in polynomial.sides:
             for leaf in polynomial.leaves(side):
                 folder.bind_strictly(side, leaf.node, shown)
-        factors = Factors(polynomial, folder.builders, self._filters, folder.statement, shown)
+        factors = PolynomialFactors(polynomial, folder.builders, self._filters, folder.statement, shown)
         if component.kind == "count":
-            return Summed((factors.counted,))
-        return Summed(factors.products, factors.counted)
+            return SumOfProducts((factors.counted,))
+        return SumOfProducts(factors.products, factors.counted)
 
     def _corner(self) -> Corner:
         """Return the lowest and highest values of u + v, u - v or u * v, from those of u and v."""

@@ -1,20 +1,122 @@
-"""Links between sides: a tree for each cluster, by the keys that sides have in common, and the clusters below it."""
+"""Expressions of sides that must be equal: classes of keys, as the equalities of a join imply them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from windloom.errors import QueryError, WrongJoinError
-from windloom.language.joins.clusters import Cluster, Hanging
-from windloom.language.joins.conditions import Conjunct, Equality, equality_of
-from windloom.language.joins.keys import KeyClass, KeyClasses, check_types, require_equal
-from windloom.language.joins.names import JoinNames
-from windloom.language.joins.sides import SideBuilder
-from windloom.language.statement import Statement
-from windloom.language.terms import Level, Term, all_of, compose
-from windloom.model import JoinKind
+from windloom.expressions.typing import operand_type
+from windloom.language.joins.conditions import Conjunct, Equality, JoinCluster, OuterBranch, equality_of
+from windloom.language.joins.polynomials import SideBuilder
+from windloom.language.sql.join_names import JoinNames
+from windloom.language.sql.statement import Statement
+from windloom.language.sql.terms import Precedence, Term, all_of, cast_term, compose
+from windloom.model import DataType, JoinKind, TypeKind
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.time import TICKS_PER_SECOND
+
+_DOUBLE = DataType.parse("double")
+
+
+@dataclass(slots=True)
+class KeyClass:
+    """Expressions that are equal in every row: by side, each with its type if that is known.
+
+    NULL is a value of the class only if no plain equality belongs to it.
+    """
+
+    members: dict[int, dict[str, tuple[Term, DataType | None]]] = field(default_factory=dict)
+    null_safe: bool = True
+    written: list[Conjunct] = field(default_factory=list)
+
+    def absorb(self, other: KeyClass) -> None:
+        for side, terms in other.members.items():
+            self.members.setdefault(side, {}).update(terms)
+        self.null_safe = self.null_safe and other.null_safe
+        self.written += other.written
+
+    def kind(self) -> DataType | None:
+        """Return the type in which all members are compared; None if unknown, or if they have none in common."""
+        kinds = {kind for terms in self.members.values() for _, kind in terms.values()}
+        known = {kind for kind in kinds if kind is not None}
+        if None in kinds:
+            return None
+        if len(known) == 1:
+            return next(iter(known))
+        if {kind.kind for kind in known} == {TypeKind.INTEGER}:
+            return max(known, key=lambda kind: kind.bits)
+        return _DOUBLE if {kind.kind for kind in known} == {TypeKind.FLOAT} else None
+
+    def key(self, side: int) -> Term:
+        """Return the member of a side that is compared, in the type of the class."""
+        term, own_kind = next(iter(self.members[side].values()))
+        kind = self.kind()
+        return term if kind is None or own_kind is None or own_kind == kind else cast_term(term, kind)
+
+
+class KeyClasses:
+    """The classes of several equalities."""
+
+    def __init__(self, equalities: Iterable[Equality], builders: list[SideBuilder], names: JoinNames) -> None:
+        self._of: dict[tuple[int, str], KeyClass] = {}
+        for equality in equalities:
+            key_class = KeyClass({}, equality.null_safe, [equality.conjunct])
+            for side, node in zip(equality.sides, equality.nodes, strict=True):
+                term = builders[side].bind(node, "the condition of a join")
+                kind = operand_type(term.tree, builders[side].stream.columns)
+                key_class.members.setdefault(side, {})[term.sql] = (term, kind)
+            keys = [(side, sql) for side, terms in key_class.members.items() for sql in terms]
+            for known in {id(self._of[key]): self._of[key] for key in keys if key in self._of}.values():
+                known.absorb(key_class)
+                key_class = known
+            for side, terms in key_class.members.items():
+                self._of |= {(side, sql): key_class for sql in terms}
+
+    @property
+    def classes(self) -> list[KeyClass]:
+        return list({id(key_class): key_class for key_class in self._of.values()}.values())
+
+    def of(self, side: int, sql: str) -> KeyClass | None:
+        """Return the class of an expression of a side."""
+        return self._of.get((side, sql))
+
+
+def require_equal(key_class: KeyClass, builders: list[SideBuilder]) -> None:
+    """Require, in each side, that two expressions of one class are equal."""
+    for side, terms in key_class.members.items():
+        first, *others = (term for term, _ in terms.values())
+        symbol = " <=> " if key_class.null_safe else " = "
+        for other in others:
+            builders[side].require(
+                compose(Precedence.COMPARE, first.fit(Precedence.BIT_OR), symbol, other.fit(Precedence.BIT_OR))
+            )
+
+
+def check_types(key_class: KeyClass, names: JoinNames, statement: Statement) -> None:
+    """Refuse keys whose types are known and differ in more than their width."""
+    typed = [
+        (f"{names.labels[side]}: {term.sql}", kind)
+        for side, terms in key_class.members.items()
+        for term, kind in terms.values()
+        if kind is not None
+    ]
+    if key_class.kind() is None and len(typed) == sum(map(len, key_class.members.values())):
+        first = typed[0]
+        second = next(each for each in typed if each[1] != first[1])
+        refused = statement.error(
+            f"the keys of a join must have one type, and these are {first[1]} and {second[1]}",
+            key_class.written[-1].node,
+            f"cast one of them, for example CAST(… AS {first[1].name.upper()})",
+        )
+        raise WrongJoinError(refused.message, refused.detail, refused.hint)
+    for _, kind in typed:
+        if not kind.is_groupable:
+            hint = "join on plain values: fields or elements of it, or to_json(…)"
+            raise statement.error(f"a key of a join cannot be of type {kind}", key_class.written[-1].node, hint)
+
+
+# Links between sides: a tree for each cluster, by the keys that sides have in common, and the clusters below it.
 
 
 @dataclass(slots=True)
@@ -37,7 +139,7 @@ class Linker:
         self._statement = statement
         self.links: list[LinkPlan] = []
 
-    def link(self, cluster: Cluster, root: int) -> None:
+    def link(self, cluster: JoinCluster, root: int) -> None:
         """Link all sides of a cluster, and everything below, into a tree with this root."""
         equalities, residual = [], []
         for conjunct in cluster.conditions:
@@ -60,7 +162,7 @@ class Linker:
 
     # ---- INNER --------------------------------------------------------------------------------------------------
 
-    def _span(self, cluster: Cluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
+    def _span(self, cluster: JoinCluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
         """Link the sides by the tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
         shared = [key_class for key_class in classes.classes if len(key_class.members) > 1]
         linked, left = [root], [side for side in sorted(cluster.members) if side != root]
@@ -103,7 +205,7 @@ class Linker:
         is_linked = any(conjunct.sides & set(linked) and conjunct.sides & set(left) for conjunct in residual)
         return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
 
-    def _cyclic(self, cluster: Cluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
+    def _cyclic(self, cluster: JoinCluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
         sides = _core(
             {side: {id(key_class) for key_class in shared if side in key_class.members} for side in cluster.members},
             residual,
@@ -121,7 +223,7 @@ class Linker:
 
     # ---- LEFT, SEMI, ANTI ---------------------------------------------------------------------------------------
 
-    def _hang(self, hanging: Hanging, above: Cluster, classes: KeyClasses) -> None:
+    def _hang(self, hanging: OuterBranch, above: JoinCluster, classes: KeyClasses) -> None:
         inner = frozenset(hanging.members)
         across: list[Conjunct] = []
         of_parent: list[Conjunct] = []
@@ -154,8 +256,8 @@ class Linker:
 
     def _ends(
         self,
-        hanging: Hanging,
-        above: Cluster,
+        hanging: OuterBranch,
+        above: JoinCluster,
         classes: KeyClasses,
         equalities: list[Equality],
         residual: list[Conjunct],
@@ -186,7 +288,7 @@ class Linker:
         named = equalities[0].other(child)
         return (named if named in parents else min(parents)), child
 
-    def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
+    def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: OuterBranch) -> None:
         """Add conditions on the parent alone: if they do not hold, a row of the parent has no match."""
         builder = self._builders[link.parent]
         conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
@@ -202,7 +304,7 @@ class Linker:
             hint = "write = instead of <=> in one of the equalities, or filter in a query of its own"
             raise self._statement.error("this condition needs a key that is never NULL", of_parent[0].node, hint)
         key, child, _ = link.keys[index]
-        link.keys[index] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
+        link.keys[index] = (compose(Precedence.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
 
     def _check_two_sides(self, conjunct: Conjunct) -> None:
         if len(conjunct.sides) > 2:

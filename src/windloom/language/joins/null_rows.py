@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from enum import Enum
 
-from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
+from windloom.model.expression import Apply, Cast, ColumnRef, ConstantValue, Scalar
 
 
-class Value(Enum):
+class NullRowValue(Enum):
     """Certain knowledge about a value."""
 
     NULL = "NULL"
@@ -18,7 +18,7 @@ class Value(Enum):
     UNKNOWN = "unknown"
 
 
-_CONDITIONS = (Value.TRUE, Value.FALSE)
+_CONDITIONS = (NullRowValue.TRUE, NullRowValue.FALSE)
 
 #: Operators and functions that give NULL if any of their arguments is NULL.
 _STRICT = frozenset(
@@ -33,15 +33,15 @@ _STRICT = frozenset(
 )
 
 
-def on_null_row(tree: Scalar, columns: Container[str]) -> Value:
+def on_null_row(tree: Scalar, columns: Container[str]) -> NullRowValue:
     """Return the value of an expression if these columns are NULL and nothing is known of the others."""
     match tree:
-        case Read(column=column):
-            return Value.NULL if column in columns else Value.UNKNOWN
-        case Constant(value=value):
+        case ColumnRef(column=column):
+            return NullRowValue.NULL if column in columns else NullRowValue.UNKNOWN
+        case ConstantValue(value=value):
             if isinstance(value, bool):
-                return Value.TRUE if value else Value.FALSE
-            return Value.NULL if value is None else Value.PRESENT
+                return NullRowValue.TRUE if value else NullRowValue.FALSE
+            return NullRowValue.NULL if value is None else NullRowValue.PRESENT
         case Cast(operand=operand):
             return _strict([on_null_row(operand, columns)])
         case Apply(name=name, operands=operands):
@@ -49,72 +49,76 @@ def on_null_row(tree: Scalar, columns: Container[str]) -> Value:
             if name in _STRICT:
                 return _strict(values)
             rule = _RULES.get(name)
-            return Value.UNKNOWN if rule is None else rule(values)
-    return Value.UNKNOWN
+            return NullRowValue.UNKNOWN if rule is None else rule(values)
+    return NullRowValue.UNKNOWN
 
 
-def _strict(values: list[Value]) -> Value:
-    return Value.NULL if Value.NULL in values else Value.UNKNOWN
+def _strict(values: list[NullRowValue]) -> NullRowValue:
+    return NullRowValue.NULL if NullRowValue.NULL in values else NullRowValue.UNKNOWN
 
 
-def _and(values: list[Value]) -> Value:
-    if Value.FALSE in values:
-        return Value.FALSE
-    if all(value is Value.TRUE for value in values):
-        return Value.TRUE
+def _and(values: list[NullRowValue]) -> NullRowValue:
+    if NullRowValue.FALSE in values:
+        return NullRowValue.FALSE
+    if all(value is NullRowValue.TRUE for value in values):
+        return NullRowValue.TRUE
     # With NULL, a conjunction is NULL or FALSE. For a condition both mean the same, and NULL stands for both.
-    return Value.NULL if Value.NULL in values else Value.UNKNOWN
+    return NullRowValue.NULL if NullRowValue.NULL in values else NullRowValue.UNKNOWN
 
 
-def _or(values: list[Value]) -> Value:
-    if Value.TRUE in values:
-        return Value.TRUE
-    if any(value not in (Value.NULL, Value.FALSE) for value in values):
-        return Value.UNKNOWN
-    return Value.NULL if Value.NULL in values else Value.FALSE
+def _or(values: list[NullRowValue]) -> NullRowValue:
+    if NullRowValue.TRUE in values:
+        return NullRowValue.TRUE
+    if any(value not in (NullRowValue.NULL, NullRowValue.FALSE) for value in values):
+        return NullRowValue.UNKNOWN
+    return NullRowValue.NULL if NullRowValue.NULL in values else NullRowValue.FALSE
 
 
-def _not(values: list[Value]) -> Value:
-    return {Value.TRUE: Value.FALSE, Value.FALSE: Value.TRUE, Value.NULL: Value.NULL}.get(values[0], Value.UNKNOWN)
+def _not(values: list[NullRowValue]) -> NullRowValue:
+    return {
+        NullRowValue.TRUE: NullRowValue.FALSE,
+        NullRowValue.FALSE: NullRowValue.TRUE,
+        NullRowValue.NULL: NullRowValue.NULL,
+    }.get(values[0], NullRowValue.UNKNOWN)
 
 
-def _is_null(values: list[Value]) -> Value:
-    if values[0] is Value.UNKNOWN:
-        return Value.UNKNOWN
-    return Value.TRUE if values[0] is Value.NULL else Value.FALSE
+def _is_null(values: list[NullRowValue]) -> NullRowValue:
+    if values[0] is NullRowValue.UNKNOWN:
+        return NullRowValue.UNKNOWN
+    return NullRowValue.TRUE if values[0] is NullRowValue.NULL else NullRowValue.FALSE
 
 
-def _null_safe(values: list[Value]) -> Value:
+def _null_safe(values: list[NullRowValue]) -> NullRowValue:
     value, other = values
-    if Value.NULL in values and Value.UNKNOWN not in values:
-        return Value.TRUE if value is other else Value.FALSE
+    if NullRowValue.NULL in values and NullRowValue.UNKNOWN not in values:
+        return NullRowValue.TRUE if value is other else NullRowValue.FALSE
     if value in _CONDITIONS and other in _CONDITIONS:
-        return Value.TRUE if value is other else Value.FALSE
-    return Value.UNKNOWN
+        return NullRowValue.TRUE if value is other else NullRowValue.FALSE
+    return NullRowValue.UNKNOWN
 
 
-def _in(values: list[Value]) -> Value:
-    return Value.NULL if values[0] is Value.NULL else Value.UNKNOWN
+def _in(values: list[NullRowValue]) -> NullRowValue:
+    return NullRowValue.NULL if values[0] is NullRowValue.NULL else NullRowValue.UNKNOWN
 
 
-def _first_present(values: list[Value]) -> Value:
-    return next((value for value in values if value is not Value.NULL), Value.NULL)
+def _first_present(values: list[NullRowValue]) -> NullRowValue:
+    return next((value for value in values if value is not NullRowValue.NULL), NullRowValue.NULL)
 
 
-def _greatest(values: list[Value]) -> Value:
-    return Value.NULL if all(value is Value.NULL for value in values) else Value.UNKNOWN
+def _greatest(values: list[NullRowValue]) -> NullRowValue:
+    return NullRowValue.NULL if all(value is NullRowValue.NULL for value in values) else NullRowValue.UNKNOWN
 
 
-def _case(values: list[Value]) -> Value:
+def _case(values: list[NullRowValue]) -> NullRowValue:
     for condition, value in zip(values[:-1:2], values[1::2], strict=True):
-        if condition is Value.TRUE:
+        if condition is NullRowValue.TRUE:
             return value
-        if condition not in (Value.NULL, Value.FALSE):
-            return Value.UNKNOWN
+        if condition not in (NullRowValue.NULL, NullRowValue.FALSE):
+            return NullRowValue.UNKNOWN
     return values[-1]
 
 
-_RULES: dict[str, Callable[[list[Value]], Value]] = {
+_RULES: dict[str, Callable[[list[NullRowValue]], NullRowValue]] = {
     "and": _and,
     "or": _or,
     "not": _not,
@@ -123,8 +127,8 @@ _RULES: dict[str, Callable[[list[Value]], Value]] = {
     "<=>": _null_safe,
     "in": _in,
     **dict.fromkeys(("coalesce", "nvl", "ifnull"), _first_present),
-    "nullif": lambda values: Value.NULL if values[0] is Value.NULL else Value.UNKNOWN,
+    "nullif": lambda values: NullRowValue.NULL if values[0] is NullRowValue.NULL else NullRowValue.UNKNOWN,
     **dict.fromkeys(("greatest", "least"), _greatest),
     "case": _case,
-    "if": lambda values: _case(values) if len(values) == 3 else Value.UNKNOWN,
+    "if": lambda values: _case(values) if len(values) == 3 else NullRowValue.UNKNOWN,
 }

@@ -1,1 +1,1 @@
-"""Relations in queries: where they may occur, which stream has the windows, and streams enriched with them."""
+"""Relations in FROM, and the meaning of their names."""

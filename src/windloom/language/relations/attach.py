@@ -7,27 +7,76 @@ become the condition of the join, and everything else stays a condition on the j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import Token, exp
 
 from windloom.errors import QueryError
-from windloom.language.exists import Exists
-from windloom.language.from_clause import FromClause
-from windloom.language.from_sources import FromSource, Joined
-from windloom.language.joins.clusters import read_condition
-from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
-from windloom.language.joins.names import JoinNames, names_of
-from windloom.language.literals import fold_literals
-from windloom.language.relations.conditions import check_keys, condition_of
-from windloom.language.relations.names import Attached, EnrichedNames
-from windloom.language.scopes import Names
-from windloom.language.statement import Statement
-from windloom.language.syntax import parse_condition
+from windloom.expressions.typing import operand_type
+from windloom.language.joins.conditions import Conjunct, equality_of, read_condition, read_conjuncts
+from windloom.language.relations.names import AttachedNames, EnrichedNames
+from windloom.language.sql.from_clause import Exists, FromClause
+from windloom.language.sql.from_sources import FromSource, JoinedSource
+from windloom.language.sql.join_names import JoinNames, names_of
+from windloom.language.sql.names import Names, RowScope
+from windloom.language.sql.statement import Statement
+from windloom.language.sql.syntax import parse_condition
+from windloom.language.sql.terms import all_of, inside
+from windloom.language.sql.tokens import fold_literals
 from windloom.language.windows.registry import syntax_of
-from windloom.model import Enrichment, JoinKind, Relation, Stream
-from windloom.model.relation import enriched
+from windloom.model import DataType, Enrichment, Expression, JoinKind, Relation, Stream, TypeKind
+from windloom.model.stream import enriched
+
+# The conditions with which tuples are joined with a relation as they come in.
+
+_PLACE = "the condition of a join"
+_WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
+
+
+def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
+    """Return the conjunction of conditions, over the columns of the enriched stream; `columns` are those of the
+    relation.
+
+    Conditions are in a fixed order, and equalities have the relation on their right, so that queries which ask for the
+    same have the same text.
+    """
+    terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
+    conjunction = all_of(sorted(terms, key=lambda term: term.sql))
+    assert conjunction is not None, "a relation without a key has been refused"
+    return conjunction.row_expression()
+
+
+def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return node
+    left, right = (_columns(side, names) for side in (node.this, node.expression))
+    is_backwards = right and left & set(columns) and not right & set(columns)
+    return type(node)(this=node.expression, expression=node.this) if is_backwards else node
+
+
+def _columns(node: exp.Expr, names: Names) -> set[str]:
+    columns = (names.find_node(column) for column in node.find_all(exp.Column))
+    return {column[0] for column in columns if column is not None}
+
+
+def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
+    """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return
+    sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
+    kinds = [operand_type(side.tree, names.stream.columns) for side in sides]
+    if kinds[0] is None or kinds[1] is None or _is_alike(kinds[0], kinds[1]):
+        return
+    raise statement.error(
+        f"the keys of a join must have one type, and these are {kinds[0]} and {kinds[1]}",
+        node,
+        f"cast one of them, for example CAST(… AS {kinds[0].name.upper()})",
+    )
+
+
+def _is_alike(left: DataType, right: DataType) -> bool:
+    return left == right or (left.kind is right.kind and left.kind in _WIDTHS)
 
 
 def attach_relations(statement: Statement) -> Statement:
@@ -50,12 +99,12 @@ class _Base:
     names: Names
     side: int
     enrichments: list[Enrichment] = field(default_factory=list)
-    attached: list[Attached] = field(default_factory=list)
-    hidden: list[Attached] = field(default_factory=list)
+    attached: list[AttachedNames] = field(default_factory=list)
+    hidden: list[AttachedNames] = field(default_factory=list)
     members: set[int] = field(default_factory=set)
     merged: set[str] = field(default_factory=set)
 
-    def scope(self, more: Attached) -> EnrichedNames:
+    def scope(self, more: AttachedNames) -> EnrichedNames:
         """Return the names in the condition of one more relation, which may name every column of that relation."""
         names, every = self.names, (*self.attached, more)
         columns = {
@@ -118,7 +167,7 @@ class _Attaching:
                     node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
                     names = self._names.seeing([*self._names.visible, side], [side])
                     on = read_conjuncts(node, names, "WHERE", self._statement)
-                self._attach_outside(source, Joined(exists.kind, exists.word), on)
+                self._attach_outside(source, JoinedSource(exists.kind, exists.word), on)
         return self._rest()
 
     # ---- one relation -------------------------------------------------------------------------------------------
@@ -137,7 +186,7 @@ class _Attaching:
         on += [each for each in pool if self._linked(each, side) is base and each not in on]
         self._add(base, side, joined, on)
 
-    def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
+    def _attach_outside(self, source: FromSource, joined: JoinedSource, on: Sequence[Conjunct]) -> None:
         """Attach by LEFT, SEMI or ANTI: the whole condition belongs to the join, and names one stream."""
         side = self._side(source)
         base = next((base_of for each in on if (base_of := self._compared(each, side)) is not None), None)
@@ -155,7 +204,7 @@ class _Attaching:
             self._check_present(base, source)
         self._add(base, side, joined, on)
 
-    def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
+    def _add(self, base: _Base, side: int, joined: JoinedSource, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream
         base_source = self._sides[base.side]
         kind = None if base_source.bracket is None else syntax_of(base_source.bracket).window
@@ -163,7 +212,9 @@ class _Attaching:
             message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
             raise self._statement.source.error(message, base_source.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
-        attached = Attached(relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}")
+        attached = AttachedNames(
+            relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}"
+        )
         scope, nodes = base.scope(attached), [each.node for each in on]
         for node in nodes:
             check_keys(node, scope, self._statement)
@@ -177,7 +228,7 @@ class _Attaching:
 
     # ---- conditions ---------------------------------------------------------------------------------------------
 
-    def _joined(self, source: FromSource) -> Joined:
+    def _joined(self, source: FromSource) -> JoinedSource:
         """Return how a relation is joined. If it comes first, the source after it determines that."""
         if source.joined is not None and source.joined.is_right:
             raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from windloom.language.expressions import Binder
-from windloom.language.joins.names import ambiguous, near_columns, no_source
-from windloom.language.scopes import Names, no_column
-from windloom.language.terms import Term
+from windloom.language.sql.binder import Binder
+from windloom.language.sql.join_names import ambiguous, near_columns, no_source
+from windloom.language.sql.names import Names, no_column
+from windloom.language.sql.terms import Term
 from windloom.model import Expression, Stream
-from windloom.model.scalar import Read
+from windloom.model.expression import ColumnRef
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachedNames:
     """A relation that a stream is enriched with, as a query calls it: by its alias, or by its name.
 
     `prefix` qualifies its columns in the enriched stream.
@@ -52,8 +52,8 @@ class EnrichedNames(Names):
     """
 
     base: Stream = field(default_factory=lambda: Stream("", {}))
-    attached: tuple[Attached, ...] = ()
-    hidden: tuple[Attached, ...] = ()
+    attached: tuple[AttachedNames, ...] = ()
+    hidden: tuple[AttachedNames, ...] = ()
     merged: frozenset[str] = frozenset()
 
     def is_qualified(self, parts: list[exp.Identifier]) -> bool:
@@ -91,7 +91,9 @@ class EnrichedNames(Names):
 
     def column_term(self, column: str, node: exp.Expr) -> Term:
         sql, name = Expression.of_column(column).sql, self.written(column)[1]
-        return Term(sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=Read(column))
+        return Term(
+            sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=ColumnRef(column)
+        )
 
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: Sequence[str]) -> Exception:
         name, owners = parts[0], [label for label, _ in self.owners(parts[0].name)]

@@ -1,1 +1,1 @@
-"""Row queries: rows of windows instead of aggregates, joined pair by pair, and set operations between them."""
+"""Queries that report rows of windows instead of aggregates."""

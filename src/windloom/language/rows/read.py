@@ -5,18 +5,128 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot import Token, exp
+from sqlglot import Token, TokenType, exp
 
-from windloom.language.group_by import read_groups
-from windloom.language.joins.names import JoinNames
-from windloom.language.outputs import read_answer
-from windloom.language.rows.heads import Combined, Select, Written
-from windloom.language.rows.selection import SelectionReader
-from windloom.language.rows.windows import is_interval_join, row_windows
-from windloom.language.statement import Statement, is_window_call
-from windloom.language.tokens import Source, Span
-from windloom.model import EnrichedStream, Grouping, JoinKind, Query, Reports, Rows, Window
-from windloom.model.rows import Body, Selection, SetOperation
+from windloom.language.clauses.select_list import read_answer, read_groups
+from windloom.language.rows.selection import SelectionReader, is_interval_join, row_windows
+from windloom.language.sql.join_names import JoinNames
+from windloom.language.sql.statement import Statement, is_window_call
+from windloom.language.sql.tokens import CLOSE, LITERALS, OPEN, SourceText, Span, closing, is_name, is_word
+from windloom.model import EnrichedStream, Grouping, JoinKind, Query, RowQuery, Window
+from windloom.model import Reports as ModelReports
+from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
+
+# The outline of a query before any SELECT is read: which rows it reports, and SELECTs between set operations.
+
+_REPORTS = {"RSTREAM": Reports.STANDING, "ISTREAM": Reports.ENTERING, "DSTREAM": Reports.LEAVING}
+_OPERATORS = {TokenType.UNION: "UNION", TokenType.EXCEPT: "EXCEPT", TokenType.INTERSECT: "INTERSECT"}
+#: Tokens that are not names and can begin an item of the select list.
+_BEGINNING = (
+    TokenType.STAR,
+    TokenType.L_PAREN,
+    TokenType.DASH,
+    TokenType.PLUS,
+    TokenType.TILDE,
+    *LITERALS,
+)
+#: Words that follow a column, and cannot begin an item.
+_FOLLOWING = (
+    TokenType.FROM,
+    TokenType.ALIAS,
+    TokenType.IS,
+    TokenType.IN,
+    TokenType.BETWEEN,
+    TokenType.LIKE,
+    TokenType.ILIKE,
+    TokenType.RLIKE,
+    TokenType.AND,
+    TokenType.OR,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One SELECT, without the words after it that determine which rows it reports.
+
+    `said` is that word (ISTREAM, …) and `distinct` the word DISTINCT, if they are there.
+    """
+
+    tokens: Sequence[Token]
+    reports: Reports | None = None
+    said: Token | None = None
+    distinct: Token | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return self.reports is None and self.distinct is None
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedSelects:
+    """Two bodies of a set operation; `word` is the word of the operation."""
+
+    kind: SetKind
+    word: Token
+    left: Written
+    right: Written
+
+
+#: The body of a query as it is written.
+Written = Select | CombinedSelects
+
+
+def read_written(tokens: Sequence[Token], source: SourceText) -> Written:
+    """Take a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
+    stop = len(tokens)
+    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    tokens = tokens[:stop] if stop else tokens
+    for kinds in ((TokenType.UNION, TokenType.EXCEPT), (TokenType.INTERSECT,)):
+        # The last operator outside of brackets: operators of one rank are read from the left.
+        depth, operator = 0, None
+        for index, token in enumerate(tokens):
+            depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
+            if depth == 0 and token.token_type in kinds:
+                operator = index
+        if operator is not None:
+            return _combined(tokens, operator, source)
+    if tokens and tokens[0].token_type is TokenType.L_PAREN and closing(tokens, 0) == len(tokens) - 1:
+        return read_written(tokens[1:-1], source)
+    return _select(tokens, source)
+
+
+def _combined(tokens: Sequence[Token], operator: int, source: SourceText) -> CombinedSelects:
+    word, after = tokens[operator], operator + 1
+    name = _OPERATORS[word.token_type]
+    is_all = after < len(tokens) and is_word(tokens[after], "ALL")
+    after += after < len(tokens) and is_word(tokens[after], "ALL", "DISTINCT")
+    if operator == 0 or after == len(tokens):
+        side = "before" if operator == 0 else "after"
+        raise source.error(f"a SELECT is missing {side} {name}", word, "write SELECT … UNION ALL SELECT …")
+    kind = SetKind(f"{name} ALL" if is_all else name)
+    return CombinedSelects(kind, word, read_written(tokens[:operator], source), read_written(tokens[after:], source))
+
+
+def _select(tokens: Sequence[Token], source: SourceText) -> Select:
+    if not tokens or tokens[0].token_type is not TokenType.SELECT:
+        return Select(tokens)  # its reader reports what is wrong
+    rest, reports, said, distinct = list(tokens[1:]), None, None, None
+    if len(rest) > 1 and is_word(rest[0], *_REPORTS) and _begins_item(rest[1]):
+        said = rest.pop(0)
+        reports = _REPORTS[said.text.upper()]
+    if rest and is_word(rest[0], "DISTINCT"):
+        distinct = rest.pop(0)
+        if rest and is_word(rest[0], *_REPORTS) and len(rest) > 1 and _begins_item(rest[1]):
+            hint = f"write SELECT {rest[0].text.upper()} DISTINCT …"
+            raise source.error(f"{rest[0].text.upper()} comes before DISTINCT", Span.of(rest[:1]), hint)
+    return Select([tokens[0], *rest], reports, said, distinct)
+
+
+def _begins_item(token: Token) -> bool:
+    """Return whether an item of the select list begins here, so that the word before is not a column."""
+    kind = token.token_type
+    return kind in _BEGINNING or (is_name(token) and kind not in _FOLLOWING)
+
 
 #: Takes the tokens of one SELECT apart.
 TakeApart = Callable[[Sequence[Token]], Statement]
@@ -34,7 +144,7 @@ def asks_rows(statement: Statement) -> bool:
     )
 
 
-def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source, text: str) -> Query:
+def read_rows(name: str, written: Written, take_apart: TakeApart, source: SourceText, text: str) -> Query:
     """Return a query that reports rows of windows."""
     reading = _Reading(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
     rows = reading.rows(written)
@@ -62,7 +172,7 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
             reader.use(expression.columns)
     return Query(
         name,
-        Rows(reader.build()),
+        RowQuery(reader.build()),
         None,
         tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
         tuple(answer.aggregates),
@@ -96,10 +206,10 @@ def _selects(written: Written) -> Iterator[Select]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    source: Source
+    source: SourceText
     statements: Mapping[int, Statement]  # by id of the `Select`
 
-    def rows(self, written: Written) -> Rows:
+    def rows(self, written: Written) -> RowQuery:
         selects = list(_selects(written))
         first = selects[0]
         for select in selects:
@@ -112,10 +222,10 @@ class _Reading:
             self._check_interval_join(written, first)
         by_source = {id(source): window for source, window in zip(sources, windows, strict=True)}
         body = self._body(written, by_source)
-        return Rows(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
+        return RowQuery(body, ModelReports.ENTERING if within else first.reports or ModelReports.STANDING, within)
 
     def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
-        if isinstance(written, Combined):
+        if isinstance(written, CombinedSelects):
             left, right = self._body(written.left, windows), self._body(written.right, windows)
             counts = [len(_first(body).columns) for body in (left, right)]
             if counts[0] != counts[1]:
@@ -147,10 +257,10 @@ class _Reading:
         raise self.source.error("set operations combine rows, and this SELECT aggregates", select.tokens[0], hint)
 
     def _check_interval_join(self, written: Written, first: Select) -> None:
-        if isinstance(written, Combined):
+        if isinstance(written, CombinedSelects):
             hint = "give every stream a window instead: [RANGE 30 minutes SLIDE 1 minute]"
             raise self.source.error(f"{written.kind} needs windows, and WITHIN alone makes none", written.word, hint)
-        if first.reports in (Reports.STANDING, Reports.LEAVING):
+        if first.reports in (ModelReports.STANDING, ModelReports.LEAVING):
             assert first.said is not None
             hint = "leave it out: pairs are reported once, when both tuples are there; windows are written in brackets"
             raise self.source.error(f"{first.said.text.upper()} needs windows", first.said, hint)

@@ -5,23 +5,88 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
+from sqlglot import Token, exp
 
-from windloom.language.exists import Exists
-from windloom.language.from_sources import FromSource, Joined
-from windloom.language.joins.clusters import read_condition
-from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
-from windloom.language.joins.names import JoinNames
-from windloom.language.literals import fold_literals
-from windloom.language.predicates import analyse
-from windloom.language.rows.windows import distance, distance_ticks
-from windloom.language.scopes import WINDOW_COLUMNS, Names, RowScope
-from windloom.language.statement import Item, Statement
-from windloom.language.syntax import parse_condition
-from windloom.language.terms import Term, all_of
-from windloom.language.tokens import Span
-from windloom.model import Expression, JoinKind, Selection, Strand, Window, WindowedStream
-from windloom.model.rows import Attached, Condition, Looked, RowColumn
+from windloom.errors import WindloomError
+from windloom.language.joins.conditions import Conjunct, equality_of, read_condition, read_conjuncts
+from windloom.language.joins.read import kind_of, read_windows
+from windloom.language.sql.from_clause import Exists
+from windloom.language.sql.from_sources import FromSource, JoinedSource
+from windloom.language.sql.join_names import JoinNames
+from windloom.language.sql.names import WINDOW_COLUMNS, Names, RowScope
+from windloom.language.sql.predicates import analyse
+from windloom.language.sql.statement import Item, Statement
+from windloom.language.sql.syntax import parse_condition
+from windloom.language.sql.terms import Term, all_of
+from windloom.language.sql.tokens import SourceText, Span, fold_literals
+from windloom.language.windows.syntax import Duration
+from windloom.model import Expression, JoinKind, RowInput, Selection, TimeWindow, Window, WindowedStream
+from windloom.model.rows import AttachedRelation, Condition, ExistsInput, RowColumn
+
+# The windows of row queries: those in brackets, which end together, or those that WITHIN stands for.
+
+_BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
+
+
+def row_windows(sources: Sequence[FromSource], source: SourceText) -> list[Window]:
+    """Return the window of every source of a query; without brackets, windows of the distances that WITHIN names."""
+    if is_interval_join(sources):
+        return _intervals(sources, source)
+    for from_source in sources:
+        kind = kind_of(from_source, source, ", or join it WITHIN a duration")
+        if not kind.reports_rows:
+            hint = "use windows of time, [RANGE 1 hour SLIDE 5 minutes]"
+            raise source.error(f"rows are not reported for {kind.plural}", from_source.bracket_span, hint)
+    windows = read_windows(sources, source)
+    for from_source, window in zip(sources, windows, strict=True):
+        if window.extent_ticks is None:
+            hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
+            raise source.error("rows of a landmark window are never dropped", from_source.bracket_span, hint)
+    return windows
+
+
+def is_interval_join(sources: Sequence[FromSource]) -> bool:
+    """Return whether pairs are found by WITHIN alone, without windows."""
+    return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
+
+
+def distance(source: FromSource) -> tuple[Token, ...]:
+    """Return the tokens of a source's WITHIN; none if it has no WITHIN."""
+    return () if source.joined is None else source.joined.within
+
+
+def distance_ticks(joined: JoinedSource | None, source: SourceText) -> int | None:
+    """Return how far apart the tuples of a pair may lie; None if there is no WITHIN."""
+    tokens = () if joined is None else joined.within
+    if not tokens:
+        return None
+    written = Duration(source.text[tokens[0].start : tokens[-1].end + 1].strip("'\""), Span.of(tokens))
+    ticks = written.ticks(source)
+    try:
+        TimeWindow(ticks, 1)
+    except WindloomError:
+        hint = "for example WITHIN 30 minutes"
+        raise source.error(f"WITHIN needs a positive duration, not {written.text}", written.at, hint) from None
+    return ticks
+
+
+def _intervals(sources: Sequence[FromSource], source: SourceText) -> list[Window]:
+    """Return windows that end at every tick; each is as long as the largest distance that concerns its stream."""
+    reach = [0] * len(sources)
+    for index, from_source in enumerate(sources[1:], 1):
+        ticks = distance_ticks(from_source.joined, source)
+        if ticks is None:
+            message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
+            raise source.error(message, from_source.stream, _BOUND)
+        for other in range(index + 1):
+            reach[other] = max(reach[other], ticks)
+    return [TimeWindow(ticks, 1) for ticks in reach]
+
+
+def has_distances(statement: Statement) -> bool:
+    """Return whether any source has a WITHIN."""
+    return any(distance(source) for source in statement.clause.sources)
+
 
 #: Columns that every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
@@ -36,13 +101,13 @@ class _StrandBuilder:
     conditions: list[Term] = field(default_factory=list)
     columns: set[str] = field(default_factory=set)
 
-    def build(self) -> Strand:
+    def build(self) -> RowInput:
         where = all_of(self.conditions)
         condition = None if where is None else where.row_expression()
         predicate = None if condition is None else analyse(condition, self.names.stream)
         if condition is not None:
             self.columns.update(condition.columns)
-        return Strand(self.source, tuple(sorted(self.columns)), condition, predicate)
+        return RowInput(self.source, tuple(sorted(self.columns)), condition, predicate)
 
 
 class SelectionReader:
@@ -65,8 +130,8 @@ class SelectionReader:
             for source, (names, label) in zip(self._sources, self._named(), strict=True)
         ]
         self._made = [0]
-        self._attached: list[Attached] = []
-        self._looked: list[Looked] = []
+        self._attached: list[AttachedRelation] = []
+        self._looked: list[ExistsInput] = []
         self._conditions: list[Condition] = []
         self.names = statement.names
         if isinstance(self.names, JoinNames):
@@ -106,19 +171,19 @@ class SelectionReader:
         self._made.append(strand)
         within = distance_ticks(joined, self._statement.source)
         if joined.kind is JoinKind.LEFT:
-            self._attached.append(Attached(joined.kind, self._across(conjuncts, frozenset((strand,))), within))
+            self._attached.append(AttachedRelation(joined.kind, self._across(conjuncts, frozenset((strand,))), within))
             return
-        self._attached.append(Attached(within_ticks=within))
+        self._attached.append(AttachedRelation(within_ticks=within))
         self._keep(conjuncts)
 
-    def _condition(self, strand: int, joined: Joined) -> list[Conjunct]:
+    def _condition(self, strand: int, joined: JoinedSource) -> list[Conjunct]:
         statement, names = self._statement, self.names
         assert isinstance(names, JoinNames)
         conjuncts, self.names = read_condition(names, strand, joined, statement)
         return conjuncts
 
     def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:
-        self._looked.append(Looked(kind, tuple(places), self._across(conjuncts, frozenset(places))))
+        self._looked.append(ExistsInput(kind, tuple(places), self._across(conjuncts, frozenset(places))))
 
     def _add_exists(self, exists: Exists) -> None:
         """Add `[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
@@ -260,7 +325,7 @@ class SelectionReader:
             tuple(self._builders[old].build() for old in order),
             tuple(replace(attached, on=_placed(attached.on, positions)) for attached in self._attached),
             tuple(
-                Looked(looked.kind, tuple(positions[old] for old in looked.strands), _placed(looked.on, positions))
+                ExistsInput(looked.kind, tuple(positions[old] for old in looked.strands), _placed(looked.on, positions))
                 for looked in self._looked
             ),
             _placed(self._conditions, positions),

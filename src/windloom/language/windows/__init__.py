@@ -1,1 +1,1 @@
-"""How windows are written: one file per kind, in brackets after a stream or as Spark's own function."""
+"""The syntax of every kind of window; one file per kind."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from windloom.language.windows.durations import LENGTHS, blaming, read_durations
-from windloom.language.windows.syntax import Bracket, Syntax
+from windloom.language.windows.syntax import LENGTHS, Bracket, Syntax, blaming, read_durations
 from windloom.model import CumulateWindow, Window
 
 _FORM = f"write {CumulateWindow.example}"

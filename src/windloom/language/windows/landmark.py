@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from windloom.language.tokens import is_word
-from windloom.language.windows.durations import LENGTHS, blaming, read_durations
-from windloom.language.windows.syntax import Bracket, Syntax
+from windloom.language.sql.tokens import is_word
+from windloom.language.windows.syntax import LENGTHS, Bracket, Syntax, blaming, read_durations
 from windloom.model import LandmarkWindow, Window
 
 _FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"

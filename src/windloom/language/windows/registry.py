@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import Token
 
-from windloom.language.tokens import is_word
+from windloom.language.sql.tokens import is_word
 from windloom.language.windows.cumulate import CumulateSyntax
 from windloom.language.windows.landmark import LandmarkSyntax
 from windloom.language.windows.rows import RowsSyntax

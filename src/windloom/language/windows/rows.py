@@ -7,9 +7,8 @@ from collections.abc import Collection, Sequence
 from sqlglot import Token, TokenType
 
 from windloom.errors import near_names
-from windloom.language.tokens import Source, Span, is_name, is_word
-from windloom.language.windows.durations import blaming, split_parts
-from windloom.language.windows.syntax import Bracket, Syntax
+from windloom.language.sql.tokens import SourceText, Span, is_name, is_word
+from windloom.language.windows.syntax import Bracket, Syntax, blaming, split_parts
 from windloom.model import Expression, RowsWindow, Stream, Window
 
 _NUMBERS = ("ROWS", "SLIDE", "OFFSET")
@@ -56,7 +55,7 @@ class RowsSyntax(Syntax):
                 )
 
 
-def _partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
+def _partition_tokens(tokens: Sequence[Token], source: SourceText) -> list[Token]:
     """Return the names after PARTITION BY, up to ROWS."""
     if not tokens or is_word(tokens[0], "ROWS"):
         return []
@@ -78,7 +77,7 @@ def _partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
     return names
 
 
-def _column(token: Token, source: Source, stream: Stream) -> str:
+def _column(token: Token, source: SourceText, stream: Stream) -> str:
     column = stream.find_column(token.text)
     if column is None:
         hint = near_names(token.text, list(stream.columns))
@@ -86,7 +85,7 @@ def _column(token: Token, source: Source, stream: Stream) -> str:
     return column
 
 
-def _number(tokens: Sequence[Token], source: Source) -> int:
+def _number(tokens: Sequence[Token], source: SourceText) -> int:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
     digits = text.replace(" ", "").removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 18:

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from windloom.language.tokens import Source, Span, is_word
-from windloom.language.windows.durations import LENGTHS, Duration, blaming, duration_of, read_duration, split_parts
-from windloom.language.windows.syntax import Arguments, Bracket, Syntax
+from windloom.language.sql.tokens import SourceText, Span, is_word
+from windloom.language.windows.syntax import (
+    LENGTHS,
+    Arguments,
+    Bracket,
+    Duration,
+    Syntax,
+    blaming,
+    duration_of,
+    read_duration,
+    split_parts,
+)
 from windloom.model import SessionWindow, Window
 
 if TYPE_CHECKING:
-    from windloom.language.statement import Statement
+    from windloom.language.sql.statement import Statement
 
 _FORM = f"write {SessionWindow.example}"
 
@@ -50,7 +59,7 @@ class SessionSyntax(Syntax):
         return _checked(duration_of(gap, statement), statement.source)
 
 
-def _checked(gap: Duration, source: Source) -> Window:
+def _checked(gap: Duration, source: SourceText) -> Window:
     ticks = gap.ticks(source)
     with blaming(gap.at, source):
         return SessionWindow(ticks)

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, exp
 
-from windloom.language.tokens import Source, is_word
-from windloom.language.windows.durations import FORMS, LENGTHS, Duration, blaming, duration_of, read_durations
-from windloom.language.windows.syntax import Arguments, Bracket, Syntax
+from windloom.language.sql.tokens import SourceText, is_word
+from windloom.language.windows.syntax import (
+    FORMS,
+    LENGTHS,
+    Arguments,
+    Bracket,
+    Duration,
+    Syntax,
+    blaming,
+    duration_of,
+    read_durations,
+)
 from windloom.model import TimeWindow, Window, format_duration
 
 if TYPE_CHECKING:
-    from windloom.language.statement import Statement
+    from windloom.language.sql.statement import Statement
 
 #: Windows that are not supported yet: the word that introduces them, and their name.
 _PLANNED = {
@@ -66,7 +75,9 @@ def names_slide(tokens: Sequence[Token]) -> bool:
     return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
 
 
-def _checked(source: Source, length: Duration, slide: Duration | None = None, offset: Duration | None = None) -> Window:
+def _checked(
+    source: SourceText, length: Duration, slide: Duration | None = None, offset: Duration | None = None
+) -> Window:
     """Return a window; without a slide it tumbles."""
     length_ticks = length.ticks(source)
     slide_ticks = length_ticks if slide is None else slide.ticks(source)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windloom.errors import WindloomError
-from windloom.model.emission import Emits
-from windloom.model.figures import number, short_duration
+from windloom.model.clauses import Emits
+from windloom.model.formatting import number, short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.model.emission import Emits
+from windloom.model.clauses import Emits
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 

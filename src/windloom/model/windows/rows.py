@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.model.emission import Emits
+from windloom.model.clauses import Emits
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType

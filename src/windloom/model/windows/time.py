@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.model.figures import short_duration
+from windloom.model.formatting import short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Component
-from windloom.model.emission import Emits
+from windloom.model.clauses import Emits
 from windloom.model.expression import Expression
-from windloom.model.figures import amount, share, short_duration
+from windloom.model.formatting import amount, share, short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.query import Query
-from windloom.model.relation import EnrichedStream
-from windloom.model.stream import Stream
+from windloom.model.stream import EnrichedStream, Stream
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts, round_cost
-from windloom.optimizer.known import Known
-from windloom.optimizer.stages import PlanOptions, Types, make_plan
-from windloom.plan.choices import Choices
-from windloom.plan.estimates import Estimates
-from windloom.plan.identity import SetIdentity
-from windloom.plan.physical import Plan
-from windloom.plan.sides import with_sides
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.costs import Choices
+from windloom.plan.joins import with_sides
+from windloom.plan.plan import Plan, Types
+from windloom.statistics.estimates import Estimates
+from windloom.statistics.set_statistics import SetIdentity
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Basin:
     queries: tuple[Query, ...]
     types: Types
     options: PlanOptions
-    known: Known
+    known: PlanningFacts
     relations: Mapping[str, Stream] = field(default_factory=dict)
 
     @property
@@ -88,7 +87,7 @@ class Basin:
 
 
 def basins_of(
-    streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: Known
+    streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: PlanningFacts
 ) -> list[Basin]:
     """The basins in the order of the streams; `streams` includes relations."""
     queries = list(queries)

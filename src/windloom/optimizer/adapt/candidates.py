@@ -38,13 +38,13 @@ from windloom.model.join import Join
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
-from windloom.optimizer.intake import intake_obstacle, intakes_of
-from windloom.optimizer.joins.folds import possible_folds
-from windloom.optimizer.rows.order import ROW_ORDER, possible_orders, write_orders
-from windloom.plan.choices import Choices, TreeChoice
-from windloom.plan.estimates import Estimates
-from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.optimizer.intake.choose import intake_obstacle, intakes_of
+from windloom.optimizer.joins.plan import possible_folds
+from windloom.optimizer.rows import ROW_ORDER, possible_orders, write_orders
+from windloom.plan.costs import Choices, TreeChoice
+from windloom.plan.plan import PartialSet, Plan, Tree
 from windloom.plan.scans import WovenScan
+from windloom.statistics.estimates import Estimates
 
 #: What turns a model's prediction into one for this loom: see `round_cost.Correction`.
 Corrected = Callable[[RoundCost, Choices], RoundCost]

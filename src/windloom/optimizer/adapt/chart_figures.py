@@ -22,12 +22,10 @@ from typing import Generic, TypeVar
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.optimizer.adapt.basins import Basin
-from windloom.optimizer.known import LEAST
-from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.plan.identity import SetIdentity
-from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved
-from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY
+from windloom.optimizer.facts import LEAST
+from windloom.statistics.estimates import Estimates, Mean, Memory, SetEstimate, StreamEstimate
+from windloom.statistics.observations import RoundObserved
+from windloom.statistics.set_statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY, SetIdentity
 
 #: The most groupings, and the most predicates, of a basin that have figures.
 MOST_ALIKE = 8

@@ -12,14 +12,13 @@ from windloom.optimizer.adapt.chart_figures import remembered, value_of
 from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
 from windloom.optimizer.adapt.replan import Adapter, FollowedBasin
-from windloom.optimizer.known import with_statistics
-from windloom.optimizer.rows.order import ROW_ORDER
+from windloom.optimizer.facts import with_statistics
+from windloom.optimizer.rows import ROW_ORDER
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
-from windloom.plan.choices import Choices
-from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved
-from windloom.plan.physical import Plan
+from windloom.plan.costs import Choices
+from windloom.plan.plan import Plan
+from windloom.statistics.estimates import Estimates, Memory
+from windloom.statistics.observations import RoundObserved
 
 #: Techniques that a description names one by one.
 _NAMED = 3

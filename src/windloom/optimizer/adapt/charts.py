@@ -26,7 +26,7 @@ from itertools import product
 from math import exp, floor, log
 
 from windloom.errors import WindloomError, near_names
-from windloom.model.figures import number
+from windloom.model.formatting import number
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.candidates import (
     Candidate,
@@ -50,10 +50,10 @@ from windloom.optimizer.adapt.chart_figures import (
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.adapt.worker import Need
-from windloom.optimizer.known import with_statistics
-from windloom.plan.choices import Choices
-from windloom.plan.estimates import Estimates
-from windloom.plan.physical import Plan
+from windloom.optimizer.facts import with_statistics
+from windloom.plan.costs import Choices
+from windloom.plan.plan import Plan
+from windloom.statistics.estimates import Estimates
 
 #: A chart has at most this many regions between its ends.
 MOST_REGIONS = 10_000

@@ -35,12 +35,11 @@ from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
 from windloom.optimizer.adapt.objective import CLEARLY, TIE, BestCosts, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, MeasuredRound, RoundCost, intake_of, round_cost
 from windloom.optimizer.adapt.worker import Need, Task, TaskPriority, Worker
-from windloom.optimizer.known import with_statistics
-from windloom.plan.choices import Choices
-from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory, estimates_of
-from windloom.plan.observed import RoundObserved
-from windloom.plan.physical import Plan
+from windloom.optimizer.facts import with_statistics
+from windloom.plan.costs import Choices
+from windloom.plan.plan import Plan
+from windloom.statistics.estimates import Estimates, Memory, estimates_of
+from windloom.statistics.observations import RoundObserved
 
 #: Rounds that are not learned from: Spark and the kernels are still warming up.
 COLD_ROUNDS = 2

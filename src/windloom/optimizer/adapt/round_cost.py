@@ -27,15 +27,15 @@ from math import exp
 
 import numpy as np
 
-from windloom.optimizer.cost.calibrated import columns_of, keeping_cost
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.estimate import estimate_trees, idle_sides
+from windloom.optimizer.cost.seconds import columns_of, keeping_cost
 from windloom.optimizer.intake.cost import scan_bytes, scan_cost
-from windloom.optimizer.joins.folds import fold_seconds
-from windloom.optimizer.rows.cost import row_round_seconds
-from windloom.plan.choices import Choices
-from windloom.plan.memory import ROUNDS
-from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.optimizer.joins.plan import fold_seconds
+from windloom.optimizer.plan_cost import estimate_trees, idle_sides
+from windloom.optimizer.rows import row_round_seconds
+from windloom.plan.costs import Choices
+from windloom.plan.plan import PartialSet, Plan, Tree
+from windloom.statistics.estimates import ROUNDS
 
 _BYTES = 8.0
 #: The stages of a round as the loop measures them, by the stage of the model that predicts them.

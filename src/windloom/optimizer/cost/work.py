@@ -31,9 +31,9 @@ import numpy as np
 from windloom.model.arrays import Floats
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
-from windloom.optimizer.cost.omega import Load
-from windloom.plan.statistics import Statistics
+from windloom.optimizer.cost.papers import Load
 from windloom.slicing.edges import EdgeSet
+from windloom.statistics.set_statistics import Statistics
 
 #: Rows (times, positions, values: about 40 bytes) that fit into a second-level cache; rows of a block (see `rounds`).
 CACHED_ROWS = 1 << 15

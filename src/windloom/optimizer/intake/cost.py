@@ -8,19 +8,12 @@ from math import prod
 
 import numpy as np
 
-from windloom.optimizer.cost.calibrated import (
-    Scanning,
-    columns_of,
-    compared_classes,
-    dropped,
-    keeping_cost,
-    set_scanning,
-)
 from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.seconds import Scanning, columns_of, compared_classes, dropped, keeping_cost, set_scanning
 from windloom.optimizer.intake.signatures import signatures_of, update_cost
-from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import Fed, NativeScan, RolledUp, Scan, WovenScan, WovenSet
-from windloom.slicing.identify import PaneSlice
+from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.scans import NativeFeed, NativeScan, RolledUp, Scan, WovenFeed, WovenScan
+from windloom.slicing.slice_id import PaneSlice
 
 #: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
@@ -35,7 +28,7 @@ _BYTES = 8.0
 NOTHING = Scanning(0.0, 0.0, 0.0)
 
 
-def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[Fed | WovenSet, Scanning]]:
+def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[NativeFeed | WovenFeed, Scanning]]:
     """The cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     if not sets:  # it only watches for late tuples
@@ -43,7 +36,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
     whole = scan_cost(scan, sets, constants)
     constants = constants.scaled(sets[0].statistics.pace)
     alone = [set_scanning(constants, partial_set) for partial_set in sets]
-    feeds: Sequence[Fed | WovenSet] = scan.feeds
+    feeds: Sequence[NativeFeed | WovenFeed] = scan.feeds
     for fed, alone_cost in zip(feeds, alone, strict=True):
         parts = []
         for name in _PARTS:

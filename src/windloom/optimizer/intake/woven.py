@@ -7,19 +7,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from windloom.aggregates.planned import PlannedComponent
+from windloom.aggregates.registry import PlannedComponent
+from windloom.expressions.functions import truth
+from windloom.expressions.node import Node, columns_of
+from windloom.expressions.types import NotKnownError
+from windloom.expressions.typing import resolve
+from windloom.kernels.tuples.set_tuples import ComponentInput
+from windloom.kernels.tuples.signatures import Bits
+from windloom.kernels.tuples.tuples import TICK
+from windloom.language.sql.join_names import tuple_tree
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
 from windloom.model.stream import Stream
-from windloom.model.types import TypeKind
+from windloom.model.types import DataType, TypeKind
 from windloom.model.windows import Window
-from windloom.optimizer.intake.signature import Signed, sign
-from windloom.plan.physical import PartialSet
-from windloom.plan.rows import PlannedRows, Store, strands_over
-from windloom.plan.scans import FEW_CELLS, Kept, Projected, Signature, WovenScan, WovenSet
-from windloom.weave.cut import Read
-from windloom.weave.signatures import Bits
-from windloom.weave.tuples import TICK
+from windloom.optimizer.intake.signatures import SignatureBits, sign
+from windloom.plan.plan import PartialSet
+from windloom.plan.rows import PlannedRows, Retention, strands_over
+from windloom.plan.scans import (
+    FEW_CELLS,
+    LocalColumn,
+    LocalProjection,
+    ProjectedColumn,
+    RetainedColumns,
+    Signature,
+    WovenFeed,
+    WovenScan,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,7 @@ class Keeping:
     Spark twice.
     """
 
-    store: Store
+    store: Retention
     strands: tuple[tuple[str, Window, Predicate | None], ...]
     time: str | None = None
 
@@ -41,7 +55,7 @@ class Keeping:
         return (*stored, *(predicate for _, _, predicate in self.strands))
 
 
-def keeping_of(store: Store, rows: Sequence[PlannedRows], stream: Stream) -> Keeping:
+def keeping_of(store: Retention, rows: Sequence[PlannedRows], stream: Stream) -> Keeping:
     strands = (
         (planned_rows.name, strand) for planned_rows in rows for strand in strands_over(planned_rows.rows, store.stream)
     )
@@ -66,7 +80,7 @@ def woven_scan(
     signed = sign([*sets, *watched], () if keeping is None else keeping.predicates, pushes=counted_by is None)
     predicates = list(signed.predicates)
     filters = _filter_bits(sets, signed, predicates)
-    columns = _Columns()
+    columns = _WovenColumns()
     for key in counted_by or ():
         columns.place(key, ())
     feeds = []
@@ -74,7 +88,7 @@ def woven_scan(
         bit = signed.bit(partial_set)
         groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
         reads = tuple(_read(planned, bit, filters, columns) for planned in partial_set.components)
-        feeds.append(WovenSet(partial_set.number, bit, groups, reads))
+        feeds.append(WovenFeed(partial_set.number, bit, groups, reads))
     stored = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
@@ -89,7 +103,7 @@ def woven_scan(
     )
 
 
-def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
+def _kept(keeping: Keeping, signed: SignatureBits, columns: _WovenColumns) -> RetainedColumns:
     store = keeping.store
     positions = tuple(
         None if name == keeping.time else columns.place(Expression.of_column(name), ()) for name in store.columns
@@ -100,10 +114,10 @@ def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
     conditions = {
         predicate.sql: signed.bit_of(predicate) for _, _, predicate in keeping.strands if predicate is not None
     }
-    return Kept(store.columns, positions, stored_bits, tuple(strands), tuple(conditions.items()))
+    return RetainedColumns(store.columns, positions, stored_bits, tuple(strands), tuple(conditions.items()))
 
 
-def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:
+def _filter_bits(sets: Sequence[PartialSet], signed: SignatureBits, predicates: list[Expression]) -> dict[str, int]:
     """The bit of the condition of every FILTER; new ones follow the predicates of sets.
 
     A condition is evaluated only for tuples that a query with it wants; for others it may fail.
@@ -128,7 +142,7 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
     return bit_of
 
 
-class _Columns:
+class _WovenColumns:
     """Every distinct column once, with the bits of the queries that read it."""
 
     def __init__(self) -> None:
@@ -148,21 +162,21 @@ class _Columns:
         self._readers[position].add(tuple(sorted({bit for bit in bits if bit is not None})))
         return position
 
-    def projected(self) -> tuple[Projected, ...]:
+    def projected(self) -> tuple[ProjectedColumn, ...]:
         # Expressions are evaluated under the conditions of their readers; a column cannot fail and needs none.
         columns = zip(self._places, self._readers, self._is_plain, self._made_by, strict=True)
         return tuple(
-            Projected(sql, None if is_plain or () in readers else tuple(sorted(readers)), part)
+            ProjectedColumn(sql, None if is_plain or () in readers else tuple(sorted(readers)), part)
             for sql, readers, is_plain, part in columns
         )
 
 
-def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
+def _with_finer(feeds: Sequence[WovenFeed], sets: Mapping[int, PartialSet]) -> tuple[WovenFeed, ...]:
     """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
 
     Sets known to have many cells are left out: rolling them up would save nothing.
     """
-    by_bit: dict[int | None, list[WovenSet]] = {}
+    by_bit: dict[int | None, list[WovenFeed]] = {}
     for fed in feeds:
         if not _has_many_cells(sets[fed.number]):
             by_bit.setdefault(fed.bit, []).append(fed)
@@ -185,7 +199,7 @@ def _has_many_cells(partial_set: PartialSet) -> bool:
     return FEW_CELLS * cells > statistics.events_per_second
 
 
-def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:
+def _can_feed(finer: WovenFeed, fed: WovenFeed, sets: Mapping[int, PartialSet]) -> bool:
     if not set(fed.groups) < set(finer.groups) or not sets[fed.number].window.rolls_up:
         return False
     finer_columns = set(zip(sets[finer.number].components, finer.components, strict=True))
@@ -194,13 +208,63 @@ def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) ->
     return needs_only_kept and edges.union(sets[fed.number].edges) == edges
 
 
-def _read(planned: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:
+def _read(
+    planned: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _WovenColumns
+) -> ComponentInput:
     component = planned.component
     condition = None if component.where is None else filters[component.where.sql]
     if component.argument is None:
-        return Read(filter=condition)
+        return ComponentInput(filter=condition)
     bits = (bit, condition)
     argument = columns.place(component.argument, bits, planned)
     if component.by is not None:
-        return Read(argument, columns.place(component.by, bits), condition)
-    return Read(argument, TICK if component.kind in planned.card.by_tick else None, condition)
+        return ComponentInput(argument, columns.place(component.by, bits), condition)
+    return ComponentInput(argument, TICK if component.kind in planned.card.by_tick else None, condition)
+
+
+# Whether the tuples of a woven scan can be projected without Spark: our evaluator must know every expression.
+
+#: Times whose ticks do not depend on settings of the session.
+_TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.INTEGER)
+#: The types that a column may have in files to be read.
+_KINDS = (*_TIMES, TypeKind.FLOAT, TypeKind.DECIMAL, TypeKind.BOOLEAN, TypeKind.STRING, TypeKind.DATE)
+
+
+def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
+    """The projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
+    if scan.counted_by is not None or scan.kept is not None or stream.is_relation:
+        return "positions of tuples, kept tuples and relations"
+    if stream.columns[stream.time].kind not in _TIMES:
+        return f"times of type {stream.columns[stream.time]}"
+    signature = scan.signature
+    try:
+        where = None if signature.where is None else truth("WHERE", _node(signature.where.sql, stream))
+        predicates = tuple(truth("WHERE", _node(predicate.sql, stream)) for predicate in signature.predicates)
+        columns = tuple(_column(projected, scan, stream) for projected in scan.columns)
+    except NotKnownError as unknown:
+        return str(unknown)
+    reads = {stream.time}
+    for node in (*predicates, *(column.node for column in columns), *(() if where is None else (where,))):
+        reads |= columns_of(node)
+    others = [name for name in sorted(reads) if stream.columns[name].kind not in _KINDS]
+    if others:
+        return f"column '{others[0]}' of type {stream.columns[others[0]]}"
+    return LocalProjection(tuple(sorted(reads)), where, predicates, columns)
+
+
+def _column(projected: ProjectedColumn, scan: WovenScan, stream: Stream) -> LocalColumn:
+    component = projected.component
+    if component is None:
+        node = _node(projected.guarded_sql(scan.signature.predicates), stream)
+        kind: DataType = node.kind
+        if kind.kind not in _KINDS:  # Spark decides about values of any other type
+            raise NotKnownError(f"a value of type {kind}")
+        return LocalColumn(node)
+    argument_type, argument = component.argument_type, component.component.argument
+    if argument_type is None or argument is None or not component.card.weaves_arrow(argument_type):
+        raise NotKnownError(f"what is kept of '{component.component}'")
+    return LocalColumn(_node(projected.guarded_sql(scan.signature.predicates, argument.sql), stream), component)
+
+
+def _node(sql: str, stream: Stream) -> Node:
+    return resolve(tuple_tree(sql, stream.columns), stream.columns)

@@ -4,19 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, expm1, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from windloom.kernels.compiling.lanes import LANES
-from windloom.kernels.families.algebra import ADD_INT
-from windloom.model.join import Carried, Folded, Join, Summed
+from windloom.kernels.families import ADD_INT
+from windloom.kernels.simd import LANES
+from windloom.model.join import Folded, Join, SideComponent, SumOfProducts
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.order import SideSize, elimination_of
-from windloom.optimizer.joins.sizes import side_sizes
-from windloom.plan.physical import PartialSet, PlannedJoin
+from windloom.plan.plan import PartialSet, PlannedJoin
+from windloom.statistics.observations import LinkEstimate
+from windloom.statistics.set_statistics import Statistics
+
+# The number of rows of the sides of a join at the end of a window, estimated from rates and groups.
+
+
+def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[LinkEstimate] = ()) -> list[SideSize]:
+    """The sizes of sides, from the statistics of the sets that answer them and what rounds have `observed` of links.
+
+    Statistics give the number of groups of a side, but not the number of values of each of its columns: where no round
+    has shown it, all columns are assumed to have the same number.
+    """
+    return [_size(join, side, statistic, observed) for side, statistic in enumerate(statistics)]
+
+
+def _size(join: Join, side: int, known: Statistics, observed: Sequence[LinkEstimate]) -> SideSize:
+    window, columns = join.sides[side].window, len(join.sides[side].group_by)
+    seconds = known.round_length if window.extent_ticks is None else window.extent_ticks / TICKS_PER_SECOND
+    # Tuples come at random: this is how many groups have had one within the window.
+    rows = known.groups * -expm1(-known.event_rate * seconds / known.groups)
+
+    def values(places: int) -> float:
+        return min(rows, known.groups ** (places / columns)) if columns else 1.0
+
+    keys, matching = {}, {}
+    for number, link in enumerate(join.links):
+        if side not in (link.parent, link.child):
+            continue
+        keys[number] = values(len(link.keys))
+        if observed:
+            shown = observed[number].parent_keys if side == link.parent else observed[number].child_keys
+            keys[number] = min(rows, max(1.0, shown))
+            matching[number] = observed[number].matching
+    reported = sum(1 for own, _ in join.groups if own == side)
+    return SideSize(rows, keys, values(reported) if reported else 1.0, matching)
+
 
 #: Amounts of work per second of event time, by name of the constant.
 Amounts = Mapping[str, float]
@@ -121,9 +156,9 @@ def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float,
 
 def _values(folded: Folded) -> int:
     """The number of values computed for every match: those of a component, and whether there is one."""
-    if isinstance(folded, Summed):
+    if isinstance(folded, SumOfProducts):
         return len(folded.products) + (folded.counted is not None)
-    return 2 if isinstance(folded, Carried) else 4
+    return 2 if isinstance(folded, SideComponent) else 4
 
 
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
@@ -133,11 +168,11 @@ def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
     values: list[tuple[bool, object]] = []
     for folded in folded_join.join.folded:
         used: list[tuple[int, ...]] = []
-        if isinstance(folded, Carried):
+        if isinstance(folded, SideComponent):
             used = [
                 tuple(folded.component if side == folded.side else weight for side, weight in enumerate(folded.weights))
             ]
-        elif isinstance(folded, Summed):
+        elif isinstance(folded, SumOfProducts):
             used = [product.factors for product in folded.products]
         for factors in used:
             parts = tuple(names[side][component_index] for side, component_index in enumerate(factors))

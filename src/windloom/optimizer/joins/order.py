@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 
-from windloom.model.join import Join, JoinKind
+from windloom.model.join import Join
+from windloom.model.stream import JoinKind
 
 #: Up to this many inputs all orders are compared; beyond, those that the heuristic of source E considers.
 MOST_COMPARED = 6

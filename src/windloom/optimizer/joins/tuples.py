@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.folds.slice_matrix import SliceMatrix
+from windloom.kernels.tuples.sorted_tuples import MOST_VALUES
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Join
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import TypeKind
-from windloom.optimizer.joins.folds import pairings
-from windloom.plan.physical import FeedPlace, PartialSet, PlannedComponent, PlannedJoin
-from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenScan, WovenSet
+from windloom.optimizer.joins.plan import pairings
+from windloom.plan.plan import FeedPlace, PartialSet, PlannedJoin
+from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenFeed, WovenScan
 from windloom.slicing.edges import EdgeSet
-from windloom.weave.keyed import MOST_VALUES
 
 #: The tuples of one feed: their scan, the column that they are in order of, and their bit.
 _Order = tuple[int, int, int | None]
@@ -38,7 +39,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class _TupleFoldFamily:
     joins: Sequence[PlannedJoin]
     sides: tuple[_Side, _Side]
 
@@ -56,7 +57,7 @@ def with_tuples(
         parent = _side(together, 0, link.keys[0].parent, sets, scans)
         child = _side(together, 1, link.keys[0].child, sets, scans)
         if parent is not None and child is not None:
-            families.append(_Family(together, (parent, child)))
+            families.append(_TupleFoldFamily(together, (parent, child)))
     while True:
         values: dict[_Order, set[int]] = {}
         for side in (side for family in families for side in family.sides):
@@ -130,7 +131,7 @@ def _side(
     )
 
 
-def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenSet] | None:
+def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenFeed] | None:
     for scan in scans:
         if isinstance(scan, WovenScan) and scan.counted_by is None and scan.local is not None:
             for fed in scan.feeds:
@@ -151,7 +152,9 @@ def _is_other(planned: PlannedComponent) -> bool:
     )
 
 
-def _feed(order: _Order, families: Sequence[_Family], sets: Sequence[PartialSet], others: set[str]) -> KeyedFeed:
+def _feed(
+    order: _Order, families: Sequence[_TupleFoldFamily], sets: Sequence[PartialSet], others: set[str]
+) -> KeyedFeed:
     """The feed of all families that read the tuples of a scan in one order."""
     sides = [side for family in families for side in family.sides if side.order == order]
     outs = tuple(sorted({position for side in sides for position in side.outs}))
@@ -187,7 +190,7 @@ def _cell_edges(partial_set: PartialSet, others: set[str]) -> EdgeSet | None:
     return EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
 
 
-def _width(family: _Family, sets: Sequence[PartialSet]) -> float:
+def _width(family: _TupleFoldFamily, sets: Sequence[PartialSet]) -> float:
     """The number of slices of one side that some window holds together with a slice of the other."""
     joins: list[Join] = [planned.join for planned in family.joins]
     length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.kernels.compiling.compiled import compiled
-from windloom.optimizer.sharing.counting import Table
+from windloom.kernels.compiling import compiled
+from windloom.optimizer.sharing.edge_counting import EdgeTable
 from windloom.optimizer.sharing.problem import Groups, SharingProblem, Trees
-from windloom.slicing.algebra import TABLE_SETS
+from windloom.slicing.edges import TABLE_SETS
 
 
 class Exhaustive:
@@ -33,7 +33,7 @@ def cheapest_partition(problem: SharingProblem) -> Groups:
     """The cheapest partition of the bundles, which must be few."""
     bundles = len(problem.bundles)
     subsets = [[i for i in range(bundles) if subset >> i & 1] for subset in range(1, 1 << bundles)]
-    rates = Table(problem.bundle_edges).rates(subsets)
+    rates = EdgeTable(problem.bundle_edges).rates(subsets)
     costs = np.concatenate([[0.0], problem.model.tree_cost(problem.load(subsets), rates)])
     trees, left = _best_trees(costs), (1 << bundles) - 1
     groups = []

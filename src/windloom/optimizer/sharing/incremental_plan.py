@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,21 +17,80 @@ from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.model.windows import Window
-from windloom.optimizer.cost.model import CostModel
-from windloom.optimizer.cost.omega import Load
-from windloom.optimizer.sharing.changes import keep_numbers
-from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
-from windloom.optimizer.sharing.curve import PlanCurve
-from windloom.optimizer.sharing.greedy import TOLERANCE
-from windloom.optimizer.sharing.loads import WindowColumns
-from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.cost.papers import Load
+from windloom.optimizer.cost.seconds import CostModel
+from windloom.optimizer.sharing.edge_counting import EdgeSample, class_rows
+from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
+from windloom.optimizer.sharing.search import TOLERANCE
 from windloom.optimizer.sharing.weave_share import WeaveShare
 from windloom.slicing.edges import EdgeClass
-from windloom.slicing.registry import Slicing
+from windloom.slicing.slicings import Slicing
+
+# The smallest change from the trees of one plan to those of another: a number for each new tree.
+
+
+def keep_numbers(old: Mapping[int, Collection[int]], new: Sequence[Collection[int]], fresh: int) -> list[int]:
+    """A number for each new tree, such that as few queries as possible change theirs; `fresh` and above are unused.
+
+    >>> keep_numbers({4: [1, 2, 3], 7: [5]}, [[5, 3], [1, 2], [9]], fresh=8)
+    [7, 4, 8]
+    """
+    from scipy.optimize import linear_sum_assignment  # takes 0.4 s to import, and most plans do without
+
+    numbers = list(old)
+    home = {query: column for column, number in enumerate(numbers) for query in old[number]}
+    common = np.zeros((len(new), len(numbers)))
+    for row, tree in enumerate(new):
+        for query in tree:
+            if query in home:
+                common[row, home[query]] += 1
+    number_of_row = {
+        row: numbers[column]
+        for row, column in zip(*linear_sum_assignment(common, maximize=True), strict=True)
+        if common[row, column] > 0
+    }
+    numbers_of_new = []
+    for row in range(len(new)):
+        numbers_of_new.append(number_of_row.get(row, fresh))
+        fresh += row not in number_of_row
+    return numbers_of_new
+
+
+# The plan-cost curve (source A, section 5.2): what full plans cost by number of queries, and what to expect next.
+
+
+class PlanCurve:
+    """Extrapolates along the slope of the last two full plans; the first is joined to no queries at no cost.
+
+    >>> curve = PlanCurve()
+    >>> curve.add(10, 500.0)
+    >>> curve.expected(12)
+    600.0
+    >>> curve.add(14, 580.0)
+    >>> curve.expected(15)
+    600.0
+    """
+
+    def __init__(self) -> None:
+        self._before = (0, 0.0)
+        self._last = (0, 0.0)
+
+    def add(self, queries: int, cost: float) -> None:
+        """Records the cost of a full plan of this many queries."""
+        if queries != self._last[0]:
+            self._before = self._last
+        self._last = (queries, cost)
+
+    def expected(self, queries: int) -> float:
+        """The expected cost of a full plan of this many queries, never negative."""
+        (n0, c0), (n1, c1) = self._before, self._last
+        if n1 == n0:
+            return c1
+        return max(0.0, c1 + (c1 - c0) / (n1 - n0) * (queries - n1))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """Queries that changed trees: the number of the tree before and after, None if there is none."""
 
     moved: Mapping[int, tuple[int | None, int | None]]
@@ -121,7 +180,7 @@ class IncrementalPlan:
     def expected(self) -> float:
         return self._curve.expected(len(self._windows))
 
-    def add(self, window: Window) -> Change:
+    def add(self, window: Window) -> PlanChange:
         """Adds a query; its number is the next one."""
         before = self._tree_numbers()
         query, self.next_query = self.next_query, self.next_query + 1
@@ -144,7 +203,7 @@ class IncrementalPlan:
         self._merge_from(len(self._members) - 1)
         return self._settle(before)
 
-    def remove(self, query: int) -> Change:
+    def remove(self, query: int) -> PlanChange:
         """Removes a query; a tree that has lost its last query is removed too."""
         if query not in self._windows:
             raise WindloomError(
@@ -174,7 +233,7 @@ class IncrementalPlan:
         queries = tuple(self._windows)
         return FullPlan(queries, self._choose(self._problem(queries)))
 
-    def adopt(self, plan: FullPlan) -> Change:
+    def adopt(self, plan: FullPlan) -> PlanChange:
         """Adopts a full plan, with the queries that were added and without those removed since it was begun."""
         before = self._tree_numbers()
         came = {query: self._windows[query] for query in self._windows if query not in set(plan.queries)}
@@ -260,7 +319,7 @@ class IncrementalPlan:
     def _forget_costs(self) -> None:
         self._load = self._cost = None
 
-    def _settle(self, before: dict[int, int]) -> Change:
+    def _settle(self, before: dict[int, int]) -> PlanChange:
         """Makes or requests a full plan if this one is no longer good enough."""
         if not self._windows or math.isinf(self._epsilon):
             return self._change(before, replanned=False)
@@ -280,8 +339,37 @@ class IncrementalPlan:
             query: number for number, members in zip(self._numbers, self._members, strict=True) for query in members
         }
 
-    def _change(self, before: dict[int, int], replanned: bool) -> Change:
+    def _change(self, before: dict[int, int], replanned: bool) -> PlanChange:
         after = self._tree_numbers()
         changed = sorted({query for query, _ in before.items() ^ after.items()})
         moved = {query: (before.get(query), after.get(query)) for query in changed}
-        return Change(moved, self.cost, self.expected, replanned)
+        return PlanChange(moved, self.cost, self.expected, replanned)
+
+
+# Incremental: the plan that results when queries come one after the other (source A, section 5.2).
+
+#: The share by which a plan may cost more than a full plan is expected to, before a full plan is made.
+DEFAULT_TOLERANCE = 0.1
+#: At most this many queries are added one after the other.
+MOST_QUERIES = 5_000
+
+
+class Incremental:
+    name = "incremental"
+
+    def __init__(self, epsilon: float = DEFAULT_TOLERANCE) -> None:
+        self._epsilon = epsilon
+
+    def choose(self, problem: SharingProblem) -> Trees:
+        if len(problem.windows) > MOST_QUERIES:
+            raise WindloomError(
+                f"the strategy 'incremental' takes at most {MOST_QUERIES:,} queries at once",
+                f"there are {len(problem.windows):,}, and each is put into the plan by itself",
+                "use 'weave_share', and continue from its plan with IncrementalPlan",
+            )
+        plan = IncrementalPlan(problem.slicing, problem.model, self._epsilon)
+        # In order of the windows, so that the order of the queries does not matter.
+        queries = sorted(range(len(problem.windows)), key=problem.windows.__getitem__)
+        for query in queries:
+            plan.add(problem.windows[query])
+        return tuple(sorted(tuple(sorted(queries[i] for i in tree)) for tree in plan.trees.values()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from windloom.optimizer.sharing.greedy import Merging, merge_trees
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.search import Merging, merge_trees
 
 
 class InsertThenWeave:

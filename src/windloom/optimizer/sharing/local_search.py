@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from windloom.optimizer.sharing.greedy import merge_trees
-from windloom.optimizer.sharing.moves import Moving
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.search import Moving, merge_trees
 
 #: Moves per merger of Weave Share on the same queries: the paper's LS-NS 10x, its best variant.
 MOVES_PER_MERGER = 10

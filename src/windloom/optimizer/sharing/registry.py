@@ -6,14 +6,14 @@ from typing import Protocol
 
 from windloom.errors import find_named
 from windloom.optimizer.sharing.exhaustive import Exhaustive
-from windloom.optimizer.sharing.incremental import Incremental
+from windloom.optimizer.sharing.incremental_plan import Incremental
 from windloom.optimizer.sharing.insert_then_weave import InsertThenWeave
 from windloom.optimizer.sharing.local_search import LocalSearch
 from windloom.optimizer.sharing.no_share import NoShare
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.random_trees import RandomTrees
 from windloom.optimizer.sharing.reweave import Reweave
-from windloom.optimizer.sharing.shared import Shared
+from windloom.optimizer.sharing.shared import SharedStrategy
 from windloom.optimizer.sharing.tri_weave import TriWeave
 from windloom.optimizer.sharing.weave_share import WeaveShare
 
@@ -29,7 +29,7 @@ class Strategy(Protocol):
 
 _ALL: tuple[Strategy, ...] = (
     NoShare(),
-    Shared(),
+    SharedStrategy(),
     RandomTrees(),
     InsertThenWeave(),
     WeaveShare(),

@@ -7,11 +7,10 @@ whole group may leave by a chain of moves that pays off only at its end.
 from __future__ import annotations
 
 from windloom.optimizer.sharing.exhaustive import cheapest_partition
-from windloom.optimizer.sharing.greedy import merge_trees
-from windloom.optimizer.sharing.moves import Moving, improvements
 from windloom.optimizer.sharing.problem import Groups, SharingProblem, Trees
+from windloom.optimizer.sharing.search import Moving, improvements, merge_trees
 from windloom.optimizer.sharing.weave_share import WeaveShare
-from windloom.slicing.algebra import TABLE_SETS
+from windloom.slicing.edges import TABLE_SETS
 
 #: Rounds of moves, chains and mergers; moves that a chain may make without improvement.
 ROUNDS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 
 
-class Shared:
+class SharedStrategy:
     name = "shared"
 
     def choose(self, problem: SharingProblem) -> Trees:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windloom.optimizer.sharing.greedy import merge_trees
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.search import merge_trees
 
 
 class WeaveShare:

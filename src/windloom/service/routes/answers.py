@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from windloom.engine.json_values import plain
 from windloom.engine.results import unknown_query
-from windloom.service.encode import FORMATS, arrow_pieces, as_rows, csv_bytes
+from windloom.model.formatting import plain
 from windloom.service.models import Latest, Name, Rows
 from windloom.service.service import MayRead, Served
+from windloom.service.stored_answers import FORMATS, arrow_pieces, as_rows, csv_bytes
 
 router = APIRouter(tags=["answers"])
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from windloom import __version__
 from windloom.errors import WindloomError
-from windloom.service.faults import RefusedError, without_paths
-from windloom.service.models import Rounds, Status, StreamStatus, Waiting
+from windloom.service.models import RefusedError, Rounds, Status, StreamStatus, Waiting, without_paths
 from windloom.service.service import MayRead, Served, Service
 
-router = APIRouter(tags=["rounds"], dependencies=[MayRead])
+rounds_router = APIRouter(tags=["rounds"], dependencies=[MayRead])
 
 
-@router.get("/status")
+@rounds_router.get("/status")
 def status(service: Served) -> Status:
     """The loom at a glance: its streams, its last round, its rates over the last minute."""
     loom, totals = service.loom, service.totals
@@ -43,13 +42,13 @@ def status(service: Served) -> Status:
     )
 
 
-@router.get("/rounds")
+@rounds_router.get("/rounds")
 def history(service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 100) -> Rounds:
     """The latest rounds of this process, oldest first."""
     return Rounds(rounds=[progress.as_dict() for progress in list(service.loom.rounds)[-limit:]])
 
 
-@router.get("/rounds/live", response_class=StreamingResponse)
+@rounds_router.get("/rounds/live", response_class=StreamingResponse)
 async def live(
     service: Served,
     after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
@@ -110,3 +109,34 @@ def _streams(service: Service) -> list[StreamStatus]:
         )
         for name, stream in service.loom.streams.items()
     ]
+
+
+# For those who run the service: whether it is alive, whether it is ready, and its figures.
+
+health_router = APIRouter(tags=["health"])
+
+
+@health_router.get("/healthz", response_class=PlainTextResponse)
+def health() -> str:
+    """The process answers."""
+    return "alive\n"
+
+
+@health_router.get("/readyz", response_class=PlainTextResponse)
+def ready(service: Served, response: Response) -> str:
+    """The stream is running, and no round waits for a sink that is down; 503 otherwise."""
+    if service.loom.is_active and service.loom.failure is None:
+        waiting = service.loom.waiting
+        if waiting is None:
+            return "ready\n"
+        response.status_code = 503
+        return f"round {waiting.round} waits for the sink '{waiting.sink}', which is down\n"
+    response.status_code = 503
+    return "the stream is not running\n"
+
+
+@health_router.get("/metrics", dependencies=[MayRead])
+def metrics(service: Served) -> Response:
+    """Figures in the text form of Prometheus."""
+    service.metrics.up.set(float(service.loom.is_active and service.loom.failure is None))
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,1 +1,1 @@
-"""The Spark job of row queries: it joins the tuples of strands, and puts the rows into windows."""
+"""The Spark job of row queries."""

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from windloom.aggregates.arrow import arrow_type
-from windloom.model.rows import Strand
-from windloom.model.types import DataType
-from windloom.plan.physical import Plan, Shape
+from windloom.answers.blocks import Block
+from windloom.answers.rows.row_queries import summarised
+from windloom.checkpoint.tuple_files import TICK
+from windloom.model.expression import Expression
+from windloom.model.rows import RowInput
+from windloom.model.stream import Stream
+from windloom.model.types import DataType, arrow_type
+from windloom.plan.plan import Plan, Shape
 from windloom.plan.rows import PlannedRows
-from windloom.rounds.block import Block
-from windloom.rounds.cells import Cells, merge_all
-from windloom.rounds.rows.spans import AskedRows
-from windloom.rounds.rows.summaries import summarised
-from windloom.spark.intake.collect import collected
-from windloom.spark.intake.native import instant_sql
-from windloom.spark.intake.slots import slot_names
-from windloom.spark.rows.aggregates import answers_sql, partials_sql
-from windloom.spark.rows.ends import ends_sql
-from windloom.spark.rows.lifetimes import lifetimes_sql
-from windloom.spark.rows.strands import Asking
+from windloom.spark.collect import collected, estimated_bytes
+from windloom.spark.frames import arrow_frame, slot_names
+from windloom.spark.native import instant_sql, tick_sql
+from windloom.spark.projection import without_time
+from windloom.spark.rows.lifetimes import answers_sql, lifetimes_sql, partials_sql
+from windloom.spark.rows.sql import Asking, ends_sql
+from windloom.state.cells import Cells, merge_all
+from windloom.state.tuple_store import ReportedWindows
 
 #: The column that says which query a row of the job belongs to.
 _TAG = "__query"
@@ -41,12 +44,12 @@ class TupleViews:
     """
 
     spark: SparkSession
-    tuples: Callable[[Strand, int, int], tuple[object, Callable[[], DataFrame]]]
+    tuples: Callable[[RowInput, int, int], tuple[object, Callable[[], DataFrame]]]
     has_rounds: bool
     _made: dict[object, str] = field(default_factory=dict)
     _scope: ExitStack = field(default_factory=ExitStack)
 
-    def view(self, strand: Strand, begin: int, end: int) -> str:
+    def view(self, strand: RowInput, begin: int, end: int) -> str:
         key, make = self.tuples(strand, begin, end)
         if key not in self._made:
             name = f"__windloom_{uuid4().hex}"
@@ -63,7 +66,7 @@ class TupleViews:
             self._made = {}
 
 
-def rows_sql(asked: AskedRows, views: TupleViews, time: DataType | None) -> str:
+def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
     """Return the SQL of `window_start`, `window_end`, and the columns of a query as `c0, c1, …`.
 
     Edges are ticks if `time` is None.
@@ -78,12 +81,12 @@ def rows_sql(asked: AskedRows, views: TupleViews, time: DataType | None) -> str:
     return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(asking, planned.orders)
 
 
-def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] = str) -> Asking:
+def _asking(asked: ReportedWindows, views: TupleViews, instant: Callable[[str], str] = str) -> Asking:
     span = asked.span
     return Asking(asked.planned.rows, span, views.view, instant, follows=views.has_rounds and span.follows)
 
 
-def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
+def row_summaries(plan: Plan, asked: Sequence[ReportedWindows], views: TupleViews) -> dict[str, Cells]:
     """Return partials of the rows that enter, by the query that aggregates them; there is one job per query."""
     cells_by_query = {}
     for asked_rows in asked:
@@ -98,7 +101,7 @@ def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> 
     return cells_by_query
 
 
-def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
+def row_blocks(plan: Plan, asked: Sequence[ReportedWindows], views: TupleViews) -> Iterator[Block]:
     """Yield the rows of all queries that report windows, made by one job."""
     if not asked:
         return
@@ -148,3 +151,112 @@ def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
     named = table.rename_columns([name for name, _ in columns]).cast(schema)
     return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)
+
+
+# Sessions for the jobs of row queries: few tuples are joined by one task, without generated code.
+#
+# For a round of a few thousand tuples, Spark takes longer to plan, compile and shuffle than to compute. So if few
+# tuples are read, every strand is one partition, nothing is shuffled or broadcast, and expressions are interpreted:
+# bounds of windows differ in every round, and code for them would be compiled each time. Answers do not depend on this.
+
+#: Up to this number, the tuples of all strands together count as few.
+FEW_TUPLES = 200_000
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+}
+#: Listing files must not become a separate job, however many there are.
+_LARGE = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "10000"}
+
+
+class JobSessions:
+    """Sessions with the functions, views and settings of the user's session, and further settings of their own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._made: dict[bool, SparkSession] = {}
+
+    def of(self, *, is_few: bool) -> SparkSession:
+        """Return the session for a job that reads few tuples, or many."""
+        if is_few not in self._made:
+            self._made[is_few] = _cloned(self._spark, _SMALL if is_few else _LARGE)
+        return self._made[is_few]
+
+    def forget(self) -> None:
+        """Forget the sessions, so that the next job sees what the user has registered since."""
+        self._made = {}
+
+
+def _cloned(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
+    try:
+        java: Any = spark._jsparkSession
+        session = SparkSession(spark.sparkContext, java.cloneSession())
+    except Exception:  # a remote session cannot be cloned
+        return spark
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
+
+
+# The tuples of strands in a batch run: read by Spark or, if they are few, fetched once for all queries.
+
+#: Streams may have few tuples if Spark estimates all of them together at less than this.
+_FEW_BYTES = 16 << 20
+
+
+def batch_views(
+    streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]
+) -> TupleViews:
+    """Return views of all tuples; raise if a tuple has no time."""
+    wanted: dict[str, set[str]] = {}
+    for asked_rows in asked:
+        for strand in asked_rows.planned.rows.strands:
+            wanted.setdefault(strand.stream, set()).update(strand.columns)
+    projected = {name: _projected(streams[name], frames[name], sorted(columns)) for name, columns in wanted.items()}
+    fetched = _fetched(projected)
+    if fetched is None:
+        for name in wanted:
+            row = frames[name].select(F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")).collect()[0]
+            _check_times(streams[name], int(row["n"]))
+        session = next(iter(projected.values())).sparkSession
+        return TupleViews(session, lambda strand, begin, end: _of(strand, projected), has_rounds=False)
+    session = JobSessions(next(iter(projected.values())).sparkSession).of(is_few=True)
+    fetched_frames = {}
+    for name, table in fetched.items():
+        _check_times(streams[name], table.column(TICK).null_count)
+        ddl = ", ".join(f"{Expression.of_column(columns).sql} {kind}" for columns, kind in projected[name].dtypes)
+        fetched_frames[name] = arrow_frame(session, table, ddl).coalesce(1)
+    return TupleViews(session, lambda strand, begin, end: _of(strand, fetched_frames), has_rounds=False)
+
+
+def _of(strand: RowInput, frames: Mapping[str, DataFrame]) -> tuple[object, Callable[[], DataFrame]]:
+    return strand.stream, lambda: frames[strand.stream]
+
+
+def _projected(stream: Stream, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    selected = (Expression.of_column(name).sql for name in columns)
+    return frame.selectExpr(*selected, f"{tick_sql(stream)} AS {TICK}")
+
+
+def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
+    """Return the tuples of all streams; None if they may be many."""
+    sizes = [estimated_bytes(frame) for frame in frames.values()]
+    if any(size is None for size in sizes) or sum(size or 0 for size in sizes) > _FEW_BYTES:
+        return None
+    tables, left = {}, FEW_TUPLES
+    for name, frame in frames.items():
+        tables[name] = frame.limit(left + 1).toArrow()  # Spark's estimate may be far off
+        left -= tables[name].num_rows
+        if left < 0:
+            return None
+    return tables
+
+
+def _check_times(stream: Stream, untimed: int) -> None:
+    if untimed:
+        raise without_time(stream, untimed)

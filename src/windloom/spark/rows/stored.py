@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from windloom.aggregates.arrow import arrow_type
-from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
+from windloom.answers.blocks import Block
+from windloom.answers.rows.interval_joins import NearTuples, fits, near_tuples
+from windloom.answers.rows.row_queries import columns_of, summary_blocks
+from windloom.checkpoint.tuple_files import ROUND, TICK, column_name
+from windloom.checkpoint.tuple_folder import TupleFolder
 from windloom.model.expression import Expression
-from windloom.model.rows import Strand
+from windloom.model.rows import RowInput
 from windloom.model.stream import Stream
-from windloom.plan.near import NearJoin, near_join
-from windloom.rounds.rows.kept import Kept, TupleFile
-from windloom.rounds.rows.near import NearTuples, fits, near_tuples
-from windloom.rounds.rows.spans import AskedRows, needed_from, needed_until
+from windloom.model.time import TICK_MAX
+from windloom.model.types import BIGINT, arrow_type
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.intake.choose import choose_scans
+from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.rows import NearJoin, near_join
+from windloom.plan.scans import WovenScan
 from windloom.spark.frames import arrow_frame
-from windloom.spark.rows.job import TupleViews
-from windloom.spark.rows.session import FEW_TUPLES, JobSessions
+from windloom.spark.rows.job import FEW_TUPLES, JobSessions, TupleViews, row_blocks, row_summaries
+from windloom.spark.scan import ScanJobs
+from windloom.spark.sources.hadoop import is_remote
 from windloom.spark.sources.read import local_path
-from windloom.spark.sources.storage import is_remote
+from windloom.state.cells import Cells
+from windloom.state.state import State
+from windloom.state.tuple_store import ReportedWindows, TupleFile, TupleStores, needed_from, needed_until
+from windloom.weave.round_input import take_tuples
 
 #: Up to this many tuples of both sides are joined on the driver and not by Spark.
 NEAR_TUPLES = 8_000_000
@@ -36,7 +48,7 @@ class StoredTuples:
     streams: Mapping[str, Stream]
     sessions: JobSessions
 
-    def views(self, kept: Kept, asked: Sequence[AskedRows]) -> TupleViews:
+    def views(self, kept: TupleStores, asked: Sequence[ReportedWindows]) -> TupleViews:
         """Return views of the tuples in files that are asked for.
 
         Few tuples are read on the driver and passed to Spark at once; many are read by Spark's tasks.
@@ -49,7 +61,7 @@ class StoredTuples:
             wanted.setdefault(strand.stream, set()).update(strand.columns)
             files.setdefault(strand.stream, {}).update({file.name: file for file in strand_files})
 
-        def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
+        def tuples(strand: RowInput, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
             stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
             if is_few:
                 files_of_stream = list(files[strand.stream].values())
@@ -95,7 +107,7 @@ class StoredTuples:
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
         return table.select(names).combine_chunks()
 
-    def near(self, kept: Kept, asked_rows: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
+    def near(self, kept: TupleStores, asked_rows: ReportedWindows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
         """Return an interval join that the driver makes, with its tuples; None for other queries, and for very many
         tuples.
         """
@@ -112,12 +124,12 @@ class StoredTuples:
         return (join, tuple(sides)) if fits(sides, join) else None
 
 
-def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
+def read_tuples(kept: TupleStores, asked: Sequence[ReportedWindows]) -> int:
     """Return the number of tuples in the files that a job reads, counted once for every strand."""
     return sum(file.rows for _, files in _read(kept, asked) for file in files)
 
 
-def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
+def _read(kept: TupleStores, asked: Sequence[ReportedWindows]) -> list[tuple[RowInput, tuple[TupleFile, ...]]]:
     """Return every strand, with the files that it needs."""
     files_by_strand = []
     for asked_rows in asked:
@@ -128,7 +140,7 @@ def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[Tu
     return files_by_strand
 
 
-def _files(kept: Kept, strand: Strand, begin: int, end: int) -> tuple[TupleFile, ...]:
+def _files(kept: TupleStores, strand: RowInput, begin: int, end: int) -> tuple[TupleFile, ...]:
     return kept[strand.stream].between(begin, end) if strand.stream in kept else ()
 
 
@@ -146,3 +158,84 @@ def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFram
 def spark_path(place: str, name: str) -> str:
     """Return a file of a checkpoint in the form that Spark takes literally."""
     return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)
+
+
+# Cells and rows from tuples that are kept, for questions and for queries that are added later.
+
+
+@dataclass(frozen=True, slots=True)
+class SparkHistory:
+    """Makes cells and rows from kept tuples, if no cells were kept."""
+
+    stored: StoredTuples
+
+    def cells(self, plan: Plan, kept: TupleStores, since: Mapping[str, int]) -> dict[int, Cells]:
+        """Return the cells of all sets of a plan, by number; `since` says which ticks count, by stream."""
+        cells_by_set: dict[int, Cells] = {}
+        for name, tick in since.items():
+            stream = self.stored.streams[name]
+            stream_plan = _alone(plan, stream)
+            files = kept[name].between(tick, TICK_MAX)
+            (scan,) = stream_plan.scans
+            if isinstance(scan, WovenScan) and _is_plain(scan, stream):
+                woven = take_tuples(stream_plan, scan, self._read(scan, stream, files, tick)).cells
+            else:
+                woven = self._by_spark(stream_plan, stream, files, tick)
+            numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
+            cells_by_set |= {numbers[index]: cells for index, cells in woven.items()}
+        return cells_by_set
+
+    def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
+        """Return the cells, made by Spark, for expressions that only Spark can evaluate."""
+        spark = self.stored.sessions.of(is_few=False)
+        columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
+        columns = [name for name in columns if name in stream.columns]
+        frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
+        timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
+        return ScanJobs().take_in(replace(plan, streams=(timed,)), {stream.name: frame}, None, State()).taken.cells
+
+    def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
+        """Return projected tuples, read on the driver, for scans that project columns and nothing else."""
+        names = [column_name(stream, _column(column.sql, stream)) for column in scan.columns]
+        tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
+        columns = ["tick", *(f"x{i}" for i in range(len(names)))]
+        if not tables:
+            kinds = [pa.int64(), *(pa.null() for _ in names)]
+            return pa.Table.from_arrays([pa.array([], kind) for kind in kinds], names=columns)
+        table = pa.concat_tables(tables, promote_options="default")
+        if int(np.min(table.column(TICK).to_numpy())) < since:
+            table = table.filter(pc.greater_equal(table.column(TICK), since))
+        return pa.Table.from_arrays([table.column(TICK), *(table.column(name) for name in names)], names=columns)
+
+    def blocks(self, plan: Plan, asked: ReportedWindows, kept: TupleStores) -> Iterator[Block]:
+        """Yield the rows of a question."""
+        views = self.stored.views(kept, [asked])
+        if not asked.planned.is_summarised:
+            yield from row_blocks(plan, [asked], views)
+            return
+        for cells in row_summaries(plan, [asked], views).values():
+            yield from summary_blocks(plan, asked.planned, cells, asked.span)
+
+
+def _alone(plan: Plan, stream: Stream) -> Plan:
+    """Return a plan of the sets of one stream."""
+    sets: list[PartialSet] = [partial_set for partial_set in plan.sets if partial_set.stream == stream.name]
+    sets = [replace(partial_set, number=number) for number, partial_set in enumerate(sets)]
+    # Tuples that are read on the driver need no job, so weaving them is cheaper if no expression is computed.
+    scans = choose_scans([stream], sets, "woven", load_constants())
+    scan = scans[0]
+    if not (isinstance(scan, WovenScan) and _is_plain(scan, stream)):
+        scans = choose_scans([stream], sets, "auto", load_constants())
+    plan = replace(plan, joins=(), rows=(), stores=(), enriched=(), relations=())
+    return replace(plan, streams=(stream,), sets=tuple(sets), scans=scans)
+
+
+def _is_plain(scan: WovenScan, stream: Stream) -> bool:
+    """Return whether a scan reads all tuples, and only columns as they are."""
+    if scan.signature.predicates or scan.signature.where is not None:
+        return False
+    return all(_column(column.sql, stream) in stream.columns for column in scan.columns)
+
+
+def _column(sql: str, stream: Stream) -> str:
+    return sql[1:-1].replace("``", "`") if sql.startswith("`") else sql

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from pyspark.sql import DataFrame, SparkSession
 
 from windloom.errors import WindloomError, near_names
-from windloom.model.stream import Stream
+from windloom.model.stream import Relation, Stream
 from windloom.spark.errors import as_windloom_errors
 
 FORMATS = {
@@ -38,7 +38,7 @@ _LOOKED_AT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     """A file or directory, inspected but not yet read.
 
     `fields` are the names of the columns of text in the order of the file, or the declared columns in another spelling;
@@ -91,15 +91,15 @@ class Source:
         return "string" if column is None else self.stream.columns[column].name
 
 
-def find_source(stream: Stream, path: str) -> Source:
+def find_source(stream: Stream, path: str) -> DataSource:
     """Inspect a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
         kind, suffix = find_format([Path(path)], stream)
-        return Source(stream, path, kind, separator_of(suffix), has_header=True)
+        return DataSource(stream, path, kind, separator_of(suffix), has_header=True)
     return look_at(stream, Path(path), _files(stream, Path(path)))
 
 
-def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> Source:
+def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> DataSource:
     """Return the source at `place`, from the files in it: at least one, all of one format."""
     kind, suffix = find_format(files, stream)
     literal = local_path(path)
@@ -107,12 +107,12 @@ def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> Source:
         if kind == "csv":
             return _look_at_csv(stream, literal, files, separator_of(suffix))
         if kind == "json":
-            return Source(stream, literal, kind, fields=_look_at_json(stream, files[0]))
+            return DataSource(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise WindloomError(
             f"{stream.title}: cannot read '{path}'", str(error), "check the file; text must be UTF-8"
         ) from None
-    return Source(stream, literal, kind)
+    return DataSource(stream, literal, kind)
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
@@ -188,13 +188,13 @@ def _open(file: Path) -> TextIO | None:
     return text
 
 
-def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: str) -> Source:
+def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: str) -> DataSource:
     """Return the names of the columns, from a header that all files share or, without one, from the catalog."""
     first: list[str] | None = None
     for file in files:
         lines = _open(file)
         if lines is None:
-            return Source(stream, path, "csv", separator, has_header=True)
+            return DataSource(stream, path, "csv", separator, has_header=True)
         with lines:
             row = next(csv.reader(lines, delimiter=separator), None)
         if row is None:
@@ -211,7 +211,7 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
             )
     header = bool(first) and bool(names)
     fields = tuple(first) if header and first else tuple(stream.columns)
-    return Source(stream, path, "csv", separator, fields, header)
+    return DataSource(stream, path, "csv", separator, fields, header)
 
 
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
@@ -276,3 +276,56 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+# A relation in files: read again when they have changed, which is found without Spark if they are on this machine.
+
+#: Path, size and time of change of every file.
+_Files = tuple[tuple[str, int, int], ...]
+
+
+class RelationFiles:
+    """The argument of `loom.relation` for a path: a function that returns the current DataFrame.
+
+    As long as no file is added, removed or replaced, it returns the same DataFrame, and nothing is read again. Spark
+    lists files of other machines; its lists show whether they have changed.
+    """
+
+    def __init__(self, spark: SparkSession, relation: Relation, path: str) -> None:
+        self._spark, self._relation, self._path = spark, relation, path
+        self._files: _Files | None = None
+        self._frame: DataFrame | None = None
+
+    def __call__(self) -> DataFrame:
+        files = None if "://" in self._path else _listed(Path(self._path))
+        if self._frame is None or files is None or files != self._files:
+            self._frame, self._files = find_source(self._relation, self._path).read(self._spark), files
+        return self._frame
+
+
+def _listed(path: Path) -> _Files:
+    files = files_in(path) if path.is_dir() else [path]
+    listed = [(str(file), file.stat()) for file in files if file.exists()]
+    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in listed)
+
+
+# Seeded synthetic trades, generated by Spark itself: the same rows for the same seed, on any number of cores.
+
+#: 2026-01-05 00:00 UTC, a Monday.
+FIRST_TICK = 1_767_571_200_000_000
+
+
+def synthetic_trades(spark: SparkSession, events: int, per_second: int, keys: int, seed: int = 1) -> DataFrame:
+    """Return `ts, symbol, price, volume`: `per_second` evenly spaced events per second of event time, over `keys`
+    symbols."""
+    step = 1_000_000 // per_second
+    mixed = f"xxhash64(id, {seed})"
+    key = f"pmod({mixed}, {keys})"
+    slow = f"sin(id / {max(1, events // 7)}.0 + {key})"
+    return spark.range(events, numPartitions=max(2, min(64, events // 250_000))).selectExpr(
+        f"timestamp_micros({FIRST_TICK} + id * {step}) AS ts",
+        f"concat('S', lpad(cast({key} AS string), {len(str(keys - 1))}, '0')) AS symbol",
+        # Prices vary with time and differ by symbol, so that charts show something and no two windows are alike.
+        f"round(100 + 40 * {slow} + pmod({mixed}, 1000) / 100.0, 2) AS price",
+        f"cast(1 + pmod(shiftright({mixed}, 20), 500) AS bigint) AS volume",
+    )

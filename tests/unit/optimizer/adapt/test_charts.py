@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from support.catalogs import STREAM, STREAMS, TYPES, make_query
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow
-from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at, choices_of
 from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.charts import Axis, Chart, ChartOptions, Dimension, axis_around, draw_chart, sensitivities
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.plan.identity import SetIdentity
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions
+from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.statistics.set_statistics import Ongoing, SetIdentity
 
 SECOND = 1_000_000
 RATE, ROUND, GROUPS = (
@@ -30,7 +30,7 @@ RATE, ROUND, GROUPS = (
     Figure(FigureKind.GROUPS, "s", ("k",)),
 )
 SHARE = Figure(FigureKind.SHARE, "s", ("b",))
-KNOWN = Known(shipped_constants(), ongoing=Ongoing(10.0))
+KNOWN = PlanningFacts(shipped_constants(), ongoing=Ongoing(10.0))
 
 
 def a_query(name: str, length: int, where: str | None = None, groups: tuple[str, ...] = ("k",)) -> Query:

@@ -9,18 +9,19 @@ import pytest
 from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Stream
-from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import SWITCHES, candidates_at, choices_of, recompiling
 from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, stream_figures, with_figures
 from windloom.optimizer.adapt.chart_views import described
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.optimizer.estimate import estimate_plan
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.joins.cost import side_sizes
 from windloom.optimizer.joins.order import elimination_of, elimination_order
-from windloom.optimizer.joins.sizes import side_sizes
-from windloom.plan.estimates import Estimates
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.plan_cost import estimate_plan
+from windloom.optimizer.stages import PlanOptions
+from windloom.statistics.estimates import Estimates
+from windloom.statistics.set_statistics import Ongoing
 
 RATES = {name: Figure(FigureKind.RATE, name) for name in "stu"}
 THREE = (
@@ -35,7 +36,7 @@ MET = (
 
 def a_basin(text: str, streams: dict[str, Stream] | None = None) -> Basin:
     registry = registered({"q": text}, streams or STREAMS)
-    known = Known(shipped_constants(), ongoing=Ongoing(10.0))
+    known = PlanningFacts(shipped_constants(), ongoing=Ongoing(10.0))
     (found,) = basins_of(registry.streams, registry.queries.values(), registry.types(), PlanOptions(tuples=0), known)
     return found
 

@@ -14,7 +14,7 @@ from windloom.optimizer.adapt.chart_figures import Figure, FigureKind
 from windloom.optimizer.adapt.objective import LONGEST_STAY, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, Line, MeasuredRound, RoundCost
 from windloom.optimizer.adapt.worker import OPTIONAL_AT_ONCE, BackgroundWorker, ImmediateWorker, TaskPriority
-from windloom.plan.choices import Choices
+from windloom.plan.costs import Choices
 
 WOVEN, NATIVE = (Choices((), (("intake", "s", way),)) for way in ("woven", "native"))
 RATE = Figure(FigureKind.RATE, "s")

@@ -9,7 +9,6 @@ import pytest
 
 from support.catalogs import STREAM, TYPES, make_query
 from windloom.model import Aggregate, Expression, TimeWindow
-from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at, choices_of
 from windloom.optimizer.adapt.chart_figures import ExpectedRound, Figure, FigureKind, value_of
@@ -19,10 +18,11 @@ from windloom.optimizer.adapt.replan import EARLY, MOST_PATIENCE, PATIENCE, Adap
 from windloom.optimizer.adapt.round_cost import Correction
 from windloom.optimizer.adapt.worker import BackgroundWorker, ImmediateWorker, Task, TaskPriority
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory
-from windloom.plan.observed import RoundObserved, SetRound, StreamRound
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.stages import PlanOptions
+from windloom.statistics.estimates import Estimates, Memory
+from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
+from windloom.statistics.set_statistics import Ongoing
 
 SECOND = 1_000_000
 TAKEN = {"partials": 0.1, "step": 0.01, "answers": 0.01}
@@ -37,7 +37,7 @@ REPLANNING, CHARTS = AdaptOptions(), AdaptOptions(ChartOptions(dimensions=1))
 def a_basin() -> Basin:
     total = Aggregate("sum", Expression.of_column("x"))
     query = make_query("q", TimeWindow(20 * SECOND, 10 * SECOND), [total], ("k",))
-    known = Known(shipped_constants(), ongoing=Ongoing(10.0))
+    known = PlanningFacts(shipped_constants(), ongoing=Ongoing(10.0))
     (found,) = basins_of({"s": STREAM}, [query], TYPES, PlanOptions(), known)
     return found
 

@@ -13,18 +13,18 @@ from support.catalogs import STREAM, TYPES, make_query
 from support.join_looms import registered
 from support.row_rounds import STREAMS
 from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow
-from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.basins import Basin, basins_of
 from windloom.optimizer.adapt.chart_figures import FigureKind, figures_of, value_of, with_figures
 from windloom.optimizer.adapt.round_cost import SetCosts
 from windloom.optimizer.cost.constants import shipped_constants
-from windloom.optimizer.estimate import estimate_plan
-from windloom.optimizer.known import with_statistics
-from windloom.plan.estimates import Estimates
-from windloom.plan.statistics import Ongoing
+from windloom.optimizer.facts import PlanningFacts, with_statistics
+from windloom.optimizer.plan_cost import estimate_plan
+from windloom.optimizer.stages import PlanOptions
+from windloom.statistics.estimates import Estimates
+from windloom.statistics.set_statistics import Ongoing
 
 SECOND = 1_000_000
-KNOWN = Known(shipped_constants(), ongoing=Ongoing(10.0))
+KNOWN = PlanningFacts(shipped_constants(), ongoing=Ongoing(10.0))
 MET = (
     "SELECT count(*) AS n FROM s [RANGE 8 seconds SLIDE 4 seconds] AS a JOIN t [RANGE 8 seconds] AS b ON a.k = b.k"
     " JOIN u [RANGE 8 seconds] AS c ON a.i = c.i"

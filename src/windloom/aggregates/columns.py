@@ -1,0 +1,351 @@
+"""The cells of a component over many slices and groups, as columns that kernels combine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
+from windloom.kernels.hashing import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.lists.lists import Lists, entries_of, merge_lists, reduce_lists
+from windloom.kernels.merge import Places, merge_runs, place_cells
+from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
+from windloom.model.types import Column, as_array, as_floats, as_integers
+
+# Components whose cells hold lists, merged and kept like others.
+
+#: A dictionary with fewer entries is not worth renewing.
+SMALL_DICTIONARY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """How lists of a kind are merged: the counts of equal values are added, or the `largest` is kept.
+
+    A list that grows to twice `most` entries is reduced to that many.
+    """
+
+    kind: str
+    largest: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListColumns:
+    """One list component over many cells; a code is the place of a value in the ordered `dictionary`."""
+
+    rule: ListRule
+    cells: Lists
+    dictionary: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.cells.bounds) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.dictionary.nbytes + sum(column.nbytes for column in self.cells))
+
+    def merge(self, order: NDArray[np.int64], runs: NDArray[np.int64]) -> ListColumns:
+        """One cell for each run of cells in `order`."""
+        cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=self.rule.largest)
+        return replace(self, cells=cells if self.rule.most is None else reduce_lists(cells, self.rule.most))
+
+    def keep(self, wanted: NDArray[np.bool_]) -> ListColumns:
+        return replace(self, cells=entries_of(self.cells, wanted))
+
+    def keep_none(self) -> ListColumns:
+        """The component without cells; entries are not read."""
+        return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
+
+    def concat(self, *others: ListColumns) -> ListColumns:
+        """These cells, followed by the others."""
+        parts, dictionary = [self, *others], self.dictionary
+        if not all(other.dictionary.equals(dictionary) for other in others):
+            values = pc.unique(pa.concat_arrays([part.dictionary for part in parts]))
+            # Spark's order: NaN last, strings by their bytes, false before true.
+            sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+            dictionary = values.take(pc.array_sort_indices(sortable))
+            parts = [part._ranked(dictionary) for part in parts]
+        ends = np.cumsum([0, *(part.cells.bounds[-1] for part in parts)])
+        bounds = [part.cells.bounds[1:] + begin for part, begin in zip(parts, ends[:-1], strict=True)]
+        codes, counts = ([getattr(part.cells, name) for part in parts] for name in ("codes", "counts"))
+        lists = Lists(np.concatenate([np.zeros(1, np.int64), *bounds]), np.concatenate(codes), np.concatenate(counts))
+        return ListColumns(self.rule, lists, dictionary)
+
+    def without_unused(self) -> ListColumns:
+        """The cells, with a dictionary of only the values in use once most of the old one is unused."""
+        if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
+            return self
+        return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
+
+    def _ranked(self, dictionary: pa.Array) -> ListColumns:
+        """Codes in another ordered dictionary, which has every value in use."""
+        new_codes = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
+        codes = new_codes.astype(np.int32)[self.cells.codes]
+        return ListColumns(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
+
+
+def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> ListColumns:
+    """Cells that add nothing."""
+    cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+    return ListColumns(rule, cells, pa.array([], value_type))
+
+
+# Order-preserving 64-bit keys: the values themselves if they fit, otherwise their ranks in a sorted dictionary.
+
+
+def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
+    """64-bit keys in Spark's order of the values, with NaN above everything; ranks if values do not fit."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return float_keys(as_floats(column)), None
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return as_integers(column.cast(pa.int64())), None
+    if pa.types.is_date32(kind):
+        return as_integers(column.cast(pa.int32())), None
+    if pa.types.is_timestamp(kind):
+        return as_integers(column.cast(pa.int64())), None
+    return ranks_of(as_array(column))
+
+
+def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The rank of each value among the distinct values, and the distinct values in order."""
+    if pa.types.is_struct(values.type):
+        return _ranks_of_pairs(values)
+    encoded = values.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    codes = as_integers(encoded.indices)
+    keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
+    return keys, encoded.dictionary.take(order)
+
+
+def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
+    """Ranks of the pairs (by, value), and the distinct pairs in order."""
+    pairs = pick_pairs(by, value)
+    if not by.null_count:
+        return ranks_of(pairs)
+    known = as_array(by).is_valid()
+    ranks = np.zeros(len(pairs), np.int64)
+    ranks[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
+    return ranks, dictionary
+
+
+def pick_pairs(by: Column, value: Column) -> pa.StructArray:
+    """Pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
+    keys, ranked = keys_of(by)
+    if pa.types.is_floating(by.type):
+        keys[keys == KEY_OF_MINUS_ZERO] = 0
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        # Spark writes the zone of the session, which may differ when a stream is started again.
+        value = value.cast(pa.timestamp("us", tz="UTC"))
+    return pa.StructArray.from_arrays(
+        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
+    )
+
+
+def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Ranks in Spark's order of structs: if the first fields are equal, the second ones decide; NULL is lowest."""
+    (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
+    known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
+    second[~known] = 0
+    order = np.argsort(first)
+    sorted_first = first[order]
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = sorted_first[1:] != sorted_first[:-1]
+    if not is_new.all():  # `by` distinguishes most pairs: only the others are sorted by value
+        is_tied = ~is_new
+        is_tied[:-1] |= ~is_new[1:]
+        tied = order[is_tied]
+        tied = tied[np.lexsort((second[tied], known[tied], first[tied]))]
+        order[is_tied] = tied
+        is_new[1:] |= (second[order[1:]] != second[order[:-1]]) | (known[order[1:]] != known[order[:-1]])
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new) - 1
+    return ranks, pairs.take(pa.array(order[is_new]))
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentColumns:
+    """One component over many cells.
+
+    `limbs` are combined independently: an exact wide sum has several columns of 32-bit limbs. `valid` counts values
+    that were not NULL; None means that there was no NULL. `dictionary` turns the keys of MIN and MAX
+    back into values if the keys are ranks: of strings and decimals, or of pairs (compared value, picked value).
+    """
+
+    limbs: tuple[Columns, ...]
+    valid: AddInt | None = None
+    dictionary: pa.Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        columns = [column for limb in self.limbs for column in limb]
+        columns += [] if self.valid is None else [self.valid.value]
+        columns += [] if self.dictionary is None else [self.dictionary]
+        return int(sum(column.nbytes for column in columns))
+
+    def map_limbs(self, change: Any) -> ComponentColumns:
+        return replace(
+            self,
+            limbs=tuple(change(limb) for limb in self.limbs),
+            valid=None if self.valid is None else change(self.valid),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowValues:
+    """One component over the rows of a shape: like `ComponentColumns`, but with a row per window."""
+
+    limbs: tuple[Columns, ...]
+    valid: NDArray[np.bool_] | None
+    dictionary: pa.Array | None
+
+
+#: A component of either sort over many cells.
+AnyLifted = ComponentColumns | ListColumns
+
+
+def concat(*parts: AnyLifted) -> AnyLifted:
+    """The cells of all parts, one part after the other."""
+    if isinstance(parts[0], ListColumns):
+        first, *others = (part for part in parts if isinstance(part, ListColumns))
+        return first.concat(*others)
+    alike, valid, dictionary = _alike(parts)
+    columns = (
+        type(each[0])(*(np.concatenate(pieces) for pieces in zip(*each, strict=True)))
+        for each in zip(*(part.limbs for part in alike), strict=True)
+    )
+    return ComponentColumns(tuple(columns), None if valid is None else AddInt(np.concatenate(valid)), dictionary)
+
+
+def place(parts: Sequence[ComponentColumns], places: Sequence[Places], cells: int) -> ComponentColumns:
+    """The cells of all parts, `cells` in number, each at its place."""
+    alike, valid, dictionary = _alike(parts)
+    columns = [list(each) for each in zip(*(part.limbs for part in alike), strict=True)]
+    if valid is not None:
+        columns.append([AddInt(counts) for counts in valid])
+    placed = []
+    for pieces in columns:
+        out = type(pieces[0])(*(np.empty(cells, column.dtype) for column in pieces[0]))
+        for piece, part_places in zip(pieces, places, strict=True):
+            place_cells(piece, part_places.bounds, part_places.first, part_places.joins, out)
+        placed.append(out)
+    placed_valid = None if valid is None else placed.pop()
+    return ComponentColumns(tuple(placed), placed_valid, dictionary)
+
+
+def _alike(
+    parts: Sequence[AnyLifted],
+) -> tuple[list[ComponentColumns], list[NDArray[np.int64]] | None, pa.Array | None]:
+    """The parts, ranked in one dictionary; the values in their cells (None if no value was NULL); the dictionary."""
+    lifted = [part for part in parts if isinstance(part, ComponentColumns)]
+    assert len(lifted) == len(parts)
+    # A part of only neutral cells has no values, and so no dictionary yet.
+    dictionaries = [part.dictionary for part in lifted if part.dictionary is not None]
+    if dictionaries and not all(each.equals(dictionaries[0]) for each in dictionaries[1:]):
+        rank_of, union = ranks_of(pa.concat_arrays(dictionaries))
+        begin = 0
+        for position, part in enumerate(lifted):
+            if part.dictionary is not None:
+                end = begin + len(part.dictionary)
+                lifted[position], begin = _ranked(part, rank_of[begin:end], union), end
+        dictionaries = [union]
+    valid = None
+    if any(part.valid is not None for part in lifted):
+        valid = [valid_or_ones(part) for part in lifted]
+    return lifted, valid, dictionaries[0] if dictionaries else None
+
+
+def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> ComponentColumns:
+    """The cells where the mask holds, and the neutral cells of `nothing` elsewhere."""
+    assert isinstance(lifted, ComponentColumns), "lists are filtered natively"
+    assert isinstance(nothing, ComponentColumns)
+    limbs = tuple(
+        type(limb)(*(np.where(mask, column, empty) for column, empty in zip(limb, none, strict=True)))
+        for limb, none in zip(lifted.limbs, nothing.limbs, strict=True)
+    )
+    valid = None if nothing.valid is None else AddInt(np.where(mask, valid_or_ones(lifted), nothing.valid.value))
+    return replace(lifted, limbs=limbs, valid=valid)
+
+
+def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
+    """The wanted cells; values that none of them holds are dropped once they are the majority."""
+    if isinstance(lifted, ListColumns):
+        return lifted.keep(wanted).without_unused()
+    return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(column[wanted] for column in limb))))
+
+
+def keep_none(lifted: AnyLifted) -> AnyLifted:
+    """No cells, but the same component."""
+    if isinstance(lifted, ListColumns):
+        return lifted.keep_none().without_unused()
+    none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))
+    return without_unused(none)
+
+
+def without_unused(lifted: ComponentColumns) -> ComponentColumns:
+    """The cells, with a dictionary of only the values in use once most of the old one is unused."""
+    if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.limbs[0][0]) + SMALL_DICTIONARY:
+        return lifted
+    keys = lifted.limbs[0].value
+    ranks = keys[keys != LOWEST]
+    used = np.unique(np.where(ranks < 0, ~ranks, ranks))
+    rank_of = np.zeros(len(lifted.dictionary), np.int64)
+    rank_of[used] = np.arange(len(used))
+    return _ranked(lifted, rank_of, lifted.dictionary.take(pa.array(used)))
+
+
+def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
+    """One cell for each run of cells in `order`."""
+    if isinstance(lifted, ListColumns):
+        return lifted.merge(order, runs)
+
+    def merged(limb: Columns) -> Columns:
+        out = type(limb)(*(np.empty(len(runs) - 1, column.dtype) for column in limb))
+        merge_runs(limb, order, runs, out)
+        return out
+
+    return lifted.map_limbs(merged)
+
+
+def valid_of(column: Column) -> AddInt | None:
+    """For each cell, 1 if it holds a value and 0 if not; None if all do."""
+    if not column.null_count:
+        return None
+    return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
+
+
+def valid_in(cut: SetTuples, read: ComponentInput) -> AddInt | None:
+    """The number of values of the argument in each woven cell; None if all cells have one."""
+    if cut.counts_all(read, read.argument):
+        return None
+    counts = cut.kept_counts(read, read.argument)
+    return None if (counts > 0).all() else AddInt(counts)
+
+
+def valid_or_ones(lifted: ComponentColumns) -> NDArray[np.int64]:
+    """The number of values in each cell."""
+    valid: NDArray[np.int64] = (
+        np.ones(len(lifted.limbs[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+    )
+    return valid
+
+
+def _ranked(lifted: ComponentColumns, rank_of: NDArray[np.int64], dictionary: pa.Array) -> ComponentColumns:
+    """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
+    keys = lifted.limbs[0].value.copy()
+    has_rank = keys != LOWEST
+    # MIN keeps reversed ranks (~rank), so all its keys are negative.
+    backwards = has_rank & (keys < 0)
+    forwards = has_rank & (keys >= 0)
+    keys[backwards] = ~rank_of[~keys[backwards]]
+    keys[forwards] = rank_of[keys[forwards]]
+    return replace(lifted, limbs=(MaxInt(keys),), dictionary=dictionary)

@@ -1,0 +1,1 @@
+"""From cells to the rows that a user sees: trees, joins, EMIT, HAVING."""

@@ -1,0 +1,195 @@
+"""A block: rows of one shape as an Arrow table, the unit in which answers are made."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.errors import WindloomError
+from windloom.kernels.compiling import new_array
+from windloom.kernels.lanes import spread_groups
+from windloom.model import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one shape: `table` has `window_start`, `window_end`, grouping columns, answer columns.
+
+    Rows `bounds[i] : bounds[i + 1]` belong to `queries[i]`.
+    """
+
+    shape: int
+    queries: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    table: pa.Table
+
+    def without(self, names: Collection[str]) -> Block:
+        """Return these rows without those of some queries."""
+        if not any(name in names for name in self.queries):
+            return self
+        indexes = [i for i, name in enumerate(self.queries) if name not in names]
+        pieces = [self.table.slice(self.bounds[i], self.bounds[i + 1] - self.bounds[i]) for i in indexes]
+        table = pa.concat_tables([self.table.slice(0, 0), *pieces]).unify_dictionaries().combine_chunks()
+        bounds = np.cumsum([0, *(piece.num_rows for piece in pieces)], dtype=np.int64)
+        return Block(self.shape, tuple(self.queries[i] for i in indexes), bounds, table)
+
+
+def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
+    """Return the grouping column as codes into its distinct values, so that no value is copied for every row."""
+    encoded = keys.dictionary_encode()
+    indices = encoded.indices
+    codes = new_array(int(lane_bounds[-1]), np.int32)
+    spread_groups(indices.fill_null(0).to_numpy(zero_copy_only=False), lane_bounds, codes)
+    mask = None
+    if indices.null_count:
+        mask = np.empty(len(codes), np.bool_)
+        spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
+    # The codes come from the encoding itself; checking their bounds would cost more than writing them.
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)
+
+
+def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
+    """Return the error for an answer that does not fit its type; `edges` are those of its window."""
+    start, end = map(query.window.edge_text, edges)
+    return WindloomError(
+        f"query '{query.name}': a value does not fit its type",
+        f"window [{start}, {end}), group {group}: {value} is out of range",
+        "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
+    )
+
+
+# Runs several generators at once, in threads: kernels release the interpreter while they run.
+
+Item = TypeVar("Item")
+
+
+def run_ahead(
+    makers: Sequence[Callable[[], Iterator[Item]]], threads: int, weigh: Callable[[Item], int], most: int
+) -> Iterator[Item]:
+    """Yield all items, in the order of their generators; at most `threads` generators run at the same time.
+
+    Generators pause while the items that wait weigh more than `most`. When nobody reads any more, the threads end.
+    """
+    if threads <= 1 or len(makers) <= 1:
+        for make in makers:
+            yield from make()
+        return
+    ahead = _Ahead[Item](len(makers), weigh, most)
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            # Threads take generators in order, so the one being read is always running or done.
+            for number, make in enumerate(makers):
+                pool.submit(ahead.run, number, make)
+            for number in range(len(makers)):
+                yield from ahead.items(number)
+        finally:
+            ahead.leave()
+
+
+class _Ahead(Generic[Item]):
+    """The state that the threads share: waiting items by generator, which generator is read, whether anybody reads."""
+
+    def __init__(self, makers: int, weigh: Callable[[Item], int], most: int) -> None:
+        self._weigh, self._most = weigh, most
+        self._waiting: list[deque[Item]] = [deque() for _ in range(makers)]
+        self._ends: dict[int, BaseException | None] = {}  # for each generator that has ended, the error, if any
+        self._weight = self._read = 0
+        self._is_left = False
+        self._changed = threading.Condition()
+
+    def run(self, number: int, make: Callable[[], Iterator[Item]]) -> None:
+        failure: BaseException | None = None
+        try:
+            for item in make():
+                with self._changed:
+                    self._waiting[number].append(item)
+                    self._weight += self._weigh(item)
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._may_go_on(number))
+                    if self._is_left:
+                        return
+        except BaseException as error:  # raised where the next item would have been read
+            failure = error
+        with self._changed:
+            self._ends[number] = failure
+            self._changed.notify_all()
+
+    def _may_go_on(self, number: int) -> bool:
+        # The generator being read must never wait, otherwise nothing would ever be taken.
+        is_awaited = number == self._read and not self._waiting[number]
+        return self._is_left or is_awaited or self._weight <= self._most
+
+    def items(self, number: int) -> Iterator[Item]:
+        while True:
+            with self._changed:
+                self._read = number
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting[number] or number in self._ends)
+                if not self._waiting[number]:
+                    failure = self._ends[number]
+                    break
+                item = self._waiting[number].popleft()
+                self._weight -= self._weigh(item)
+            yield item
+        if failure is not None:
+            raise failure
+
+    def leave(self) -> None:
+        with self._changed:
+            self._is_left = True
+            self._changed.notify_all()
+
+
+# Measures what answers take, by the name of the first of the queries that are answered together.
+
+
+class Timer:
+    """Seconds that makers of blocks have worked; time in which they wait for a reader does not count.
+
+    Before each block, `give_way` may wait for work that has priority.
+    """
+
+    def __init__(self, give_way: Callable[[], None] = lambda: None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._give_way = give_way
+
+    def __call__(self, name: str, make: Callable[[], Iterator[Block]]) -> Iterator[Block]:
+        self._give_way()
+        total, begun = 0.0, perf_counter()
+        for block in make():
+            total += perf_counter() - begun
+            yield block
+            self._give_way()
+            begun = perf_counter()
+        # Several passes have the same name, and one that is read again counts again.
+        self.seconds[name] = self.seconds.get(name, 0.0) + total + perf_counter() - begun
+
+
+class Stopwatch:
+    """The seconds of each stage of a round, and the seconds since it has begun."""
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock, self._begun = clock, clock()
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock() - self._begun
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + self._clock() - begun

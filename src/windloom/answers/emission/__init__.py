@@ -1,0 +1,1 @@
+"""Which rows of answers are reported: the clause EMIT."""

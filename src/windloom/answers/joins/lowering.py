@@ -1,0 +1,124 @@
+"""Folded rows of a join as blocks of answers, and the errors of values that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.aggregator import ListCard, ListWindows, Refuse
+from windloom.aggregates.columns import ComponentColumns, ListColumns, WindowValues
+from windloom.aggregates.registry import card_for, lower
+from windloom.answers.blocks import Block, group_column, out_of_range
+from windloom.answers.joins.terms import FoldedRows
+from windloom.kernels.families import AddInt
+from windloom.kernels.locate import Lanes, WindowArrays
+from windloom.kernels.techniques.registry import find_technique
+from windloom.model.aggregate import Aggregate
+from windloom.model.types import arrow_type
+from windloom.plan.plan import Plan, PlannedJoin
+from windloom.state.cells import Cells, CellsBuilder, describe_group, merge_all
+from windloom.state.windows.lifecycle import Landmark
+
+
+class Lowering:
+    """Makes blocks of one join."""
+
+    def __init__(self, plan: Plan, join: PlannedJoin, landmarks: Mapping[str, Landmark]) -> None:
+        self._shape, self._join = plan.shapes[join.shape], join
+        self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
+        side_landmarks = (landmarks[place.name] for place in join.sides if place.name in landmarks)
+        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
+
+    def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
+        """Return the rows as a block of answers; `end` is where the window of each ends."""
+        self.refuse_first(folded, end)
+        instant, refuse = arrow_type(self._shape.time), self._refusing(folded, end)
+        arrays = [pa.array(self._starts(end)).view(instant), pa.array(end).view(instant)]
+        arrays += [group_column(groups, folded.bounds) for groups in folded.groups]
+        for index, (_, kind) in zip(self._join.columns, self._shape.columns, strict=True):
+            arrays.append(self._column(self._join.query.aggregates[index], folded, refuse).cast(arrow_type(kind)))
+        table = pa.Table.from_arrays(arrays, names=self._names)
+        return Block(self._join.shape, (self._join.name,), np.array([0, table.num_rows], np.int64), table)
+
+    def refuse_first(self, folded: FoldedRows, end: NDArray[np.int64]) -> None:
+        """Raise the error of the first value that no layout holds, if there is one."""
+        for refused in folded.refused:
+            self._refusing(folded, end)(refused.row, refused.text)
+
+    def _refusing(self, folded: FoldedRows, end: NDArray[np.int64]) -> Refuse:
+        def refuse(row: int, value: str) -> None:
+            group = describe_group(list(folded.groups), int(np.searchsorted(folded.bounds, row, side="right")) - 1)
+            edges = int(self._starts(end)[row]), int(end[row])
+            raise out_of_range(self._join.query, edges, group, value)
+
+        return refuse
+
+    def _starts(self, end: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the starts of windows: for each, the earliest one of all sides."""
+        sliding = [side.window.extent_ticks or 0 for side in self._join.join.sides]
+        start = end - max(sliding)
+        return start if self._landmark is None else np.minimum(start, self._landmark)
+
+    def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse) -> pa.Array:
+        places = [self._join.query.components.index(component) for component in aggregate.components]
+        argument = self._join.components[places[0]].argument_type
+        parts = [folded.combined[index] for index in places]
+        if isinstance(parts[0], ListColumns):
+            # The answers of a holistic aggregate, from lists that are one row each.
+            listed = parts[0]
+            card, rows = card_for(aggregate, None), len(listed)
+            assert isinstance(card, ListCard)
+            every = np.arange(rows, dtype=np.int32)
+            lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
+            ones = np.ones(1, np.int64)
+            windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
+            question = card.question(aggregate, ListWindows(len(listed.dictionary), rows, lanes.window_start, windows))
+            find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
+            return card.answer(question, listed, slice(0, rows))
+        return lower(aggregate, argument, [part for part in parts if isinstance(part, WindowValues)], refuse)
+
+
+# Joins that shards have folded in parts: their rows as cells, which are merged before they are lowered.
+#
+# A cell is one row: its group is that of the answer, and it starts where the window of the row ends.
+
+
+def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
+    """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
+    return CellsBuilder(list(folded.groups), folded.bounds, ends).build(
+        combined
+        if isinstance(combined, ListColumns)
+        else ComponentColumns(
+            combined.limbs,
+            None if combined.valid is None else AddInt(combined.valid.astype(np.int64)),
+            combined.dictionary,
+        )
+        for combined in folded.combined
+    )
+
+
+def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:
+    """Return the answers of joins, by their place in the plan, from what shards have folded."""
+    blocks = []
+    for number, parts in sorted(folds.items()):
+        cells = merge_all(parts)
+        rows = FoldedRows(
+            tuple(cells.keys),
+            cells.group_bounds,
+            np.empty(0, np.int32),
+            tuple(
+                (
+                    lifted
+                    if isinstance(lifted, ListColumns)
+                    else WindowValues(
+                        lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary
+                    )
+                )
+                for lifted in cells.lifted
+            ),
+        )
+        blocks.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
+    return blocks

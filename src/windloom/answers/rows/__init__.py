@@ -1,0 +1,1 @@
+"""Row queries: which windows they report, and the rows of interval joins."""

@@ -1,0 +1,288 @@
+"""Row queries in one round: the windows that they report, and the tuples and rows that are kept after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, WindowValues
+from windloom.aggregates.registry import lift, lower
+from windloom.answers.blocks import Block, group_column, out_of_range
+from windloom.model.arrays import Ints
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.types import arrow_type, as_array, as_integers
+from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.rows import PlannedRows
+from windloom.state.cells import (
+    Cells,
+    CellsBuilder,
+    describe_group,
+    group_of_cells,
+    keep_groups,
+    merge_all,
+    number_groups,
+)
+from windloom.state.frontiers import Inputs
+from windloom.state.plan_change import rows_since
+from windloom.state.state import CellCoverage, State
+from windloom.state.tuple_store import (
+    NO_ROUND,
+    ReportedWindows,
+    RowSpan,
+    TupleStore,
+    TupleStores,
+    kept_with,
+    needs_after,
+    row_span,
+)
+from windloom.state.windows.registry import life_of
+from windloom.weave.round_input import RoundInput
+
+# Aggregates over rows: rows are summarised by the first and the last end at which they stand, then summed over ends.
+#
+# The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round adds
+# cells of the rows that enter in it, answers every end from the cells that stand there, and drops those that have left.
+
+#: About this many rows are answered at a time.
+BLOCK_ROWS = 1 << 20
+
+
+def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
+    """Return cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's
+    fields.
+    """
+    kinds = [kind for _, kind in plan.shapes[planned.shape].groups]
+    columns = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns[2:], kinds, strict=False)]
+    keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
+    fields = iter(table.columns[2 + len(kinds) :])
+    return CellsBuilder.of_rows(keys, as_integers(table.column(0))).build(
+        lift(planned_component, [next(fields) for _ in planned_component.fields])
+        for planned_component in planned.components
+    )
+
+
+def lasts_of(cells: Cells) -> Ints:
+    """Return the last end of every group."""
+    return as_integers(cells.keys[0])
+
+
+def left_after(cells: Cells, closed: int) -> Cells | None:
+    """Return the cells of rows that stand at an end after `closed`; None if there are none."""
+    if not len(cells) or closed == TICK_MAX:
+        return None
+    stays = lasts_of(cells) > closed
+    return keep_groups(cells, stays) if stays.any() else None
+
+
+def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
+    """Return one cell for every end of a span and group that has rows there: it begins at that end."""
+    last = lasts_of(cells)[group_of_cells(cells)]
+    begin = cells.starts if span.first is None else np.maximum(cells.starts, span.first)
+    until = last if span.last is None else np.minimum(last, span.last)
+    counts = np.maximum(0, (until - begin) // slide + 1)
+    places = np.repeat(np.arange(len(cells), dtype=np.int64), counts)
+    first_of = np.cumsum(counts) - counts
+    ends = begin[places] + (np.arange(len(places), dtype=np.int64) - first_of[places]) * slide
+    number_of, distinct = number_groups(cells.keys[1:], cells.groups)
+    numbers = number_of[group_of_cells(cells)][places]
+    return CellsBuilder.of_groups(numbers, distinct, ends, places).build(cells.lifted)
+
+
+def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan) -> Iterator[Block]:
+    """Yield the answers of a span, a stretch of ends at a time."""
+    window = planned.query.window
+    for part in _stretches(cells, span, window.slide_ticks):
+        standing = standing_cells(cells, part, window.slide_ticks)
+        if len(standing):
+            yield _Lowering(plan, planned, standing).block()
+
+
+def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
+    """Yield spans that together make up the whole one, of about `BLOCK_ROWS` cells each."""
+    if not len(cells):
+        return
+    first = int(cells.starts.min()) if span.first is None else max(span.first, int(cells.starts.min()))
+    last = int(lasts_of(cells).max()) if span.last is None else min(span.last, int(lasts_of(cells).max()))
+    if last < first:
+        return
+    ends = (last - first) // slide + 1
+    standing = float(np.sum((lasts_of(cells)[group_of_cells(cells)] - cells.starts) // slide + 1))
+    step = max(1, int(ends * BLOCK_ROWS / max(1.0, standing)))
+    for begin in range(first, last + 1, step * slide):
+        yield RowSpan(begin, min(last, begin + (step - 1) * slide))
+
+
+class _Lowering:
+    """Cells that begin at the end of their window, as rows of answers."""
+
+    def __init__(self, plan: Plan, planned: PlannedRows, cells: Cells) -> None:
+        self._shape, self._planned, self._cells = plan.shapes[planned.shape], planned, cells
+        self._starts = cells.starts - planned.query.window.range_ticks
+
+    def block(self) -> Block:
+        shape, cells, query = self._shape, self._cells, self._planned.query
+        instant = arrow_type(shape.time)
+        arrays = [pa.array(self._starts).view(instant), pa.array(cells.starts).view(instant)]
+        arrays += [group_column(keys, cells.group_bounds) for keys in cells.keys]
+        for index, (_, kind) in zip(self._planned.columns, shape.columns, strict=True):
+            aggregate = query.aggregates[index]
+            components = [planned_component.component for planned_component in self._planned.components]
+            places = [components.index(component) for component in aggregate.components]
+            argument = self._planned.components[places[0]].argument_type
+            combined = [_combined(cells.lifted[position]) for position in places]
+            arrays.append(lower(aggregate, argument, combined, self._refuse).cast(arrow_type(kind)))
+        names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
+        table = pa.Table.from_arrays(arrays, names=names)
+        return Block(self._planned.shape, (self._planned.name,), np.array([0, table.num_rows], np.int64), table)
+
+    def _refuse(self, row: int, value: str) -> None:
+        group_index = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
+        group = describe_group(self._cells.keys, group_index)
+        edges = int(self._starts[row]), int(self._cells.starts[row])
+        raise out_of_range(self._planned.query, edges, group, value)
+
+
+def _combined(lifted: AnyLifted) -> WindowValues:
+    assert isinstance(lifted, ComponentColumns), "lists are not summarised"
+    return WindowValues(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTurn:
+    """The row queries that report windows, with what their aggregates are made from, and what the round leaves.
+
+    `reported`, `kept` and `summaries` are those of the state after the round.
+    """
+
+    answered: tuple[tuple[ReportedWindows, Cells | None], ...]
+    reported: Mapping[str, int]
+    kept: Mapping[str, TupleStore]
+    summaries: Mapping[str, Cells]
+
+
+def rows_turn(
+    state: State,
+    round_input: RoundInput,
+    plan: Plan,
+    moved: State,
+    until: Mapping[Inputs, int],
+    intervals: Mapping[str, tuple[int, int]],
+) -> RowsTurn:
+    """Return which row queries report windows, and what the round leaves of tuples and rows.
+
+    `until` says, by inputs of queries, up to where windows are closed after the round.
+    """
+    asked = asked_rows(plan, intervals, state)
+    # Aggregates over rows are answered from these.
+    summaries = {}
+    for planned in plan.rows:
+        both = (state.summaries, round_input.summaries)
+        parts = [by_query[planned.name] for by_query in both if planned.name in by_query]
+        if parts:
+            summaries[planned.name] = merge_all(parts)
+    standing = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            standing[planned.name] = left
+    return RowsTurn(
+        tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
+        {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
+        needs_after(plan, until, moved.seen, moved.frontiers).left_of(kept_with(state.kept, round_input.kept, plan)),
+        standing,
+    )
+
+
+def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[ReportedWindows]:
+    """Return the row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every
+    query.
+    """
+    asked = []
+    for planned in plan.rows:
+        after, until = intervals[planned.name]
+        # Where windows are left out, because they are not complete, the one before was not reported.
+        is_next = after <= state.closed_over(planned.query.inputs)
+        seen = state.reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
+        span = row_span(planned.query.window, after, until, seen)
+        if span is not None:
+            asked.append(ReportedWindows(planned, span))
+    return asked
+
+
+def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """Return the state after tuples have been lost: row queries do not report the windows that would need them."""
+    if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
+        return state
+    stores = kept_with(state.kept, round_input.kept, plan)
+    since, summaries, reported = dict(state.since), dict(state.summaries), dict(state.reported)
+    for planned in plan.rows:
+        streams = set(planned.rows.streams)
+        if any(brought_tuples.lost and name in streams for name, brought_tuples in round_input.kept.items()):
+            for name, tick in rows_since(planned, stores).items():
+                since[name] = max(tick, since.get(name, tick))
+            if planned.is_summarised:
+                # All rows are made again from what is there, as if the query were new.
+                summaries.pop(planned.name, None)
+                reported.pop(planned.name, None)
+    return replace(state, since=since, summaries=summaries, reported=reported)
+
+
+# The questions that stored tuples can answer: since which tick they hold all that a set, or a row query, reads.
+
+
+def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
+    """Return the columns of its stream that a set is made from."""
+    read = [
+        *partial_set.group_by,
+        *(expression for planned in partial_set.components for expression in planned.component.expressions),
+    ]
+    read += [] if partial_set.predicate is None else [partial_set.predicate.expression]
+    return tuple(sorted({column for expression in read for column in expression.columns}))
+
+
+def set_since(partial_set: PartialSet, kept: TupleStores) -> int | None:
+    """Return the tick from which kept tuples hold all that a set needs; None if they do not hold it."""
+    if partial_set.stream not in kept or partial_set.counted_by is not None:
+        return None
+    return kept[partial_set.stream].since(
+        columns_of(partial_set), None if partial_set.predicate is None else partial_set.predicate.sql
+    )
+
+
+def history_from(since: int) -> CellCoverage:
+    return CellCoverage() if since == TICK_MIN else CellCoverage(since)
+
+
+def sets_since(sets: Iterable[PartialSet], kept: TupleStores) -> Mapping[str, int] | None:
+    """Return the tick, by stream, from which kept tuples hold all that the sets need; None if one lacks something."""
+    ticks_by_stream: dict[str, int] = {}
+    for partial_set in sets:
+        since = set_since(partial_set, kept)
+        if since is None or not life_of(partial_set.window).weaves_again:
+            return None
+        ticks_by_stream[partial_set.stream] = max(since, ticks_by_stream.get(partial_set.stream, since))
+    return ticks_by_stream
+
+
+def rows_question(
+    planned: PlannedRows, kept: TupleStores, closed: int
+) -> tuple[ReportedWindows | None, int | None] | None:
+    """Return every complete window of a row query that kept tuples cover, and the start of the first of them.
+
+    Returns None if tuples that it reads are not kept, and no windows to ask for if none is complete.
+    """
+    after = TICK_MIN
+    for strand in planned.rows.strands:
+        tuples, condition = kept.get(strand.stream), strand.condition
+        since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
+        if since is None:
+            return None
+        if since != TICK_MIN:
+            after = max(after, life_of(strand.window).after_since(strand.window, since))
+    span = row_span(planned.query.window, after, closed, NO_ROUND)
+    first = None if after == TICK_MIN else after - planned.query.window.range_ticks + 1
+    return (None if span is None else ReportedWindows(planned, span)), first

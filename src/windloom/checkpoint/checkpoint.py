@@ -1,0 +1,470 @@
+"""A checkpoint directory: everything that a stream needs to continue where it stopped, written before it is relied on.
+
+| file                        | what                                                 | written                       |
+|-----------------------------|------------------------------------------------------|-------------------------------|
+| `windloom.json`             | the streams it belongs to                            | once                          |
+| `plans/000000007.json`      | queries, options, trees, estimates of a plan version | if queries or choices change  |
+| `begun/000000042.json`      | which plan version the round runs with               | before the round runs         |
+| `log/000000042.arrow`       | the round's input: the truth                         | before anything is answered   |
+| `commits/000000042.json`    | the round's progress, and what it observed; if it    | after the sinks have its rows |
+|                             | exists, the round is done                            |                               |
+| `emitted/000000042.arrow`   | which rows stand, and which groups are known, after  | before the commit, if EMIT    |
+|                             | the round                                            | needs it                      |
+| `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
+
+A round that is logged and not committed runs again, with the same plan: a sink may have rows of it. A round that has
+begun and is not logged begins again with the newest plan, because nothing of it was answered. If a round failed after
+it was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
+atomic renames: then they count as not written, and are written again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+from uuid import uuid4
+
+from windloom.answers.emission.emission import ReportedRows
+from windloom.checkpoint.frames import DamagedError, frame_bytes
+from windloom.checkpoint.json_codec import from_json
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.records import (
+    PlanRecord,
+    StateSnapshot,
+    differences,
+    identity_of,
+    read_record,
+    relation_differences,
+    relations_of,
+)
+from windloom.checkpoint.state_codec import read_emitted, write_emitted
+from windloom.checkpoint.storage import Storage, fault, this_process
+from windloom.errors import WindloomError
+from windloom.model.stream import Relation, Stream
+from windloom.state.state import State
+from windloom.statistics.observations import RoundObserved
+
+IDENTITY = "windloom.json"
+#: The commits of this many rounds are always kept, because they hold what the rounds have observed.
+LEAST_COMMITS = 32
+#: The number of snapshots that are always kept, so that there is another one if one is damaged.
+LEAST_SNAPSHOTS = 2
+
+_ENDINGS = {
+    "plans": "json",
+    "begun": "json",
+    "log": "arrow",
+    "commits": "json",
+    "emitted": "arrow",
+    "snapshots": "state",
+}
+_RESTORE = "restore it from a copy, or start over with a new checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStart:
+    """The choices fixed before a round runs; `batch` is Spark's number of its micro-batch, None if it has none.
+
+    `only_answers`: the round reads nothing. `has_failed`: it was logged, and then could not be answered.
+    """
+
+    plan_version: int
+    batch: int | None
+    only_answers: bool = False
+    has_failed: bool = False
+
+
+class Checkpoint:
+    """Made by `open`. There is one writer at a time, so the files of each folder are listed once and remembered."""
+
+    def __init__(self, storage: Storage, id: str) -> None:
+        self.id = id  # distinguishes the answers of this checkpoint from those of others
+        self._storage = storage
+        self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
+        self._plans: dict[int, PlanRecord] = {}
+        self._begun: dict[int, RoundStart] = {}
+        self._lock, self._readers = threading.Lock(), 0
+        self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
+
+    @classmethod
+    def open(
+        cls, storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation] | None = None
+    ) -> Checkpoint:
+        """Create a checkpoint, or verify that it belongs to these streams; nobody else can open it until `close`.
+
+        Relations that it does not have yet are added to it.
+        """
+        storage.lock(this_process())
+        try:
+            checkpoint = cls(storage, _verify(storage, streams, relations or {}))
+            checkpoint._forget_unlogged()
+            return checkpoint
+        except BaseException:
+            storage.unlock()
+            raise
+
+    @classmethod
+    def read_only(cls, storage: Storage, place: str) -> Checkpoint:
+        """Return a checkpoint that is only read; a stream may be writing to it."""
+        data = storage.read(IDENTITY)
+        if data is None:
+            raise WindloomError(
+                f"there is no checkpoint at '{place}'",
+                f"it has no file '{IDENTITY}'",
+                "give the directory that a stream was started with: loom.start(checkpoint=…)",
+            )
+        return cls(storage, str(read_record("checkpoint", IDENTITY, data, _RESTORE)["id"]))
+
+    def close(self) -> None:
+        self._storage.unlock()
+
+    # Plans
+
+    def record_plan(self, record: PlanRecord) -> None:
+        fault("before plan")
+        self._write("plans", record.version, record.to_bytes())
+        self._plans[record.version] = record
+        fault("after plan")
+
+    def plan(self, version: int) -> PlanRecord:
+        if version not in self._plans:
+            data = self._read("plans", version)
+            if data is None:
+                raise _missing(_name("plans", version))
+            self._plans[version] = PlanRecord.from_bytes(_name("plans", version), data)
+        return self._plans[version]
+
+    def plans(self) -> list[PlanRecord]:
+        """Return all plan records that are kept, oldest first."""
+        return [self.plan(version) for version in self._numbers["plans"]]
+
+    def newest_plan(self) -> PlanRecord | None:
+        versions = self._numbers["plans"]
+        return self.plan(versions[-1]) if versions else None
+
+    # Rounds
+
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
+        """Return the plan that the round runs with: the one it began with before, or else the newest that applies.
+
+        `batch` is Spark's number of the micro-batch, None for a round without one. `answers_of` is the plan of a round
+        that reads nothing, and only answers what rounds with that plan have postponed.
+        """
+        begun = self.begun(round)
+        if begun is not None:
+            version = begun.plan_version
+        else:
+            version = self._plan_version_for(round) if answers_of is None else answers_of.version
+            only_answers = answers_of is not None
+            fault("before begun")
+            self._write_begun(round, RoundStart(version, batch, only_answers))
+            fault("after begun")
+        return self.plan(version)
+
+    def note_failure(self, round: int) -> None:
+        """Note that a logged round could not be answered: see `has_failed`."""
+        begun = self.begun(round)
+        if begun is not None and round > self.last_committed and self.read_log(round) is not None:
+            self._write_begun(round, replace(begun, has_failed=True))
+
+    def has_failed(self, round: int) -> bool:
+        """Return whether a round was logged and then failed: queries that have changed since need not be answered by
+        it.
+        """
+        begun = self.begun(round)
+        return begun is not None and begun.has_failed
+
+    def _write_begun(self, round: int, begun: RoundStart) -> None:
+        self._write("begun", round, frame_bytes("begun", {"round": round, **asdict(begun)}))
+        self._begun[round] = begun
+
+    def _forget_unlogged(self) -> None:
+        """Let the round after the last committed one begin again, unless it is logged.
+
+        A round that ends the stream has no batch. It stays begun, so that the next start ends the stream.
+        """
+        following = self.last_committed + 1
+        begun = self.begun(following)
+        if begun is None or (begun.batch is None and following > 0) or self.read_log(following) is not None:
+            return
+        self._storage.delete(_name("begun", following))
+        del self._begun[following], self._numbers["begun"][-1]
+
+    def upcoming(self, round: int) -> PlanRecord:
+        """Return the plan with which `begin` would begin a round."""
+        begun = self.begun(round)
+        return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
+
+    def was_answering(self, round: int) -> bool:
+        """Return whether a round that was interrupted reads nothing, and only answers."""
+        begun = self.begun(round)
+        if begun is not None:
+            return begun.only_answers
+        log = self.read_log(round)  # `begun` may be damaged
+        return log is not None and log.only_answers
+
+    def has_begun(self, round: int) -> bool:
+        """Return whether a round that was interrupted had begun, and keeps its plan."""
+        return self.begun(round) is not None or self.read_log(round) is not None
+
+    def begun(self, round: int) -> RoundStart | None:
+        """Return what a round has begun with; None if it has not begun."""
+        if round not in self._begun:
+            data = self._read("begun", round)
+            if data is None:
+                return None
+            try:
+                body = read_record("begun", _name("begun", round), data, _RESTORE)
+            except DamagedError:
+                if round <= self.last_committed:
+                    raise
+                return None
+            self._begun[round] = RoundStart(**{field.name: body[field.name] for field in fields(RoundStart)})
+        return self._begun[round]
+
+    def _plan_version_for(self, round: int) -> int:
+        log = self.read_log(round)
+        if log is not None:  # the round did begin, and only its `begun` is damaged
+            return log.plan_version
+        record = next((plan_record for plan_record in reversed(self.plans()) if plan_record.from_round <= round), None)
+        if record is None:
+            raise WindloomError(
+                f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
+            )
+        return record.version
+
+    @property
+    def first_free_round(self) -> int:
+        """The first round that can still get another plan; a round that has begun keeps its own."""
+        following = self.last_committed + 1
+        return following if self.begun(following) is None else following + 1
+
+    @property
+    def last_batch(self) -> int:
+        """Spark's number of the newest micro-batch that a committed round took in; -1 if there is none."""
+        begun = (self.begun(round) for round in reversed(self._numbers["begun"]) if round <= self.last_committed)
+        return next((record.batch for record in begun if record is not None and record.batch is not None), -1)
+
+    def write_log(self, log: RoundLog) -> None:
+        fault("before log")
+        self._write("log", log.round, log.to_bytes())
+        fault("after log")
+
+    def read_log(self, round: int) -> RoundLog | None:
+        data = self._read("log", round)
+        if data is None:
+            return None
+        try:
+            return RoundLog.from_bytes(_name("log", round), data)
+        except DamagedError:
+            if round <= self.last_committed:
+                raise
+            return None
+
+    def logged(self, last: int) -> Iterator[RoundLog]:
+        """Yield the logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        for round in range(last, -1, -1):
+            log = self.read_log(round)
+            if log is None:
+                return
+            yield log
+
+    def commit(self, round: int, progress: Mapping[str, Any]) -> None:
+        """Mark the round as done: the sinks have its rows, and it will not run again."""
+        fault("before commit")
+        self._write("commits", round, frame_bytes("commit", progress))
+        fault("after commit")
+
+    def write_emitted(self, round: int, emitted: ReportedRows) -> None:
+        """Keep what queries have reported up to a round, before it is committed."""
+        fault("before emitted")
+        self._write("emitted", round, write_emitted(emitted))
+        fault("after emitted")
+
+    def read_emitted(self) -> ReportedRows:
+        """Return what queries had reported when the last committed round was done."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        data = self._read("emitted", rounds[-1]) if rounds else None
+        return ReportedRows() if data is None else read_emitted(_name("emitted", rounds[-1]), data)
+
+    def drop_emitted(self) -> None:
+        """Delete files that are older than the one that the next round needs."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        if rounds:
+            self._drop("emitted", rounds[-1])
+
+    @property
+    def last_committed(self) -> int:
+        """The last committed round, or -1. Whether its file exists decides: it is written after everything else."""
+        commits = self._numbers["commits"]
+        return commits[-1] if commits else -1
+
+    def committed_at(self, round: int) -> float:
+        """Return the time of the clock at which a round was committed; now, if that is not known."""
+        try:
+            about = self.progress(round)
+        except DamagedError:
+            about = None
+        return time.time() if about is None else float(about.get("at", time.time()))
+
+    def progress(self, round: int) -> dict[str, Any] | None:
+        """Return the progress with which `commit` was called."""
+        data = self._read("commits", round)
+        hint = "nothing needs it but the record of progress: go on without"
+        return None if data is None else read_record("commit", _name("commits", round), data, hint)
+
+    def recent_observed(self, most: int) -> list[RoundObserved]:
+        """Return what the newest rounds observed, oldest first, as far as it is kept."""
+        return [
+            from_json(RoundObserved, progress["observed"])
+            for progress in self.recent_progress(most)
+            if "observed" in progress
+        ]
+
+    def recent_progress(self, most: int) -> list[dict[str, Any]]:
+        """Return progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""
+        records = []
+        for round in self._numbers["commits"][-most:]:
+            try:
+                record = self.progress(round)
+            except DamagedError:
+                self.damaged[_name("commits", round)] = None
+                continue
+            if record is not None:
+                records.append(record)
+        return records
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold this while logs are read beside the rounds: nothing is dropped meanwhile."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
+
+    # Snapshots
+
+    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
+        """Keep the state after a round, in terms of the plan with which the round began, or of another one."""
+        begun = self.begun(round)
+        if begun is None:
+            raise ValueError(f"round {round} was never begun")
+        version = begun.plan_version if plan_version is None else plan_version
+        fault("before snapshot")
+        self._write("snapshots", round, StateSnapshot(round, version, state).to_bytes())
+        fault("after snapshot")
+
+    def snapshots(self) -> list[int]:
+        """Return rounds after which the state was kept, oldest first."""
+        return list(self._numbers["snapshots"])
+
+    def read_snapshot(self, round: int) -> StateSnapshot:
+        name = _name("snapshots", round)
+        data = self._read("snapshots", round)
+        if data is None:
+            raise _missing(name)
+        return StateSnapshot.from_bytes(name, data)
+
+    def drop_snapshot(self, round: int) -> None:
+        """Delete a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
+        index = self._place("snapshots", round)
+        if index is not None:
+            self._storage.delete(_name("snapshots", round))
+            del self._numbers["snapshots"][index]
+
+    def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
+        """Drop what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
+
+        Logs and commits of the newest `keep_rounds` rounds stay in any case.
+        """
+        with self._lock:
+            if self._readers:
+                return  # done the next time; readers are soon finished
+            snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
+            snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
+            if len(snapshots_left) < LEAST_SNAPSHOTS:
+                return
+            fault("before retain")
+            covered = min(snapshots_left[0], self.last_committed - keep_rounds)
+            # Older snapshots first: a snapshot that stays must find all logs after it.
+            self._drop("snapshots", snapshots_left[0])
+            self._drop("log", covered + 1)
+            self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
+            # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
+            self._drop("begun", covered)
+            oldest = self.begun(covered)
+            if oldest is not None:
+                self._drop("plans", oldest.plan_version)
+            fault("after retain")
+
+    # Files
+
+    def _list(self, folder: str) -> list[int]:
+        ending = f".{_ENDINGS[folder]}"
+        stems = [name[: -len(ending)] for name in self._storage.list(folder) if name.endswith(ending)]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def _read(self, folder: str, number: int) -> bytes | None:
+        if self._place(folder, number) is None:
+            return None
+        return self._storage.read(_name(folder, number))
+
+    def _write(self, folder: str, number: int, data: bytes) -> None:
+        self._storage.write(_name(folder, number), data)
+        if self._place(folder, number) is None:
+            insort(self._numbers[folder], number)
+
+    def _place(self, folder: str, number: int) -> int | None:
+        numbers = self._numbers[folder]
+        index = bisect_left(numbers, number)
+        return index if numbers[index : index + 1] == [number] else None
+
+    def _drop(self, folder: str, before: int) -> None:
+        gone = self._numbers[folder][: bisect_left(self._numbers[folder], before)]
+        for number in gone:
+            self._storage.delete(_name(folder, number))
+            if folder == "plans":
+                self._plans.pop(number, None)
+            if folder == "begun":
+                self._begun.pop(number, None)
+        del self._numbers[folder][: len(gone)]
+
+
+def _name(folder: str, number: int) -> str:
+    return f"{folder}/{number:09d}.{_ENDINGS[folder]}"
+
+
+def _missing(name: str) -> WindloomError:
+    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
+
+
+def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
+    """Create or verify the identity of the checkpoint; return its id."""
+    wanted, tables = identity_of(streams), relations_of(relations)
+    data = storage.read(IDENTITY)
+    if data is None:
+        if any(storage.list(folder) for folder in _ENDINGS):
+            raise _missing(IDENTITY)
+        id = uuid4().hex
+        storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
+        return id
+    identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    differing = [*differences(identity["streams"], wanted), *relation_differences(identity["relations"], tables)]
+    if differing:
+        raise WindloomError(
+            "the checkpoint belongs to another catalog",
+            "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else ""),
+            "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
+        )
+    known = {**identity["relations"], **tables}
+    if known != identity["relations"]:
+        storage.write(IDENTITY, frame_bytes("checkpoint", {**identity, "relations": known}))
+    return str(identity["id"])

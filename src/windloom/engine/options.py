@@ -1,0 +1,309 @@
+"""The options a loom is started with, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+
+from windloom.engine.budget import DeadlineRecord, Scheduling
+from windloom.errors import WindloomError, near_names
+from windloom.model.formatting import count
+from windloom.model.query import Query
+from windloom.model.time import TICKS_PER_SECOND, format_duration, parse_duration
+from windloom.optimizer.adapt.charts import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.replan import AdaptOptions
+from windloom.rounds.schedules import DEFAULT_SCHEDULE, find_schedule
+from windloom.sinks.delivery import PATIENCE_SECONDS, duration_words
+from windloom.statistics.set_statistics import GIVEN, Ongoing
+
+TRIGGERS = ("availableNow", "processingTime")
+UNTIMED = ("stop", "skip")
+_TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
+PLACEMENTS = ("driver", "executors")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
+    a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
+    the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already, or else
+    twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for
+    the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they are until
+    queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round
+    answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries
+    need. `without` are queries of the checkpoint that this start drops.
+    """
+
+    trigger: Mapping[str, object] = field(default_factory=dict)
+    finish: bool = False
+    idle_seconds: float | None = None
+    keep_ticks: int = 0
+    untimed: str = "stop"
+    snapshot_rounds: int = 10
+    placement: str = "driver"
+    shards: int | None = None
+    sink_seconds: float = PATIENCE_SECONDS
+    adapt: AdaptOptions | None = field(default_factory=AdaptOptions)
+    objective: Objective = field(default_factory=Objective)
+    budget_seconds: float | None = None
+    schedule: str = DEFAULT_SCHEDULE
+    tuple_ticks: int = 0
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        trigger: Mapping[str, object] | None,
+        *,
+        finish: bool,
+        idle_after: str | timedelta | None,
+        keep: str | timedelta | None,
+        untimed: str,
+        snapshot_rounds: int,
+        placement: str = "driver",
+        shards: int | None = None,
+        sink_patience: str | timedelta | None = None,
+        adapt: bool | str | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
+        budget: str | timedelta | None = None,
+        schedule: str | None = None,
+        keep_tuples: str | timedelta | None = None,
+        without: Sequence[str] = (),
+    ) -> StreamOptions:
+        trigger = _checked_trigger(trigger)
+        if finish and "availableNow" not in trigger:
+            raise WindloomError(
+                "finish=True needs a stream that ends",
+                f"the trigger is {dict(trigger) or 'the default: whenever there is data'}",
+                'trigger={"availableNow": True}, or leave finish out',
+            )
+        if untimed not in UNTIMED:
+            raise WindloomError(
+                f"unknown choice untimed={untimed!r}",
+                "it says what becomes of tuples without a usable time",
+                "use 'stop', or 'skip' to leave them out and count them",
+            )
+        if not _is_count(snapshot_rounds):
+            raise WindloomError(
+                f"a snapshot cannot be taken every {snapshot_rounds!r} rounds",
+                "snapshots bound how much of the log a restart reads",
+                "give a positive number of rounds",
+            )
+        _check_placement(placement, shards)
+        idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
+        keep_ticks = 0 if keep is None else _ticks("keep", keep)
+        patience = PATIENCE_SECONDS
+        if sink_patience is not None:
+            patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
+        seconds, chosen = _budget(budget, schedule)
+        return cls(
+            trigger,
+            finish,
+            idle,
+            keep_ticks,
+            untimed,
+            snapshot_rounds,
+            placement,
+            shards,
+            patience,
+            _adapting(adapt),
+            Objective.of(objective),
+            seconds,
+            chosen,
+            0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
+            (without,) if isinstance(without, str) else tuple(without),
+        )
+
+    @property
+    def ongoing(self) -> Ongoing:
+        """What is known about rounds before any has run."""
+        history, seconds = self.keep_ticks / TICKS_PER_SECOND, self.trigger_seconds
+        return Ongoing(seconds, GIVEN, history) if seconds else Ongoing(history_seconds=history)
+
+    @property
+    def trigger_seconds(self) -> float:
+        """The least number of seconds between the starts of two rounds; 0 if rounds start when there is data."""
+        interval = self.trigger.get("processingTime")
+        return 0.0 if interval is None else _ticks("processingTime", str(interval)) / TICKS_PER_SECOND
+
+
+def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
+    """Return the budget in seconds (None without one), and the schedule."""
+    if schedule is not None:
+        find_schedule(schedule)
+    if budget is None:
+        if schedule is not None:
+            raise WindloomError(
+                f"schedule '{schedule}' is not used",
+                "it says what a round answers first if its budget does not suffice, and there is none",
+                "give a budget, such as budget='2 seconds', or leave the schedule out",
+            )
+        return None, DEFAULT_SCHEDULE
+    ticks = _ticks("budget", budget)
+    if ticks == 0:
+        raise WindloomError(
+            "a budget of no time is none", "nothing could be answered", "for example budget='2 seconds'"
+        )
+    return ticks / TICKS_PER_SECOND, schedule or DEFAULT_SCHEDULE
+
+
+def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
+    if trigger is None:
+        return {}
+    if not _is_trigger(trigger):
+        raise WindloomError(
+            f"unknown trigger {trigger!r}",
+            "it says when Spark forms a micro-batch",
+            'use {"availableNow": True} or {"processingTime": "5 seconds"}',
+        )
+    if "availableNow" in trigger:
+        return trigger
+    # Spark accepts fewer spellings of durations, and counts in milliseconds.
+    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
+
+
+def _adapting(adapt: object) -> AdaptOptions | None:
+    """How plans follow the data; options of charts choose charts."""
+    if isinstance(adapt, bool):
+        return AdaptOptions() if adapt else None
+    if adapt == "charts":
+        return AdaptOptions(ChartOptions())
+    names = [field.name for field in fields(ChartOptions)]
+    if not isinstance(adapt, Mapping):
+        raise WindloomError(
+            f"adapt cannot be {adapt!r}",
+            "it says whether plans follow the data: by planning again, or by charts, and how finely these are cut",
+            'use True, False, "charts", or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
+        )
+    for name in adapt:
+        if name not in names:
+            raise WindloomError(
+                f"adapt has no option '{name}'", "it says how charts are cut", near_names(str(name), names)
+            )
+    return AdaptOptions(ChartOptions(**adapt) if adapt else None)
+
+
+def _check_placement(placement: str, shards: object) -> None:
+    if placement not in PLACEMENTS:
+        raise WindloomError(
+            f"unknown placement {placement!r}",
+            "it says where the step of a round runs and where the state lives",
+            "use 'driver', or 'executors' for a state too large for one machine",
+        )
+    if shards is not None and not _is_count(shards):
+        raise WindloomError(
+            f"the number of shards cannot be {shards!r}",
+            "each shard of the groups is one task per round",
+            "give a positive number",
+        )
+    if shards is not None and placement == "driver":
+        raise WindloomError(
+            f"shards={shards} is not used",
+            "with placement='driver' the state is in one piece",
+            "leave it out, or use placement='executors'",
+        )
+
+
+def _is_trigger(trigger: object) -> bool:
+    return (
+        isinstance(trigger, Mapping)
+        and len(trigger) == 1
+        and next(iter(trigger)) in TRIGGERS
+        and trigger.get("availableNow", True) is True
+    )
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+def _ticks(what: str, duration: str | timedelta) -> int:
+    try:
+        ticks = parse_duration(duration)
+    except WindloomError as error:
+        raise WindloomError(f"{what}: {error.message}", error.detail, error.hint) from None
+    if ticks < 0:
+        raise WindloomError(f"{what} cannot be negative", f"it is {duration!r}", f"for example {what}='10 minutes'")
+    return ticks
+
+
+def parse_instant(what: str, value: str | datetime) -> int:
+    """Return an instant as a tick; an instant without a zone is in UTC."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise WindloomError(
+            f"{what} is not an instant", f"it is {value!r}", "write it as '2026-01-31 12:00:00', or give a datetime"
+        ) from None
+    if not isinstance(moment, datetime):
+        raise WindloomError(f"{what} is not an instant", f"it is {value!r}", "give a string or a datetime")
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since // timedelta(microseconds=1)
+
+
+# Deadlines in words: the lines of EXPLAIN about a budget, and warnings about deadlines that cannot be kept.
+
+#: How many queries are named one by one.
+_SHOWN = 12
+
+
+def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
+    """Return the shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds
+    yet.
+    """
+    if scheduling.learned.length:
+        event, took = scheduling.round_seconds(), scheduling.learned.length
+        return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
+    seconds = options.trigger_seconds
+    if seconds:
+        return seconds, f"a round starts every {duration_words(seconds)}"
+    return None
+
+
+def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
+    """Return the warning about a query whose deadline is shorter than any round can be; None if there is none."""
+    within = query.urgency.within_ticks
+    if within is None or least is None or within >= least[0] * TICKS_PER_SECOND:
+        return None
+    seconds, why = least
+    wanted = f"query '{query.name}' wants answers within {format_duration(within)}"
+    return f"{wanted}, and {seconds:.3g} s is the least possible: {why}"
+
+
+def schedule_lines(
+    scheduling: Scheduling, queries: Iterable[Query], postponed: Mapping[str, int], least: tuple[float, str] | None
+) -> list[str]:
+    """Return the lines of EXPLAIN about the schedule, which come before the plan."""
+    lines = []
+    if scheduling.budget is not None:
+        schedule = scheduling.schedule
+        lines.append(f"Budget: {duration_words(scheduling.budget)} per round")
+        lines.append(f"Schedule: {schedule.name}: {schedule.about}")
+    known, records = list(queries), scheduling.kept
+    listed = [
+        query
+        for query in known
+        if str(query.urgency) or records.get(query.name, DeadlineRecord()).late or query.name in postponed
+    ]
+    listed.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
+    lines += [
+        _line(query, records.get(query.name, DeadlineRecord()), postponed.get(query.name, 0))
+        for query in listed[:_SHOWN]
+    ]
+    if len(listed) > _SHOWN:
+        lines.append(f"  … and {count(len(listed) - _SHOWN, 'more query', 'more queries')}")
+    warned = (warning_of(query, least) for query in known)
+    return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
+
+
+def _line(query: Query, record: DeadlineRecord, left: int) -> str:
+    words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
+    if record.windows:
+        late = f", {record.late:,} late (by {record.worst:.3g} s at worst)" if record.late else ", none late"
+        words.append(f"{count(record.windows, 'window', 'windows')} answered{late}")
+    if left:
+        words.append(f"{count(left, 'window', 'windows')} left to later rounds")
+    return f"  {query.name}: {', '.join(words)}"

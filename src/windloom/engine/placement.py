@@ -1,0 +1,83 @@
+"""The interface of placements: a placement reads a round's tuples, runs the step, and keeps the state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from windloom.answers.blocks import Stopwatch
+from windloom.checkpoint.logs import RoundLog
+from windloom.checkpoint.tuple_files import LostTuplesError
+from windloom.engine.round import Round, RoundTuples
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.plan.plan import Plan
+from windloom.sinks.round_rows import Outcome
+from windloom.state.state import State
+
+if TYPE_CHECKING:
+    from windloom.engine.relation_versions import Relations
+
+
+def refuse_unsharded(queries: Iterable[Query]) -> None:
+    """Raises for queries that shards cannot answer, because each shard has only the cells of its own groups."""
+    for query in queries:
+        obstacle = query.window.shard_obstacle
+        if obstacle is not None:
+            raise WindloomError(
+                f"query '{query.name}' has {query.window.plural}, which are not answered on executors in a stream",
+                f"{query.window}: {obstacle}",
+                "use placement='driver', or windows of time",
+            )
+
+
+class Placement(Protocol):
+    """`read` returns what is logged; from then on, a repeated round gives the same rows without reading tuples again.
+
+    States that a placement returns may lack their cells, if these live elsewhere; everything that decides what a query
+    reports, and from which window on, is in them.
+    """
+
+    #: For people: "driver", or "executors" with the number of shards.
+    description: str
+
+    #: Whether it answers windows of rows.
+    counts_rows: bool
+
+    #: Whether the log of a round holds the state that a new plan begins with; if not, a snapshot must be taken first.
+    logs_past: bool
+
+    #: Provides the versions of relations.
+    relations: Relations
+
+    def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
+        """Return the log of a round that was interrupted; None if it must be read."""
+        ...
+
+    def read(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog:
+        """Make cells of a round's tuples, wherever they stay, and return everything that the step needs of them."""
+        ...
+
+    def step(self, round: Round, log: RoundLog, intake: RoundTuples, watch: Stopwatch) -> Outcome:
+        """Run the step on a log that is written."""
+        ...
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        """Sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""
+        ...
+
+    def lose(self, error: LostTuplesError) -> bool:
+        """Lets the repeated round do without a file of tuples that cannot be read; False if that was tried before."""
+        ...
+
+    def committed(self, round: int, state: State) -> None:
+        """Called when the round is committed: forgets files that only this round needed."""
+        ...
+
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        """The state with its cells, in the parts it is kept in.
+
+        Entered between two rounds. It can be read until the end of the `with`, whatever rounds run meanwhile.
+        """
+        ...

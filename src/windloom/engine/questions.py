@@ -1,0 +1,119 @@
+"""Questions to a running loom: answered once, from the state after the last committed round, while rounds continue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windloom.checkpoint.records import PlanRecord
+from windloom.engine.live_queries import LiveQueries
+from windloom.engine.loop import RoundLoop
+from windloom.engine.progress import instant
+from windloom.engine.snapshots import CommittedRound, RoundSnapshot, SnapshotAnswer
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.optimizer.facts import PlanningFacts
+from windloom.plan.plan import Plan
+from windloom.sinks.round_rows import refuse_emission
+
+#: The most times that an answer is repaired, if round after round is committed meanwhile.
+MOST_REPAIRS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswer:
+    """The answer to a question asked once: rows of complete windows, and the watermark they are complete to.
+
+    It reflects `round`, the last round that was committed, and nothing of the round that was running. `staleness` is
+    how many seconds had passed since that commit when the answer was given.
+    """
+
+    table: pa.Table
+    watermark: str | None
+    complete_from: str | None
+    round: int = -1
+    staleness: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    query: Query
+    alone: Plan
+
+
+class Moment:
+    """The committed state at one instant, for several questions: all of them see the same round."""
+
+    def __init__(self, questions: Questions, snapshot: RoundSnapshot) -> None:
+        self._questions, self._snapshot = questions, snapshot
+
+    @property
+    def round(self) -> int:
+        return self._snapshot.committed.round
+
+    @property
+    def staleness(self) -> float:
+        """Seconds since that round was committed."""
+        return _age(self._snapshot.committed)
+
+    def ask(self, text: str) -> QuestionAnswer:
+        """Answer a query once, as of this instant."""
+        question = self._questions.read(text)
+        with self._questions.asking():
+            return _told(self._snapshot.answer(question.query, question.alone), self._snapshot.committed)
+
+
+class Questions:
+    """Answers questions from the loop; nothing is registered, and no round waits."""
+
+    def __init__(self, loop: RoundLoop, queries: LiveQueries, newest: Callable[[], PlanRecord]) -> None:
+        """`newest` returns the plan record that the next round takes up."""
+        self._loop, self._queries, self._newest = loop, queries, newest
+        self.asking = loop.questions.asking
+
+    @contextmanager
+    def moment(self) -> Iterator[Moment]:
+        with self._loop.snapshot() as snapshot:
+            yield Moment(self, snapshot)
+
+    def ask(self, text: str, *, latest: bool = False) -> QuestionAnswer:
+        """Answer a query once; with `latest`, bring the answer up to rounds that were committed meanwhile.
+
+        There are at most MOST_REPAIRS repairs.
+        """
+        question = self.read(text)
+        with self.asking():
+            with self._loop.snapshot() as snapshot:
+                committed = snapshot.committed
+                answer = snapshot.answer(question.query, question.alone)
+            repairs = MOST_REPAIRS if latest else 0
+            while repairs and self._loop.committed.round > answer.round:
+                repairs -= 1
+                with self._loop.snapshot() as snapshot:
+                    try:
+                        answer = snapshot.repair(question.query, question.alone, answer)
+                    except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
+                        break
+                    committed = snapshot.committed
+            return _told(answer, committed)
+
+    def read(self, text: str) -> _Question:
+        """Return the query of a text, planned by itself, with the estimates and options of the last round's plan."""
+        query = self._queries.bind("ask", text)
+        refuse_emission(query)
+        record = self._loop.committed.record or self._newest()
+        known = PlanningFacts(estimates=record.estimates, ongoing=record.ongoing)
+        return _Question(query, self._queries.plan_alone(query, known, record.options))
+
+
+def _told(answer: SnapshotAnswer, committed: CommittedRound) -> QuestionAnswer:
+    since = None if answer.since is None else instant(answer.since)
+    return QuestionAnswer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
+
+
+def _age(committed: CommittedRound) -> float:
+    return max(0.0, time.time() - committed.at)

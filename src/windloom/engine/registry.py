@@ -1,0 +1,442 @@
+"""The registry of a loom: streams with their data, queries, and the types of their expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from windloom.aggregates.registry import FUNCTIONS
+from windloom.engine.declare import (
+    Given,
+    RelationSource,
+    make_relation,
+    make_stream,
+    refuse_name_of_other,
+    refuse_other_spelling,
+)
+from windloom.engine.type_checks import check_join, check_rows
+from windloom.errors import WindloomError
+from windloom.language.catalog import parse_catalog
+from windloom.language.select import parse_query
+from windloom.language.sql.join_names import expression_type, joined_type
+from windloom.language.sql.syntax import why_refused
+from windloom.model.aggregate import UserDefined
+from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.query import Query
+from windloom.model.stream import EnrichedStream, Relation, Stream
+from windloom.model.types import DataType
+from windloom.plan.plan import Plan
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.frames import (
+    CONDITIONS,
+    OutputsOfTypes,
+    can_evaluate,
+    check_outputs,
+    empty_frame,
+    expression_types,
+    has_usual_types,
+    is_function,
+    joined_frame,
+)
+from windloom.spark.sources.files import LocalFiles
+
+
+class Registry:
+    """Everything that has been registered; a method that raises leaves it unchanged."""
+
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session  # called only if a type or an answer needs Spark
+        self.streams: dict[str, Stream] = {}
+        self.relations: dict[str, Relation] = {}
+        self.queries: dict[str, Query] = {}
+        self.aggregates: dict[str, UserDefined] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._versions: dict[str, RelationSource] = {}
+        self._files: dict[str, LocalFiles | None] = {}  # the files of streams that were looked at
+        self._types: dict[ExpressionKey, DataType] = {}
+        # Aliases and sources of joins, by the name of the joined relation on which expressions are evaluated.
+        self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._enriched: dict[str, EnrichedStream] = {}  # the enriched streams that some query reads
+        self._checked: set[Query] = set()
+        self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
+
+    def add_stream(
+        self,
+        name: str,
+        frame: DataFrame,
+        time: str | None,
+        delay: str | timedelta | None,
+        unit: str | None,
+        rate: float | None,
+    ) -> Stream:
+        if name in self._frames:
+            raise WindloomError(
+                f"stream '{name}' is already registered",
+                f"its columns are {', '.join(self.streams[name].columns)}",
+                "use another name, or a new Loom",
+            )
+        refuse_other_spelling(name, "stream", self.streams)
+        refuse_name_of_other(name, "stream", self.relations)
+        stream, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
+        self._replace_source(stream)
+        self._frames[name] = frame
+        return stream
+
+    def add_relation(self, name: str, given: Given, retroactive: bool | None) -> Relation:
+        if name in self._versions:
+            raise WindloomError(
+                f"relation '{name}' is already registered",
+                f"its columns are {', '.join(self.relations[name].columns)}",
+                "use another name, or a new Loom; a relation that changes is given as a function",
+            )
+        refuse_other_spelling(name, "relation", self.relations)
+        refuse_name_of_other(name, "relation", self.streams)
+        source = make_relation(name, given, self.relations.get(name), retroactive)
+        self._replace_source(source.relation)
+        self._versions[name] = source
+        return source.relation
+
+    @property
+    def sources(self) -> dict[str, Stream]:
+        """Everything that a query can read, by name."""
+        return {**self.streams, **self.relations}
+
+    def current_versions(self) -> dict[str, Callable[[], DataFrame]]:
+        """Return, for every relation that has data, the function that returns its current version."""
+        return {name: source.current for name, source in self._versions.items()}
+
+    def _replace_source(self, made: Stream) -> None:
+        """Take over the real columns of a stream or relation, which may have been declared before."""
+        name = made.name
+        queries = {
+            # The declaration may spell columns differently or have fewer of them: bind again to the real columns.
+            key: parse_query(key, query.text, {**self.sources, name: made}, self.aggregates)
+            if name in (*query.streams, *query.relations)
+            else query
+            for key, query in self.queries.items()
+        }
+        self.queries = queries
+        if isinstance(made, Relation):
+            self.relations[name] = made
+        else:
+            self.streams[name] = made
+        # What was derived from a declaration may not hold for the data.
+        self._checked = {query for query in self._checked if name not in (*query.streams, *query.relations)}
+        stale = {
+            name,
+            *(
+                key
+                for key, enriched_stream in self._enriched.items()
+                if name in (enriched_stream.base, *enriched_stream.relations)
+            ),
+        }
+        stale |= {key for key, sources in self._joined.items() if any(source in stale for _, source in sources)}
+        self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
+
+    def add_aggregate(self, aggregate: UserDefined) -> None:
+        """Register an aggregate under its name, which must not be the name of a function."""
+        name, taken = aggregate.name, None
+        if name in self.aggregates:
+            taken = "it was defined before"
+        elif name in FUNCTIONS:
+            taken = f"{name}() is an aggregate of windloom"
+        elif why_refused(name, 1) is not None or is_function(self._session(), name):
+            taken = f"{name}() is a function of Spark SQL"
+        if taken is not None:
+            raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
+        self.aggregates[name] = aggregate
+
+    def add_query(self, name: str, text: str) -> Query:
+        if name in self.queries:
+            raise _registered_twice(self.queries[name])
+        query = self._named(name, text)
+        if self._has_data(query):
+            self._check(query)
+        self.queries[name] = query
+        return query
+
+    def bind(self, name: str, text: str) -> Query:
+        """Return the query of a text on the registered streams, checked; it is not registered."""
+        query = self._named(name, text)
+        self._check(query)
+        self._checked.discard(query)  # queries of a running stream come and go, and must not pile up here
+        return query
+
+    def _named(self, name: str, text: str) -> Query:
+        if not name or not isinstance(name, str):
+            raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
+        return parse_query(name, text, self.sources, self.aggregates)
+
+    def load(self, path: str | Path, with_queries: bool = True) -> None:
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise WindloomError(
+                f"cannot read the catalog '{file}'", str(error), "give the path of a .cql file in UTF-8"
+            ) from None
+        catalog = parse_catalog(text, source=file.name)
+        streams, relations, queries = dict(self.streams), dict(self.relations), dict(self.queries)
+        for declared in (*catalog.streams, *catalog.relations):
+            source = declared.stream
+            known = {**streams, **relations}
+            # FROM compares names without case.
+            before = next((each for name, each in known.items() if name.lower() == source.name.lower()), None)
+            if before is not None:
+                again = "it again" if before.name == source.name else f"'{source.name}', which is the same name"
+                raise WindloomError(
+                    f"{before.title} is already registered",
+                    f"'{file.name}' creates {again}, at line {declared.line}",
+                    "load a catalog once, and before its data is registered",
+                )
+            if isinstance(source, Relation):
+                relations[source.name] = source
+            else:
+                streams[source.name] = source
+        for entry in catalog.queries if with_queries else ():
+            if entry.name in queries:
+                raise _registered_twice(queries[entry.name])
+            queries[entry.name] = entry.parse({**streams, **relations}, self.aggregates)
+        self.streams, self.relations, self.queries = streams, relations, queries
+
+    def frames(self, plan: Plan) -> dict[str, DataFrame]:
+        """Return the data of every stream the plan reads; raise for streams without data and streams that never end."""
+        for stream in plan.streams:
+            frame = self._frames.get(stream.name)
+            if frame is None:
+                raise _no_data(stream.name)
+            if frame.isStreaming:
+                raise WindloomError(
+                    f"stream '{stream.name}' is a streaming DataFrame",
+                    "run() answers all windows of bounded data",
+                    "start() it, or read it as a batch (spark.read instead of spark.readStream)",
+                )
+        self.check_versions(planned_relation.name for planned_relation in plan.relations)
+        return {stream.name: self._frames[stream.name] for stream in plan.streams}
+
+    def files(self) -> dict[str, LocalFiles]:
+        """Return the files of streams that the driver can read itself, by name of the stream."""
+        for name, frame in self._frames.items():
+            if name not in self._files:
+                self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
+        return {name: local_files for name, local_files in self._files.items() if local_files is not None}
+
+    def file_columns(self) -> dict[str, frozenset[str]]:
+        """Return the columns that the driver can read from files itself, by name of the stream."""
+        return {name: local_files.columns(self.streams[name].columns) for name, local_files in self.files().items()}
+
+    def check_versions(self, relations: Iterable[str]) -> None:
+        """Raise for relations without data."""
+        for name in relations:
+            if name not in self._versions:
+                raise WindloomError(
+                    f"relation '{name}' has no data",
+                    "only its columns are declared",
+                    f"give it some: loom.relation('{name}', df), or --relation {name}=PATH",
+                )
+
+    def streaming_frames(self) -> dict[str, DataFrame]:
+        """Return the data of all streams; raise for batch data, and for sources without data that a query reads."""
+        self.check_versions(name for query in self.queries.values() for name in query.relations)
+        asked = {stream for query in self.queries.values() for stream in query.streams}
+        for name in self.streams:
+            frame = self._frames.get(name)
+            if frame is None and name in asked:
+                raise _no_data(name)
+            if frame is not None and not frame.isStreaming:
+                raise WindloomError(
+                    f"stream '{name}' is a batch DataFrame",
+                    "start() answers windows of unbounded streams as they close",
+                    "read it with spark.readStream, answer it with run(), or give it as history=…",
+                )
+        return dict(self._frames)
+
+    @property
+    def known_types(self) -> dict[ExpressionKey, DataType]:
+        """Types of all expressions of queries that were bound or checked."""
+        return self._types
+
+    def types(self) -> dict[ExpressionKey, DataType]:
+        """Return the types of all expressions, from the data if there is any, otherwise from the declaration."""
+        with suppress(WindloomError):  # checked again below, query by query, to name the query that is wrong
+            self._learn_types(self.queries.values())
+            # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
+            unchecked = (query for query in self.queries.values() if query not in self._checked)
+            outputs_of_queries = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+            asked = {outputs.key: outputs for outputs in outputs_of_queries if self._must_ask(outputs)}
+            if asked and can_evaluate(self._session(), asked.values()):
+                self._checked_outputs.update(asked)
+        for query in self.queries.values():
+            self._check(query)
+        return self._types
+
+    def _check(self, query: Query) -> None:
+        """Raise if the types of the data do not fit the query; check expressions over aggregates only with data."""
+        if query in self._checked:
+            return
+        try:
+            self._check_enriched(query)
+            self._learn_types([query])
+            outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
+            if self._must_ask(outputs):
+                check_outputs(self._session(), outputs)
+                self._checked_outputs.add(outputs.key)
+        except WindloomError as error:
+            raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
+        self._checked.add(query)
+
+    def _check_enriched(self, query: Query) -> None:
+        """Raise if Spark cannot use a condition to join tuples with a relation."""
+        for stream in query.enriched:
+            columns = dict(self.sources[stream.base].columns)
+            for enrichment in stream.enrichments:
+                relation = self.sources[enrichment.relation]
+                columns |= {enrichment.column(name): kind for name, kind in relation.columns.items()}
+                kind = expression_type(enrichment.on, columns) if self._has_usual_types(stream.base) else None
+                if kind is None:
+                    frame = empty_frame(self._session(), Stream(stream.name, columns))
+                    kind = expression_types(frame, [enrichment.on])[enrichment.on.sql]
+                if kind.kind not in CONDITIONS:
+                    raise WindloomError(
+                        f"the condition '{enrichment.on}' on relation '{enrichment.relation}' is not a condition",
+                        f"it is of type {kind}",
+                        "compare it with something",
+                    )
+
+    def _must_ask(self, outputs: OutputsOfTypes) -> bool:
+        """Return whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide
+        it.
+        """
+        query = outputs.query
+        if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
+            return False
+        if not all(map(self._has_usual_types, (*query.streams, *query.relations))):
+            return True
+        kinds = [expression_type(expression, outputs.columns) for expression in outputs.expressions]
+        having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
+        return having or None in kinds
+
+    def _learn_types(self, queries: Iterable[Query]) -> None:
+        """Find the types of all expressions of the queries that are not known yet."""
+        missing: dict[str, dict[Expression, None]] = {}
+        for query in queries:
+            self._joined |= _joined(query)
+            self._enriched |= {enriched_stream.name: enriched_stream for enriched_stream in query.enriched}
+            for relation, expression in query.evaluated:
+                if ExpressionKey(relation, expression.sql) not in self._types:
+                    missing.setdefault(relation, {})[expression] = None
+        for relation, expressions in missing.items():
+            self._learn_types_of(relation, list(expressions))
+
+    def _learn_types_of(self, relation: str, expressions: list[Expression]) -> None:
+        """Find types from the columns and our own rules, and the others from Spark, in one analysis."""
+        aliases, streams = self._sources(relation)
+        by_rule = all(self._has_usual_types(stream.name) for stream in streams)
+        unknown = []
+        for expression in expressions:
+            kind = None
+            if relation not in self._joined:
+                kind = streams[0].columns[expression.column] if expression.column is not None else None
+                kind = expression_type(expression, streams[0].columns) if kind is None and by_rule else kind
+            elif by_rule or expression.column is not None:
+                kind = joined_type(expression, aliases, streams)
+            if kind is None:
+                unknown.append(expression)
+            else:
+                self._types[ExpressionKey(relation, expression.sql)] = kind
+        if unknown:
+            frames = [self._frame(stream) for stream in streams]
+            is_joined = relation in self._joined
+            frame = joined_frame(list(zip(aliases, frames, strict=True))) if is_joined else frames[0]
+            for sql, kind in expression_types(frame, unknown).items():
+                self._types[ExpressionKey(relation, sql)] = kind
+
+    def _frame(self, stream: Stream) -> DataFrame:
+        """Return the data of a stream, or an empty frame with the columns of a stream or a relation."""
+        frame = self._frames.get(stream.name)
+        return empty_frame(self._session(), stream) if frame is None else frame
+
+    def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
+        """Return the aliases and streams on which expressions are evaluated: one stream, or a join of several."""
+        if relation not in self._joined:
+            return [relation], [self._source(relation)]
+        joined = self._joined[relation]
+        return [alias for alias, _ in joined], [self._source(source) for _, source in joined]
+
+    def _source(self, name: str) -> Stream:
+        """Return the stream, enriched stream or relation with this name."""
+        return self._enriched[name] if name in self._enriched else self.sources[name]
+
+    def _has_data(self, query: Query) -> bool:
+        has_rows = all(relation in self._versions for relation in query.relations)
+        return has_rows and all(stream in self._frames for stream in query.streams)
+
+    def _has_usual_types(self, stream: str) -> bool:
+        """Return whether our own rules for types hold in the session of the data; without data, they are assumed to
+        hold.
+        """
+        read = self._enriched[stream].base if stream in self._enriched else stream
+        return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
+
+
+def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the joins on which expressions of a query are evaluated, with the aliases and sources of each."""
+    if query.join is not None:
+        sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
+        return {query.join.relation: sides}
+    selections = () if query.rows is None else query.rows.selections
+    return {
+        selection.relation: tuple((strand.alias, strand.stream) for strand in selection.strands)
+        for selection in selections
+        if len(selection.strands) > 1
+    }
+
+
+def _no_data(stream: str) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream}' has no data",
+        "only its columns are declared",
+        f"give it some: loom.stream('{stream}', df), or --stream {stream}=PATH",
+    )
+
+
+def _registered_twice(first: Query) -> WindloomError:
+    return WindloomError(
+        f"query '{first.name}' is already registered", " ".join(first.text.split()), "give one of them another name"
+    )
+
+
+def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tuple[list[DataType], list[DataType]]:
+    """Check the types of the groupings and of the aggregates."""
+    groups = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
+    for grouping, kind in zip(query.group_by, groups, strict=True):
+        if not kind.is_groupable:
+            raise WindloomError(
+                f"cannot group by '{grouping.expression}'",
+                f"it is of type {kind}",
+                "group by plain values: its fields or elements, or lower(…) instead of a collation",
+            )
+    if query.where is not None:
+        kind = types[query.key_of(query.where)]
+        if kind.kind not in CONDITIONS:
+            raise WindloomError(
+                f"the WHERE condition '{query.where}' is not a condition",
+                f"it is of type {kind}",
+                "compare it with something",
+            )
+    if query.join is not None:
+        check_join(query.join, query, types)
+    if query.rows is not None:
+        check_rows(query.rows, types)
+    for aggregate in query.aggregates:
+        if aggregate.by is not None:
+            aggregate.check_by(types[query.key_of(aggregate.by)])
+        if aggregate.where is not None:
+            aggregate.check_where(types[query.key_of(aggregate.where)])
+    aggregates = [
+        aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])
+        for aggregate in query.aggregates
+    ]
+    return groups, aggregates

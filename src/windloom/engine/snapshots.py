@@ -1,0 +1,272 @@
+"""Snapshots: the state after the last committed round, for questions that are asked while rounds run.
+
+A snapshot has all of one committed round and nothing of a later one, however many shards there are. It needs no lock:
+the state of a round never changes, files of shards are kept as long as a snapshot reads them, and a round replaces what
+is shown in one instant. So every answer is that of a serial execution, in which the question comes between two rounds
+(window-serializable; source E, definition 7.1).
+
+An answer to a question is out of date as soon as another round is committed. Closed windows do not change, except for
+late tuples, so the answer can be repaired: later windows are answered and appended. An answer that was repaired until
+there was no newer round reflects the newest one (latest-window-serializable; definition 7.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.answers.answers import Answers
+from windloom.answers.blocks import Block
+from windloom.answers.rows.row_queries import history_from, rows_question, set_since, sets_since
+from windloom.checkpoint.records import PlanRecord
+from windloom.checkpoint.tuple_folder import TupleFolder
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.plan.plan import PartialSet, Plan, PlannedRelation
+from windloom.rounds.questions import ask, relation_cells, united
+from windloom.sinks.tables import AnswerTables
+from windloom.state.cells import Cells
+from windloom.state.history import Past
+from windloom.state.state import CellCoverage, State
+from windloom.state.tuple_store import ReportedWindows, TupleStores, files_of
+from windloom.state.windows.registry import life_of
+
+# Questions and new queries answered from kept tuples, as of one committed round.
+
+
+class HistoryJobs(Protocol):
+    """The jobs that make cells and rows from kept tuples: by Spark, or in tests by plain Python."""
+
+    def cells(self, plan: Plan, kept: TupleStores, since: Mapping[str, int]) -> dict[int, Cells]: ...
+
+    def blocks(self, plan: Plan, asked: ReportedWindows, kept: TupleStores) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TupleHistory:
+    """Answers questions that cells cannot answer, from the tuples that a stream keeps."""
+
+    jobs: HistoryJobs
+    folder: TupleFolder
+
+    def pinned(self, state: State) -> AbstractContextManager[None]:
+        """Keeps the files of a state, whatever rounds are committed meanwhile."""
+        return self.folder.pinned(files_of(state.kept))
+
+    def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, CellCoverage] | None:
+        """Return the cells of a set, and the time since which they are complete; None if its tuples are not kept."""
+        kept = self.folder.readable(state.kept)
+        since = set_since(partial_set, kept)
+        if since is None:
+            return None
+        alone = replace(plan, sets=(replace(partial_set, number=0),))
+        with self.folder.naming_damage(kept):
+            return self.jobs.cells(alone, kept, {partial_set.stream: since}).get(0), history_from(since)
+
+    def answer(
+        self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
+    ) -> tuple[list[Block], int | None] | None:
+        """The blocks of the only query of a plan, and the start of its first complete window.
+
+        None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
+        `versions` are the cells of relations. For an enriched stream, the kept tuples are not the joined ones.
+        """
+        if alone.rows:
+            return self._rows(alone, state)
+        sets = [partial_set for partial_set in alone.sets if not partial_set.is_relation]
+        since = sets_since(sets, state.kept)
+        if since is None:
+            return None
+        bare = replace(state, cells={}, history={})
+        empty = replace(alone, sets=(), joins=())
+        history = {partial_set.number: history_from(since[partial_set.stream]) for partial_set in sets}
+
+        def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
+            return ask(
+                bare,
+                empty,
+                alone,
+                lambda partial_set: (cells.get(partial_set.number), history[partial_set.number]),
+                versions,
+            )
+
+        try:
+            _, reach = asked_of({})
+        except WindloomError:  # the kept tuples do not hold a complete window
+            return None
+        if than is not None and reach is not None and reach >= than:
+            return None
+        with self.folder.naming_damage(state.kept):
+            answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
+        return list(answers.blocks()), reach
+
+    def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
+        (planned,) = alone.rows
+        found = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
+        if found is None:
+            return None
+        asked, since = found
+        with self.folder.naming_damage(state.kept):
+            return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
+
+
+def not_kept(name: str) -> WindloomError:
+    """The error for a question for which neither cells nor tuples are kept."""
+    return WindloomError(
+        f"query '{name}' cannot be answered from what is kept",
+        "it reports rows, and the tuples that it reads are not kept",
+        "start the stream with keep_tuples='1 hour', or add it as a query: it answers from the next round on",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRound:
+    """The plan and state after a round, committed `at` a time of the clock. Before the first round, plan is None."""
+
+    round: int
+    plan: Plan | None
+    record: PlanRecord | None
+    state: State
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAnswer:
+    """Rows of complete windows, as of a committed round.
+
+    Windows are closed up to `closed`, and exact if they start at `since` or later; None means all. `is_from_tuples`:
+    the rows are made from kept tuples, and not from cells.
+    """
+
+    rows: pa.Table
+    round: int
+    closed: int
+    since: int | None
+    is_from_tuples: bool = False
+
+
+def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
+    return {}
+
+
+class RoundSnapshot:
+    """`parts` are the state of the committed round with its cells, in the parts it is kept in.
+
+    `past` makes cells from logged tuples, up to that round. `late_from` returns the least tick of tuples of a query's
+    streams that came late between two rounds; None if there was none. `history` answers from kept tuples, and
+    `current` returns the cells of relations for a plan that no round runs with.
+    """
+
+    def __init__(
+        self,
+        committed: CommittedRound,
+        parts: Iterable[State],
+        past: Past,
+        late_from: Callable[[Query, int, int], int | None],
+        tables: AnswerTables,
+        history: TupleHistory | None = None,
+        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = no_relations,
+    ) -> None:
+        self.committed, self._parts, self._past = committed, parts, past
+        self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
+
+    def answer(self, query: Query, alone: Plan) -> SnapshotAnswer:
+        """The answer to a question, from cells, or from tuples if these reach further back; `alone` is its plan."""
+        if self.committed.plan is None:
+            raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
+        if alone.rows:
+            found = self._from_tuples(query, alone)
+            if found is None:
+                raise not_kept(query.name)
+            return found
+        try:
+            found = self._from_cells(query, alone)
+        except WindloomError:
+            remade = self._from_tuples(query, alone)
+            if remade is None:
+                raise
+            return remade
+        remade = None if found.since is None else self._from_tuples(query, alone, found.since)
+        return remade or found
+
+    def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> SnapshotAnswer | None:
+        """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
+        state = self.committed.state
+        made = None
+        if self._history is not None:
+            made = self._history.answer(alone, state, than, self._versions(alone))
+        if made is None:
+            return None
+        blocks, since = made
+        return self._found(query, alone, blocks, state, since, is_from_tuples=True)
+
+    def _versions(self, alone: Plan) -> dict[int, Cells]:
+        """The cells of relations that a question reads."""
+        plan = self.committed.plan
+        assert plan is not None
+        return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
+
+    def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> SnapshotAnswer:
+        """The answer from cells; with `after`, only windows that end later."""
+        plan = self.committed.plan
+        assert plan is not None
+        # A side of a join may be divided among parts; other questions are answered part by part.
+        asked = [united(self._parts, plan, alone)] if query.join is not None else self._parts
+        blocks: list[Block] = []
+        since: int | None = None
+        state = self.committed.state
+        versions = self._versions(alone)
+        for state in asked:  # `since` is the same for all of them
+            answers, since = ask(state, plan, alone, self._past, versions, after)
+            blocks += answers.blocks()
+        return self._found(query, alone, blocks, state, since)
+
+    def _found(
+        self,
+        query: Query,
+        alone: Plan,
+        blocks: Iterable[Block],
+        state: State,
+        since: int | None,
+        *,
+        is_from_tuples: bool = False,
+    ) -> SnapshotAnswer:
+        pieces = [table for _, table in self._tables.pieces(alone, blocks)]
+        rows = pa.concat_tables(pieces) if pieces else self._tables.empty(alone.shapes[0])
+        closed = state.closed_over(query.inputs)
+        return SnapshotAnswer(rows.drop_columns("query"), self.committed.round, closed, since, is_from_tuples)
+
+    def repair(self, query: Query, alone: Plan, before: SnapshotAnswer) -> SnapshotAnswer:
+        """Return what `answer` does, made from the answer as of an earlier round: only what is new is computed."""
+        if before.is_from_tuples or alone.relations:  # all windows of an answer see one version
+            return self.answer(query, alone)
+        late = self._late_from(query, before.round, self.committed.round)
+        until = before.closed if late is None else min(before.closed, late)
+        found = self._from_cells(query, alone, until)
+        if not _covers(query, before, found) or (found.since is not None and self._history is not None):
+            return self.answer(query, alone)
+        return SnapshotAnswer(
+            pa.concat_tables([_kept(query, before, found, until), found.rows]), found.round, found.closed, found.since
+        )
+
+
+def _covers(query: Query, before: SnapshotAnswer, found: SnapshotAnswer) -> bool:
+    """Whether the earlier answer has every window that is exact now, up to where it was closed."""
+    if query.window.extent_ticks is None:
+        return before.since == found.since  # all windows begin there
+    return before.since is None or (found.since is not None and found.since >= before.since)
+
+
+def _kept(query: Query, before: SnapshotAnswer, found: SnapshotAnswer, until: int) -> pa.Table:
+    """The rows of the earlier answer that are not computed again, and that are exact now too."""
+    last = life_of(query.window).interval(until, until)[1]
+    wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)
+    if found.since is not None:
+        wanted = pc.and_(wanted, pc.greater_equal(before.rows["window_start"].cast(pa.int64()), found.since))
+    return before.rows.filter(wanted)

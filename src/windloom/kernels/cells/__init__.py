@@ -1,1 +1,0 @@
-"""Kernels that find and merge cells: lanes, runs of cells, merging."""

@@ -1,1 +1,0 @@
-"""How kernels are compiled, kept, loaded and counted."""

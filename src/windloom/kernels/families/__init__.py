@@ -1,1 +1,0 @@
-"""Families of values: how cells of a component are combined, and their columns."""

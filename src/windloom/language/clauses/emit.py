@@ -1,0 +1,122 @@
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES`, `EMIT EMPTY`, `EMIT EARLY EVERY 10 seconds`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import Token, TokenType
+
+from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, is_name, is_word
+from windloom.language.windows.syntax import read_duration
+from windloom.model.clauses import ADDED_COLUMNS, CHANGE, VALID_UNTIL, Emission, Emits
+from windloom.model.query import Query
+from windloom.model.rows import Reports, RowQuery
+from windloom.model.time import format_duration
+from windloom.model.windows.window import MAX_TICKS
+
+_FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
+_EARLY_FORM = "say how often, in the time of events: EMIT EARLY EVERY 10 seconds"
+#: Tokens after which the word EMIT is a name.
+_NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
+
+
+@dataclass(frozen=True, slots=True)
+class EmitClause:
+    """The emission that EMIT asks for, and its place."""
+
+    emission: Emission
+    at: Span
+
+
+def cut_emit(tokens: Sequence[Token], source: SourceText) -> tuple[Sequence[Token], EmitClause | None]:
+    """Return the query without its last clause, and that clause, if it has one."""
+    stop = len(tokens)
+    while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    depth = 0
+    for index in range(stop - 1, 0, -1):
+        depth += (tokens[index].token_type in CLOSE) - (tokens[index].token_type in OPEN)
+        if depth == 0 and is_word(tokens[index], "EMIT") and _is_clause(tokens[index - 1], tokens[index + 1 : stop]):
+            return tokens[:index], _read(tokens[index:stop], source)
+    return tokens, None
+
+
+def _is_clause(before: Token, after: Sequence[Token]) -> bool:
+    if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
+        return False
+    return is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+
+
+def _read(tokens: Sequence[Token], source: SourceText) -> EmitClause:
+    word, rest = tokens[1], tokens[2:]
+    kind = next((emits for emits in Emits if is_word(word, emits.upper())), None)
+    if kind is None:
+        raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
+    if kind is Emits.EARLY:
+        if not rest:
+            raise source.error("EVERY is missing after EMIT EARLY", word, _EARLY_FORM)
+        if not is_word(rest[0], "EVERY"):
+            raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT EARLY", rest[0], _EARLY_FORM)
+        if len(rest) == 1:
+            raise source.error("a duration is missing after EVERY", rest[0], _EARLY_FORM)
+        written = read_duration(rest[1:], source)
+        ticks = written.ticks(source)
+        if not 0 < ticks <= MAX_TICKS:
+            wrong = "positive" if ticks <= 0 else f"at most {format_duration(MAX_TICKS)}"
+            message = f"the time between two reports must be {wrong}, not {format_duration(ticks)}"
+            raise source.error(message, written.at, _EARLY_FORM)
+        return EmitClause(Emission(kind, ticks), Span.of(tokens))
+    if rest:
+        raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
+    return EmitClause(Emission(kind), Span.of(tokens))
+
+
+def with_emission(query: Query, clause: EmitClause | None, source: SourceText) -> Query:
+    """Return the query with its clause; raise an error if this query cannot have it."""
+    if clause is None or clause.emission.kind is Emits.FINAL:
+        return query
+    kind = clause.emission.kind
+    named = f"EMIT {kind.upper()}"
+    if query.rows is not None and query.rows.columns:
+        return _with_row_changes(query, query.rows, clause, source)
+    if (obstacle := query.window.emission_obstacle(kind)) is not None:
+        hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
+        raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
+    if kind is Emits.EARLY and query.rows is not None:
+        raise source.error(
+            f"{named} is not for aggregates over such a join",
+            clause.at,
+            "join by equal columns of windows that end together, or leave EMIT out",
+            fact="they are made from kept tuples, when a window is closed",
+        )
+    names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
+    for added in ADDED_COLUMNS.get(kind, ()):
+        _check_added(added, names, clause, source)
+    return replace(query, emission=clause.emission)
+
+
+def _with_row_changes(query: Query, rows: RowQuery, clause: EmitClause, source: SourceText) -> Query:
+    """Return a query of rows with EMIT CHANGES: rows whose end is known when they come are reported once, with that
+    end."""
+    if clause.emission.kind is not Emits.CHANGES:
+        hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
+        named = f"EMIT {clause.emission.kind.upper()}"
+        raise source.error(f"{named} is about aggregates, and this query reports rows", clause.at, hint)
+    if rows.within:  # pairs never go
+        return replace(query, emission=clause.emission)
+    if rows.reports is not Reports.STANDING:
+        word = "ISTREAM" if rows.reports is Reports.ENTERING else "DSTREAM"
+        hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
+        raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
+    added = VALID_UNTIL if rows.has_lifetimes else CHANGE
+    _check_added(added, [row_column.name for row_column in rows.columns], clause, source)
+    if rows.has_lifetimes:
+        rows = replace(rows, reports=Reports.ENTERING, tells_end=True)
+    return replace(query, source=rows, emission=clause.emission)
+
+
+def _check_added(added: str, names: Sequence[str], clause: EmitClause, source: SourceText) -> None:
+    if added in (name.lower() for name in names):
+        kind = clause.emission.kind.upper()
+        raise source.error(f"EMIT {kind} adds a column '{added}'", clause.at, "give yours another name with AS")

@@ -1,0 +1,171 @@
+"""One SELECT taken apart: its sources, its names, its select list, and how to report errors in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError, near_names
+from windloom.language.sql.binder import Binder, Scope
+from windloom.language.sql.from_clause import FromClause, cut_from_clause
+from windloom.language.sql.from_sources import FromSource
+from windloom.language.sql.join_names import JoinNames, joined_names
+from windloom.language.sql.names import Names
+from windloom.language.sql.syntax import parse_select, span_of
+from windloom.language.sql.terms import Term
+from windloom.language.sql.tokens import SourceText, Span, fold_literals
+from windloom.model import EnrichedStream, Relation, Stream, UserDefined, Window, WindowedStream
+from windloom.model.windows import WINDOW_FUNCTIONS
+
+# Relations in FROM: they have no bracket, and occur only together with a stream.
+
+
+def check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], source: SourceText) -> None:
+    """Refuse a relation with a window, and a query that reads nothing but relations."""
+    for from_source, stream in zip(sources, streams, strict=True):
+        if isinstance(stream, Relation) and from_source.bracket is not None:
+            if stream.is_retroactive:
+                seen = "version of the round in which it closes"
+            else:
+                seen = "versions that its tuples were joined with when they came in"
+            raise source.error(
+                f"'{stream.name}' is a relation, and has no windows",
+                from_source.bracket_span,
+                f"remove the bracket: a window sees the {seen}",
+            )
+    if all(isinstance(stream, Relation) for stream in streams):
+        name = streams[0].name
+        raise source.error(
+            f"'{name}' is a relation, and the query reads no stream",
+            sources[0].stream,
+            f"join it with a stream, whose windows say when to answer: FROM orders [RANGE 1 hour SLIDE 5 minutes] o"
+            f" JOIN {name} ON …; or ask Spark",
+        )
+
+
+_CLAUSES = {"kind", "expressions", "where", "group", "having"}
+#: References to the window, and the aliases they may have, since the columns of the window have fixed names.
+_WINDOW_REFERENCES: dict[tuple[str, ...], str] = {
+    ("window_start",): "window_start",
+    ("window_end",): "window_end",
+    **{(function,): function for function in WINDOW_FUNCTIONS},
+    **{(function, "start"): "window_start" for function in WINDOW_FUNCTIONS},
+    **{(function, "end"): "window_end" for function in WINDOW_FUNCTIONS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One expression of the select list; `named` is the node that gives it its name."""
+
+    node: exp.Expr
+    alias: str | None
+    named: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The parts of one SELECT; `aliases` maps lower-case aliases to their items."""
+
+    source: SourceText
+    clause: FromClause
+    tree: exp.Select
+    names: Names
+    items: tuple[Item, ...]
+    aliases: Mapping[str, Item]
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that it reads; for a join, the columns of all sources."""
+        return self.names.stream
+
+    @property
+    def is_join(self) -> bool:
+        return isinstance(self.names, JoinNames)
+
+    def windowed(self, window: Window) -> WindowedStream:
+        """Return the source of a query of one stream, once its window is known."""
+        alias = self.clause.first.alias
+        return windowed(self.stream, window, None if alias is None else alias.text)
+
+    def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
+        return self.source.error(message, span_of(node, self._start), hint)
+
+    def bind(self, node: exp.Expr, scope: Scope) -> Term:
+        return Binder(scope, self.source, self._start).bind(node)
+
+    def span(self, node: exp.Expr) -> Span:
+        return span_of(node, self._start)
+
+    @property
+    def _start(self) -> Span:
+        return Span.of(self.clause.rest[:1])
+
+    def window_reference(self, node: exp.Expr) -> str | None:
+        """Return the names that a reference to the window may have; None if the node is not such a reference."""
+        if is_window_call(node):
+            return node.name.lower()
+        if not isinstance(node, exp.Column):
+            return None
+        parts = tuple(part.name.lower() for part in node.parts)
+        # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
+        if self.names.has_column(parts[0]) and (
+            self.clause.first.bracket is not None or parts[0] not in WINDOW_FUNCTIONS
+        ):
+            return None
+        return _WINDOW_REFERENCES.get(parts)
+
+
+def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
+    """Return a stream through a window, enriched or not; or a relation."""
+    return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_FUNCTIONS
+
+
+def take_apart(
+    tokens: Sequence[Token], source: SourceText, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
+) -> Statement:
+    clause = cut_from_clause(tokens, source)
+    streams_of_sides = [_find_stream(side.stream, streams, source) for side in clause.sides]
+    check_relations(clause.sides, streams_of_sides, source)
+    tree = parse_select(fold_literals(clause.rest, source), source)
+    group = tree.args.get("group")
+    clauses = {key for key, value in tree.args.items() if value} - _CLAUSES
+    clauses |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
+    if clauses:
+        shown = " ".join(sorted(clauses)).strip("_").upper()
+        raise source.error(f"{shown} is not supported", span_of(tree, Span.of(clause.rest[:1])), "remove it")
+    items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
+    # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
+    aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
+    if clause.is_join:
+        names: Names = joined_names(clause.sides, streams_of_sides, frozenset(aliases), own, source)
+    else:
+        first = clause.first
+        qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
+        names = Names(streams_of_sides[0], qualifiers, frozenset(aliases), own)
+    return Statement(source, clause, tree, names, items, aliases)
+
+
+def _find_stream(token: Token, streams: Mapping[str, Stream], source: SourceText) -> Stream:
+    name = token.text
+    if name in streams:
+        return streams[name]
+    matching = [stream for key, stream in streams.items() if key.lower() == name.lower()]
+    if len(matching) == 1:
+        return matching[0]
+    raise source.error(f"unknown stream '{name}'", token, near_names(name, list(streams)))
+
+
+def _item(node: exp.Expr, source: SourceText, start: Span) -> Item:
+    if not isinstance(node, exp.Alias):
+        return Item(node, None, node)
+    alias = node.args["alias"]
+    if not isinstance(alias, exp.Identifier) or not alias.name:
+        raise source.error("cannot read the alias", span_of(node, start), "write expression AS name")
+    return Item(node.this, alias.name, alias)

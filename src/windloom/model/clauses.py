@@ -1,0 +1,90 @@
+"""When a query reports a row of a window: once it is final, also before that, only if it has changed, or also empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windloom.errors import WindloomError
+from windloom.model.time import format_duration
+
+
+class Emits(StrEnum):
+    """Which rows are reported."""
+
+    FINAL = "final"  # every row of every window, once, when the window is closed
+    CHANGES = "changes"  # only final rows that differ from those of the window before, and rows that have vanished
+    EMPTY = "empty"  # final rows, and a row for every window in which a known group has no tuple
+    EARLY = "early"  # final rows, and provisional rows of windows that are open
+
+
+#: The column of EMIT CHANGES that shows what happened to the row of a group.
+CHANGE = "change"
+#: Columns of EMIT EARLY: whether a row is provisional, final or withdrawn; and, for open windows, the time it reflects.
+REPORT, AS_OF = "report", "as_of"
+#: The columns that a way of emitting adds to the rows of a query.
+ADDED_COLUMNS = {Emits.CHANGES: (CHANGE,), Emits.EARLY: (REPORT, AS_OF)}
+#: The column that shows, when a row enters, when it will leave: the end of the first window without it.
+VALID_UNTIL = "valid_until"
+
+
+def added_types(kind: Emits, time: str) -> dict[str, str]:
+    """The columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
+
+    >>> added_types(Emits.EARLY, "timestamp")
+    {'report': 'string', 'as_of': 'timestamp'}
+    """
+    return {name: time if name == AS_OF else "string" for name in ADDED_COLUMNS.get(kind, ())}
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """The clause EMIT of a query; `every_ticks` is how often it reports provisional rows, in event time."""
+
+    kind: Emits = Emits.FINAL
+    every_ticks: int = 0
+
+    def __str__(self) -> str:
+        every = f" EVERY {format_duration(self.every_ticks)}" if self.kind is Emits.EARLY else ""
+        return f"EMIT {self.kind.upper()}{every}"
+
+
+# Urgency: by when the answers of a query are wanted, and before which other queries.
+
+#: Priorities go from the first, which is answered before all others, to the last.
+FIRST_PRIORITY, USUAL_PRIORITY, LAST_PRIORITY = 1, 5, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Urgency:
+    """A window is wanted `within_ticks` after it closes; None means within a slide, before the next window closes.
+
+    If not everything can be answered in time, a lower `priority` comes first.
+    """
+
+    within_ticks: int | None = None
+    priority: int = USUAL_PRIORITY
+
+    def __post_init__(self) -> None:
+        if self.within_ticks is not None and self.within_ticks < 0:
+            raise WindloomError(
+                "a deadline cannot be negative",
+                f"it is {format_duration(self.within_ticks)}",
+                "say how long after a window is closed its answer is wanted: WITHIN 30 seconds",
+            )
+        if not FIRST_PRIORITY <= self.priority <= LAST_PRIORITY:
+            raise WindloomError(
+                f"there is no priority {self.priority}",
+                f"{FIRST_PRIORITY} is answered first, {LAST_PRIORITY} last, and {USUAL_PRIORITY} is usual",
+                f"give a number from {FIRST_PRIORITY} to {LAST_PRIORITY}",
+            )
+
+    def __str__(self) -> str:
+        """The clause that stands before AS; empty for a query that names neither deadline nor priority.
+
+        >>> str(Urgency(30_000_000, 2)), str(Urgency(priority=1)), str(Urgency())
+        ('WITHIN 30 seconds PRIORITY 2', 'PRIORITY 1', '')
+        """
+        words = [] if self.within_ticks is None else [f"WITHIN {format_duration(self.within_ticks)}"]
+        words += [] if self.priority == USUAL_PRIORITY else [f"PRIORITY {self.priority}"]
+        return " ".join(words)

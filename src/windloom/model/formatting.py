@@ -1,0 +1,114 @@
+"""Numbers and durations as people read them, for the texts of windows and for every explanation."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+from windloom.model.time import format_duration
+
+_SHORT_UNITS = {
+    "week": "w",
+    "day": "d",
+    "hour": "h",
+    "minute": "min",
+    "second": "s",
+    "millisecond": "ms",
+    "microsecond": "µs",
+}
+
+
+def number(value: float) -> str:
+    """Three significant digits below a thousand, whole numbers with separators above.
+
+    >>> number(1234567), number(12.345), number(0.000123456), number(40.0), number(3.2e18)
+    ('1,234,567', '12.3', '0.000123', '40', '3.2e+18')
+    """
+    if not isfinite(value):
+        return "∞" if value > 0 else ("−∞" if value < 0 else "not a number")
+    if abs(value) >= 1e15 or 0 < abs(value) < 1e-6:
+        return f"{value:.3g}"
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    if "e" in text:  # Python leaves fixed notation below 1e-4
+        text = f"{value:.9f}".rstrip("0")
+    return text
+
+
+def count(how_many: int, singular: str, many: str | None = None) -> str:
+    """A whole number with its noun.
+
+    >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
+    ('1 query', '1,200 queries', '0 trees')
+    """
+    return f"{how_many:,} {singular if how_many == 1 else (many or singular + 's')}"
+
+
+def amount(value: float, singular: str, many: str | None = None) -> str:
+    """A number that need not be whole, with its unit.
+
+    >>> amount(1.0004, "window"), amount(0.5, "window"), amount(1.0, "edge/s", "edges/s"), amount(1200, "tuple")
+    ('1 window', '0.5 windows', '1 edge/s', '1,200 tuples')
+    """
+    text = number(value)
+    return f"{text} {singular if text == '1' else (many or singular + 's')}"
+
+
+def share(part: float) -> str:
+    """A share in whole per cent, which is 0 % or 100 % only if it is exactly that.
+
+    >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)
+    ('50 %', '>99 %', '<1 %', '0 %', '100 %')
+    """
+    percent = round(100 * part)
+    if percent == 100 and part < 1:
+        return ">99 %"
+    if percent == 0 and part > 0:
+        return "<1 %"
+    return f"{percent} %"
+
+
+def short_duration(ticks: int) -> str:
+    """A duration with the shortest name of its unit.
+
+    >>> short_duration(3_600_000_000), short_duration(1_000_000_000), short_duration(1_500_000)
+    ('1 h', '1000 s', '1500 ms')
+    """
+    how_many, unit = format_duration(ticks).split()
+    return f"{how_many} {_SHORT_UNITS[unit.removesuffix('s')]}"
+
+
+# Values of answers as JSON can hold them: in the service, in PostgreSQL's JSON columns, in letters to a webhook.
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it.
+
+    >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
+    ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) < 2**53 else str(value)
+        case float():
+            return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | timedelta():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case dict():
+            return {str(key): plain(item_value) for key, item_value in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return str(value)

@@ -1,0 +1,76 @@
+"""The sides of joins as hidden plain queries, which sets and trees treat like any other query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from windloom.model.join import Side
+from windloom.model.query import Grouping, Query
+from windloom.plan.plan import Plan, PlannedJoin
+from windloom.plan.scans import NativeScan
+
+
+def side_query(query: Query, side: Side) -> Query:
+    """The hidden query of one side of a join query.
+
+    Its name describes it completely, so joins that ask the same of a stream have the same side. A side whose windows
+    grow from a landmark belongs to one join only, because its landmark depends on when the join was added.
+    """
+    grouped = ", ".join(expression.sql for expression in side.group_by)
+    parts = [f"{side.source.stream} {side.window}"]
+    parts += [f"WHERE {side.where.sql}"] if side.where is not None else []
+    parts += [f"GROUP BY {grouped}", f"closed with {', '.join(query.streams)}"]
+    parts += [f"for {query.name}"] if side.window.extent_ticks is None and not side.is_relation else []
+    return Query(
+        f"⋈ {' '.join(parts)}",
+        replace(side.source, alias=None),
+        side.where,
+        tuple(Grouping(expression.sql, expression) for expression in side.group_by),
+        aggregates=(),
+        outputs=(),
+        having=None,
+        text=f"side of a join: {' '.join(parts)}",
+        predicate=side.predicate,
+        keeps=side.components,
+        closes_with=query.streams,
+    )
+
+
+def sides_of(query: Query) -> tuple[Query, ...]:
+    """The hidden queries of a join query, in the order of its sides; none for other queries."""
+    return () if query.join is None else tuple(side_query(query, side) for side in query.join.sides)
+
+
+def with_sides(queries: Iterable[Query]) -> list[Query]:
+    """Queries of one stream each: the plain ones, and for joins their sides, each once, with all that joins need.
+
+    Row queries are left out, because they are not answered from partials.
+    """
+    by_name: dict[str, Query] = {}
+    for query in queries:
+        if query.rows is not None:
+            continue
+        for side in sides_of(query) or (query,):
+            known = by_name.get(side.name)
+            if known is not None:
+                side = replace(known, keeps=tuple(dict.fromkeys(known.keeps + side.keeps)))
+            by_name[side.name] = side
+    return list(by_name.values())
+
+
+# The sides of a join that Spark aggregates early, as one bit per side, and the names of such plans in source D.
+
+
+def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
+    """Whether each side of a join is early: aggregated by Spark before anything leaves it."""
+    return tuple(isinstance(plan.scan_of(plan.sets[place.set]), NativeScan) for place in join.sides)
+
+
+def plan_name(early: tuple[bool, ...]) -> str:
+    """The name of the plan in source D.
+
+    >>> plan_name((True, False)), plan_name((False, False, False))
+    ('EAP10', 'LAP')
+    """
+    return f"EAP{''.join('1' if is_early else '0' for is_early in early)}" if any(early) else "LAP"

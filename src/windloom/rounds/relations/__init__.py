@@ -1,1 +1,0 @@
-"""Relations in the step: the rows of a version at every end of a join's windows."""

@@ -1,0 +1,1 @@
+"""Where rows go, exactly once; one file per sink."""

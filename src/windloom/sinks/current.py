@@ -1,0 +1,212 @@
+"""Current: the present result of each query as a table of Parquet files, which any reader can open at any instant.
+
+`<path>/<query>` is the result of the query's last closed window, also while a round runs. How the table changes follows
+from the update pattern of the query: rows that carry their end are dropped when it comes, other rows when their
+deletion is reported, and rows of aggregates when the next window is closed. A round appears at once, or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.checkpoint.storage import StorageError, full_disk
+from windloom.errors import WindloomError
+from windloom.model.clauses import CHANGE, VALID_UNTIL, Emits
+from windloom.model.query import Query
+from windloom.model.rows import Reports
+from windloom.sinks.current_tables import (
+    FOLDER,
+    EndsOf,
+    Expiring,
+    Update,
+    Versions,
+    changed_update,
+    early_update,
+    read_files,
+    shown_queries,
+)
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
+from windloom.sinks.tables import plain
+from windloom.spark.sources.hadoop import absolute_place, is_remote
+
+_OWNER = "owner"
+
+
+class CurrentSink(Sink):
+    target: ClassVar[str | None] = "path"
+
+    def __init__(self, root: Path, checkpoint: str, *, expiries: int = 16, files: int = 8, buckets: int = 16) -> None:
+        """Rows are divided by their ends into `expiries` buckets of at most `files` files each; rows of queries with
+        EMIT CHANGES are divided by their groups into `buckets` buckets.
+        """
+        self._root, self._expiries, self._files, self._buckets = root, expiries, files, buckets
+        self._tables: dict[str, Versions] = {}
+        self._queries: dict[str, list[str]] = {}  # by table of answers
+        try:
+            (root / FOLDER).mkdir(parents=True, exist_ok=True)
+            owner = root / FOLDER / _OWNER
+            owned_by = owner.read_text() if owner.exists() else None
+            if owned_by is None:
+                owner.write_text(checkpoint)
+        except OSError as error:
+            raise WindloomError(
+                f"cannot write to '{root}'", str(error), "choose another directory, or make room"
+            ) from None
+        if owned_by is not None and owned_by != checkpoint:
+            raise WindloomError(
+                f"the directory '{root}' holds the results of another stream",
+                "its rounds belong to another checkpoint",
+                "give a new directory, or the checkpoint these results were made with",
+            )
+
+    @classmethod
+    def open(
+        cls,
+        place: SinkPlace,
+        *,
+        path: str | Path,
+        expiries: int | str = 16,
+        files: int | str = 8,
+        buckets: int | str = 16,
+    ) -> Self:
+        where = absolute_place(path)
+        if is_remote(where):
+            raise WindloomError(
+                f"the sink 'current' cannot write to '{where}'",
+                "a version is shown by replacing a link, which only directories have",
+                "give a directory, or use the sink 'live' or 'delta'",
+            )
+        sizes = {"expiries": expiries, "files": files, "buckets": buckets}
+        return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
+
+    def check(self, query: Query) -> None:
+        rows = query.rows
+        if (
+            rows is not None
+            and rows.columns
+            and rows.reports is not Reports.STANDING
+            and not (rows.tells_end or rows.within)
+        ):
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                "it reports rows that enter or leave, each once",
+                "write the query without ISTREAM and DSTREAM, with EMIT CHANGES",
+            )
+        if query.window.is_of_positions or not query.window.is_sliced:
+            raise WindloomError(
+                f"query '{query.name}' has no present result for the sink 'current'",
+                f"{query.window}: its windows do not end together, so none of them is the last one",
+                "use windows of time, or another sink",
+            )
+
+    def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
+        try:
+            return self._written(round, answers)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise full_disk(self._root) from error
+            hint = "restore access to it, then start again with the same checkpoint: nothing is lost"
+            raise StorageError(f"cannot write to '{self._root}'", str(error), hint) from error
+
+    def _written(self, round: int, answers: RoundAnswers) -> dict[str, float]:
+        rows: dict[str, list[pa.Table]] = {}
+        for name, table in answers.rows():
+            rows.setdefault(name, []).append(plain(table))
+        written = 0
+        asked: dict[str, Versions] = {}
+        for name, info in answers.tables.items():
+            table_rows = pa.concat_tables(rows[name]) if name in rows else None
+            for query in info.asked.values():
+                query_rows = None if table_rows is None else _of_query(table_rows, query.name, len(info.asked))
+                asked[query.name] = Versions(self._root, query.name, _identity(query))
+                written += self._write(asked[query.name], round, query, info, query_rows, answers)
+        for gone in set(shown_queries(self._root)) - {versions.link.name for versions in asked.values()}:
+            Versions(self._root, gone, "").remove()
+        self._tables = asked
+        self._queries = {name: list(info.asked) for name, info in answers.tables.items()}
+        return {"bytes": float(written)}
+
+    def rows(self, table: str) -> pa.Table | None:
+        pieces = []
+        for query in self._queries.get(table, []):
+            parts = read_files(self._tables[query])
+            pieces += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
+        return pa.concat_tables(pieces) if pieces else None
+
+    def _write(
+        self, table: Versions, round: int, query: Query, info: TableInfo, rows: pa.Table | None, answers: RoundAnswers
+    ) -> int:
+        if table.newest > round:
+            raise WindloomError(
+                f"the table '{table.link}' has come further than the checkpoint",
+                f"it holds round {table.newest}, and the checkpoint goes on with round {round}",
+                "use the newest checkpoint, or give a new directory",
+            )
+        if table.newest == round and table.is_of_query:
+            return 0  # this round was written before
+        schema = answers.schema(query.name)
+        rows = schema.empty_table() if rows is None else rows
+        update = self._update(table, round, query, rows, answers.until(query.name))
+        if table.is_of_query and not update.changes(table):
+            return 0
+        is_changing = query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names
+        empty = rows.slice(0, 0).drop_columns(CHANGE) if is_changing else rows.slice(0, 0)
+        update = update.completed(empty)
+        return table.show(round, update.kept, update.fresh)
+
+    def _update(self, table: Versions, round: int, query: Query, rows: pa.Table, until: int) -> Update:
+        window = query.window
+        of_rows = query.rows is not None and bool(query.rows.columns)
+        if query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names:
+            keys = [grouping.name for grouping in query.group_by]
+            if of_rows:
+                keys = [name for name in rows.column_names if name not in ("window_start", "window_end", CHANGE)]
+            values = len(keys) + 3 < rows.num_columns
+            return changed_update(table, round, rows, CHANGE, keys, values, self._buckets)
+        if query.emission.kind is Emits.EARLY:
+            keys = [grouping.name for grouping in query.group_by]
+            return early_update(table, round, rows, keys, last_end(query, until))
+        ends, longest = EndsOf("window_end", window.slide_ticks), window.slide_ticks
+        if query.rows is not None and query.rows.tells_end:
+            ends, longest = EndsOf(VALID_UNTIL), window.range_ticks + window.slide_ticks
+        elif query.rows is not None and query.rows.within:
+            ends = EndsOf(None)
+        grid = Expiring(longest, window.slide_ticks, self._expiries, self._files)
+        return grid.update(table, round, rows, ends, last_end(query, until))
+
+
+def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
+    """Return the rows of one query of a table that holds `queries` of them, without the column that names it."""
+    rows_of_query = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
+    return rows_of_query.drop_columns("query")
+
+
+def last_end(query: Query, until: int) -> int:
+    """Return the end of the last window that is reported."""
+    window = query.window
+    return until - (until - window.end_ticks) % window.slide_ticks
+
+
+def _identity(query: Query) -> str:
+    """Return the identity of a query: a query of aggregates continues with its table if only its spelling changes."""
+    if query.rows is not None:
+        return query.text
+    parts: list[object] = [
+        query.source,
+        query.where,
+        *(grouping.expression for grouping in query.group_by),
+        *query.aggregates,
+    ]
+    parts += [*(output.expression for output in query.outputs), query.having, query.emission]
+    return "\n".join(map(str, parts))
+
+
+def _size(name: str, value: int | str) -> int:
+    if not str(value).isdecimal() or int(value) < 1:
+        raise WindloomError(f"the option '{name}' of the sink 'current' must be a positive number", f"it is {value!r}")
+    return int(value)

@@ -1,0 +1,154 @@
+"""Gives the rows of a round to every sink, and waits for one that is down.
+
+A sink that raises SinkDownError is given the same round again, after pauses that grow, until it takes the round or
+patience is over: then the stream fails. Nothing is lost either way, because the round is logged and not committed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from windloom.answers.blocks import Stopwatch
+from windloom.errors import SinkDownError, WindloomError
+from windloom.sinks.sink import RoundAnswers, Sink
+
+#: How many seconds a round waits for a sink, unless the user sets another time.
+PATIENCE_SECONDS = 600.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SinkWait:
+    """A round that waits for a sink: since when, for how many failed attempts, and why.
+
+    `patience` is the number of seconds after which the stream fails.
+    """
+
+    sink: str
+    round: int
+    since: datetime
+    attempts: int
+    reason: str
+    patience: float
+
+    @property
+    def seconds(self) -> float:
+        """How long the round has waited so far."""
+        return (datetime.now(UTC) - self.since).total_seconds()
+
+    def __str__(self) -> str:
+        tried = "once" if self.attempts == 1 else f"{self.attempts} times"
+        return (
+            f"round {self.round} waits for the sink '{self.sink}' since {self.since:%H:%M:%S} UTC, tried {tried}:"
+            f" {self.reason} (the stream stops after {duration_words(self.patience)})"
+        )
+
+
+class SinkGivenUpError(WindloomError):
+    """A sink has been down for longer than a round waits for it."""
+
+
+class RoundStoppedError(Exception):
+    """The stream was stopped while a round waited; the round is not committed, and runs again at the next start."""
+
+
+class Delivery:
+    """`waiting` is the wait of the current round, or None. The lock of the loop is released during a wait."""
+
+    def __init__(
+        self,
+        sinks: Mapping[str, Sink],
+        lock: threading.RLock,
+        patience: float,
+        told: Callable[[SinkWait | None], None],
+    ) -> None:
+        self.waiting: SinkWait | None = None
+        self._sinks, self._patience, self._told = sinks, patience, told
+        self._wake = threading.Condition(lock)
+        self._is_stopped = False
+
+    def give(self, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, dict[str, float]]:
+        """Gives a round to all sinks; returns figures by sink. The seconds of the first include making the rows."""
+        return {name: self._give(name, sink, round, answers, watch) for name, sink in self._sinks.items()}
+
+    def stop(self) -> None:
+        """Ends a wait, and refuses to wait from now on; called with the lock held."""
+        self._is_stopped = True
+        self._wake.notify_all()
+
+    def _give(self, name: str, sink: Sink, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, float]:
+        outage: _Outage | None = None
+        while True:
+            begun = time.monotonic()
+            try:
+                with watch("answers"):
+                    figures = sink.write(round, answers) or {}
+            except SinkDownError as error:
+                outage = outage or _Outage(name, round, self._patience)
+                with watch("waiting"):
+                    self._wait(outage, error)
+                continue
+            waited = {} if outage is None else {"waited": begun - outage.begun}
+            if outage is not None:
+                self.waiting = None
+                self._told(None)
+            return {"seconds": time.monotonic() - begun, **waited, **figures}
+
+    def _wait(self, outage: _Outage, error: SinkDownError) -> None:
+        pause = outage.pause_after(error)
+        self.waiting = outage.wait(error)
+        try:
+            self._told(self.waiting)
+            self._wake.wait_for(lambda: self._is_stopped, pause)
+        except BaseException:
+            self.waiting = None
+            raise
+        if self._is_stopped:
+            self.waiting = None
+            raise RoundStoppedError
+
+
+class _Outage:
+    """A sink that is down, from the first attempt that failed on."""
+
+    def __init__(self, sink: str, round: int, patience: float) -> None:
+        self.begun, self._since = time.monotonic(), datetime.now(UTC)
+        self._sink, self._round, self._patience = sink, round, patience
+        self._attempts, self._pause = 0, _FIRST_PAUSE
+
+    def pause_after(self, error: SinkDownError) -> float:
+        """Seconds until the next attempt; the last attempt is when patience ends."""
+        left = self._patience - (time.monotonic() - self.begun)
+        if left <= 0:
+            lasted = f" for {duration_words(self._patience)}" if self._patience else ""
+            raise SinkGivenUpError(
+                f"the sink '{self._sink}' has been down{lasted}", _reason(error), error.hint or "bring it back"
+            ) from error
+        self._attempts += 1
+        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
+        return min(pause * random.uniform(0.8, 1.2), left)  # so that not all who wait for one server return at once
+
+    def wait(self, error: SinkDownError) -> SinkWait:
+        return SinkWait(self._sink, self._round, self._since, self._attempts, _reason(error)[:300], self._patience)
+
+
+def _reason(error: SinkDownError) -> str:
+    return f"{error.message}: {error.detail}" if error.detail else error.message
+
+
+def duration_words(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration_words(600), duration_words(90), duration_words(1)
+    ('10 minutes', '90 seconds', '1 second')
+    """
+    for unit, length in (("hour", 3_600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            count = seconds / length
+            return f"{count:g} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds:g} second{'' if seconds == 1 else 's'}"

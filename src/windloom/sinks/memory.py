@@ -1,0 +1,60 @@
+"""Memory: every row stays on the driver, for notebooks, tests and streams that end."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import pyarrow as pa
+
+from windloom.answers.blocks import Block
+from windloom.sinks.sink import RoundAnswers, SinkPlace
+from windloom.spark.executors.answers import WideAnswers
+
+
+class MemorySink:
+    target: ClassVar[str | None] = None
+    pieces = None
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        return cls()
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        for rounds in self._rounds.values():
+            rounds.pop(round, None)
+        for name, rows in answers.rows():
+            self._rounds.setdefault(name, {}).setdefault(round, []).append(rows)
+
+    def rows(self, table: str) -> pa.Table | None:
+        rounds = dict(self._rounds.get(table, {}))  # a round may be written at the same time
+        pieces = [piece for _, round_pieces in sorted(rounds.items()) for piece in round_pieces]
+        return pa.concat_tables(pieces) if pieces else None
+
+    def close(self) -> None:
+        """Do nothing: the rows stay readable when the stream has ended."""
+
+
+# Held: the answers of a batch run as they were made, finished query by query when they are asked for.
+
+
+class HeldAnswers:
+    """Holds blocks if the driver ran the step, otherwise a frame that Spark holds."""
+
+    pieces = None
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.wide: WideAnswers | None = None
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        self.wide = answers.wide
+        self.blocks = list(answers.blocks()) if self.wide is None else []
+
+    def rows(self, table: str) -> pa.Table | None:
+        return None
+
+    def close(self) -> None:
+        """Do nothing: from now on, the results hold the answers."""

@@ -1,0 +1,342 @@
+"""Parquet: one file per table and round, named after the round, so that a repeated round replaces itself.
+
+`<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many rows for
+a table writes them itself, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
+`manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windloom.checkpoint.shards.pieces import PieceFolder
+from windloom.checkpoint.storage import LocalStorage, NewFile, Storage, StorageError, fault
+from windloom.errors import WindloomError
+from windloom.model.clauses import Emits
+from windloom.plan.plan import Plan
+from windloom.sinks.sink import RoundAnswers, SinkPlace, TableInfo
+from windloom.sinks.tables import AnswerTables, queries_text
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.executors.answers import WideAnswers
+from windloom.spark.frames import arrow_frame, finish, union_all
+from windloom.spark.sources.hadoop import absolute_place, storage_at
+
+# The manifest of answers in Parquet: which table holds which queries, and which checkpoint they belong to.
+
+MANIFEST = "manifest.json"
+_FORMAT = "windloom-answers/1"
+
+
+class Manifest:
+    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run."""
+
+    def __init__(self, checkpoint: str | None, tables: Mapping[str, Any] | None = None) -> None:
+        self.checkpoint = checkpoint
+        self._tables: dict[str, dict[str, Any]] = dict(tables or {})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest | None:
+        """Read a manifest; None if the data are not a manifest."""
+        try:
+            fields = json.loads(data)
+            return cls(fields["checkpoint"], fields["tables"]) if fields["format"] == _FORMAT else None
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._tables)
+
+    def to_bytes(self) -> bytes:
+        whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self._tables}
+        return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+
+    def describe(self, tables: Mapping[str, TableInfo]) -> bool:
+        """Add new tables and queries; return whether there were any. Removed queries stay, as their answers do."""
+        changed = False
+        for name, info in tables.items():
+            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
+            queries = sorted({*entry["queries"], *info.queries})
+            changed |= queries != entry["queries"]
+            entry["queries"] = queries
+        return changed
+
+
+class ParquetSink:
+    target: ClassVar[str | None] = "path"
+
+    def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
+        """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
+        self._storage = storage
+        # Executors write pieces to a directory, if they see the same one, but not to other file systems.
+        is_directory = isinstance(storage, LocalStorage)
+        self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
+        self._has_written = False
+        self._manifest = Manifest(checkpoint)
+        written_manifest = storage.read(MANIFEST)
+        if written_manifest is None:
+            return
+        manifest = Manifest.from_bytes(written_manifest)
+        if manifest is None or manifest.checkpoint != checkpoint:
+            raise WindloomError(
+                f"the output directory '{path}' holds the answers of another run",
+                "its rounds belong to another checkpoint, or to a batch run",
+                "give a new directory, or the checkpoint these answers were made with",
+            )
+        self._manifest = manifest
+
+    @classmethod
+    def open(cls, place: SinkPlace, *, path: str | Path) -> Self:
+        where = absolute_place(path)
+        return cls(storage_at(place.spark, where), where, place.checkpoint_id)
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        written = _Written(self._storage, round)
+        try:
+            written.take(answers.rows(with_pieces=self.pieces is None))
+            self.describe(answers.tables)
+            if not self._has_written:
+                # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
+                # have.
+                names = {*written.names, *(piece.shown for piece in answers.pieces)}
+                prefix = round_file(round).removesuffix(".parquet")
+                for table in self._manifest.tables:
+                    for name in self._storage.list(table):
+                        if name.startswith(prefix) and f"{table}/{name}" not in names:
+                            self._storage.delete(f"{table}/{name}")
+            if self.pieces is not None:
+                self.pieces.show(answers.pieces)
+            written.finish()
+            self._has_written = True
+        except BaseException:
+            written.discard()
+            raise
+
+    def rows(self, table: str) -> pa.Table | None:
+        files = [name for name in self._storage.list(table) if name.endswith(".parquet")]
+        contents = [self._storage.read(f"{table}/{name}") for name in files]
+        tables = [pq.read_table(pa.BufferReader(data)) for data in contents if data is not None]
+        return pa.concat_tables(tables) if tables else None
+
+    def close(self) -> None:
+        """Do nothing: every round is complete by itself."""
+
+    def describe(self, tables: Mapping[str, TableInfo]) -> None:
+        """Write the manifest, before the files: no reader finds a table that the manifest does not name."""
+        if self._manifest.describe(tables):
+            self._storage.write(MANIFEST, self._manifest.to_bytes())
+
+
+class _Written:
+    """The files of a round: written while rows come, then shown one after another."""
+
+    def __init__(self, storage: Storage, round: int) -> None:
+        self._storage, self._round = storage, round
+        self._files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{table}/{round_file(self._round)}" for table in self._files]
+
+    def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
+        for name, rows in pieces:
+            if name not in self._files:
+                self._files[name] = self._opened(f"{name}/{round_file(self._round)}", rows.schema)
+            file, writer = self._files[name]
+            with _failing(file):
+                writer.write_table(rows)
+
+    def _opened(self, name: str, schema: pa.Schema) -> tuple[NewFile, pq.ParquetWriter]:
+        file = self._storage.create(name)
+        try:
+            with _failing(file):
+                return file, pq.ParquetWriter(file.stream, schema, compression="zstd")
+        except BaseException:
+            file.discard()
+            raise
+
+    def finish(self) -> None:
+        for file, writer in self._files.values():
+            with _failing(file):
+                writer.close()
+            fault("before sink")
+            file.finish()
+            fault("after sink")
+
+    def discard(self) -> None:
+        for file, writer in self._files.values():
+            with suppress(OSError, ValueError):  # the file is closed, or takes no more
+                writer.close()
+            file.discard()
+
+
+@contextmanager
+def _failing(file: NewFile) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise file.failed(error) from error
+
+
+def round_file(round: int) -> str:
+    return f"round-{round:09d}.parquet"
+
+
+# Answers of a batch run as Parquet: the files of one round, all of which appear at once.
+#
+# They are written into a directory with another name, and moved to their target when everything is complete: a run that
+# fails leaves nothing behind.
+
+#: How many rows of a table Spark writes into one file.
+_FILE_ROWS = 5_000_000
+#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
+_UNITED_SHAPES = 50
+
+
+def check_empty(out: Path) -> None:
+    """Raise if the directory already holds something: a run's answers are not mixed with other files."""
+    if re.match(r"\w{2,}:/", str(out)):
+        raise WindloomError(
+            f"cannot write to '{out}'", "the answers go to a directory of this machine", "copy it afterwards"
+        )
+    try:
+        if out.exists() and not out.is_dir():
+            raise WindloomError(f"cannot write to '{out}'", "it is a file", "give a directory")
+        entries = sorted(path.name for path in out.iterdir()) if out.exists() else []
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    if entries:
+        raise WindloomError(
+            f"the output directory '{out}' is not empty",
+            f"it holds {len(entries):,} {'entry' if len(entries) == 1 else 'entries'}, such as '{entries[0]}'",
+            "give a new directory, or empty this one first",
+        )
+
+
+class ParquetStore:
+    """The Parquet sink over a hidden directory. `tables` gives the final place of each shape's rows, by its number."""
+
+    pieces = None
+
+    def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
+        check_empty(out)
+        self._spark, self._plan, self._answers = spark, plan, answers
+        self._out = out.absolute()  # Spark's own working directory may be another
+        # An existing directory may be the root of a volume, or in use by others: it is filled, not replaced.
+        self._fills = out.exists()
+        name = f".{self._out.name}.unfinished-{os.getpid()}"
+        self._work = (self._out if self._fills else self._out.parent) / name
+        self._made: list[Path] = []  # parents that did not exist
+        self._names = [answers.name(shape) for shape in plan.shapes]
+        self.tables = [self._out / name for name in self._names]
+        # What a crash leaves behind is not used, so nothing must be synced before the directory has its final name.
+        self._storage = LocalStorage(self._work, syncs=False)
+
+    def __enter__(self) -> ParquetStore:
+        self._made = [parent for parent in self._work.parents if not parent.exists()]
+        shutil.rmtree(self._work, ignore_errors=True)  # left by a killed process with the same process id
+        try:
+            for name in self._names:
+                (self._work / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._remove()
+            raise _unwritable(self._out, error) from None
+        return self
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        sink = ParquetSink(self._storage, str(self._out), None)
+        if answers.wide is None:
+            sink.write(round, answers)
+        else:
+            self._write_wide(answers.wide)
+            sink.describe(answers.tables)
+        self._complete(round)
+
+    def rows(self, table: str) -> pa.Table | None:
+        """Return nothing: rows can be read only when the run is complete."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing: the files are shown when the run has ended."""
+
+    def _write_wide(self, wide: WideAnswers) -> None:
+        """Let Spark write answers that live on executors, one table after another, in few files."""
+        names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
+        lookup = arrow_frame(self._spark, names, "number int, name string")
+        for name in dict.fromkeys(self._names):
+            shapes = [number for number, table in enumerate(self._names) if table == name]
+            for part in range(0, len(shapes), _UNITED_SHAPES):
+                numbers = shapes[part : part + _UNITED_SHAPES]
+                queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
+                with as_windloom_errors(queries_text(queries)):
+                    done = union_all(
+                        [data_frame for number in numbers for data_frame in self._named(wide, number, lookup)]
+                    )
+                    done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
+                    done.write.mode("append").parquet(f"file://{self._work / name}")
+
+    def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
+        """Return the finished rows of a shape with the names of their queries."""
+        if self._plan.shapes[number].emits is not Emits.FINAL:
+            queries = [planned for planned in self._plan.queries if planned.shape == number]
+            return [wide.reported(self._plan, query, with_query=True) for query in queries]
+        frame = wide.shape_frame(self._plan, number)
+        frame = frame.join(lookup.hint("broadcast"), frame["query"] == lookup["number"]).drop("query", "number")
+        return [finish(frame.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self._publish()
+                return
+            except OSError as problem:
+                error = problem
+            except BaseException:
+                self._remove()
+                raise
+        self._remove()
+        cause = error.__cause__ if isinstance(error, StorageError) else error
+        if isinstance(cause, OSError):  # a full disk, a volume that went away
+            raise _unwritable(self._out, cause) from cause
+
+    def _complete(self, round: int) -> None:
+        """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
+        for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
+            note.unlink()
+        for number, name in enumerate(self._names):
+            if not any((self._work / name).iterdir()):
+                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))
+
+    def _publish(self) -> None:
+        if not self._fills:
+            self._work.rename(self._out)
+            return
+        for entry in sorted(self._work.iterdir(), key=lambda path: path.name == MANIFEST):
+            entry.rename(self._out / entry.name)  # the manifest is last: if it is there, everything is there
+        self._work.rmdir()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._work, ignore_errors=True)
+        for parent in self._made:
+            try:
+                parent.rmdir()
+            except OSError:  # another process uses it by now
+                return
+
+
+def _unwritable(out: Path, error: OSError) -> WindloomError:
+    return WindloomError(f"cannot write to '{out}'", str(error), "choose another directory, or make room")

@@ -1,0 +1,265 @@
+"""The answers of a round on their way to sinks: as blocks of the step, as finished rows, or held by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+
+import pyarrow as pa
+
+from windloom.answers.blocks import Block
+from windloom.answers.emission.changes import ReportCadence, changes, paces_of
+from windloom.answers.emission.early import EarlyTurn, all_final, early_rows, early_turns
+from windloom.answers.emission.emission import ReportedRows, of_queries, united
+from windloom.answers.emission.empty import empty_block, group_rows, group_schema, missing_rows
+from windloom.checkpoint.shards.pieces import Piece, PieceFolder
+from windloom.errors import WindloomError
+from windloom.model.clauses import ADDED_COLUMNS, Emits
+from windloom.model.query import Query
+from windloom.model.time import TICK_MAX
+from windloom.plan.plan import Plan, Planned, Shape
+from windloom.rounds.step import StepCounts
+from windloom.sinks.sink import TableInfo
+from windloom.sinks.tables import AnswerTables, plain
+from windloom.spark.executors.answers import WideAnswers
+from windloom.state.state import State
+from windloom.statistics.observations import RoundObserved
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a round, already logged. Until the round is committed, `blocks` returns its answers, repeatedly.
+
+    `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
+    written where the sink keeps them; they are in no block. `took` has the seconds of each unit of queries answered
+    together, by the name of its first query, once the answers have been read; `answered_before` are the seconds that
+    the round spends on them before its answers are read.
+    """
+
+    state: State
+    state_bytes: int
+    counts: StepCounts
+    observed: RoundObserved
+    untimed: Mapping[str, int] = field(default_factory=dict)
+    blocks: Callable[[], Iterable[Block]] = tuple
+    wide: WideAnswers | None = None
+    pieces: Sequence[Piece] = ()
+    lost: Sequence[str] = ()
+    took: Mapping[str, float] = field(default_factory=dict)
+    answered_before: float = 0.0
+    late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
+
+
+# EMIT: which rows the queries of a round report of their answers: changes, windows without tuples, early rows.
+
+
+class RoundEmission:
+    """`before` is what was reported up to the round, in terms of its plan; the round led from `begun` to `state`.
+
+    Blocks and rows pass through it, once or several times; when all rows have passed, it `is_complete`. What they leave
+    in `emitted` depends only on them.
+    """
+
+    def __init__(self, plan: Plan, begun: State, state: State, tables: AnswerTables, before: ReportedRows) -> None:
+        self._plan, self._begun, self._state, self._tables, self._before = plan, begun, state, tables, before
+        self.emitted, self.is_complete = before, False
+
+    @cached_property
+    def _asked(self) -> dict[Emits, dict[int, list[Planned]]]:
+        """Queries that report more than final rows, by emission and by number of their shape."""
+        numbers = {number: shape.emits for number, shape in enumerate(self._plan.shapes)}
+        emitting = {number: kind for number, kind in numbers.items() if kind is not Emits.FINAL}
+        found: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
+        for planned in self._plan.queries if emitting else ():
+            if planned.shape in emitting:
+                found[emitting[planned.shape]].setdefault(planned.shape, []).append(planned)
+        return found
+
+    @property
+    def _changing(self) -> dict[int, list[Planned]]:
+        return self._asked[Emits.CHANGES]
+
+    @property
+    def _filled(self) -> dict[int, list[Planned]]:
+        return self._asked[Emits.EMPTY]
+
+    @property
+    def _early(self) -> dict[int, list[Planned]]:
+        return self._asked[Emits.EARLY]
+
+    @cached_property
+    def _turns(self) -> dict[str, EarlyTurn]:
+        return early_turns(self._plan, self._begun, self._state)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether later reports depend on what this round reports; with no window open, no row is provisional."""
+        has_open = bool(self._early) and any(turn.closed < TICK_MAX for turn in self._turns.values())
+        return bool(self._changing or self._filled) or has_open
+
+    @cached_property
+    def _paces(self) -> dict[str, ReportCadence]:
+        asked = (planned for held in (self._changing, self._filled) for own in held.values() for planned in own)
+        return paces_of(asked, self._state)
+
+    def until(self, planned: Planned) -> int:
+        """The tick up to which all windows of a query have been reported."""
+        return paces_of([planned], self._state)[planned.name].until
+
+    def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """The blocks of the step, and then rows of windows without tuples, for queries that report them."""
+        seen: dict[int, list[pa.Table]] = {}
+        for block in blocks:
+            if block.shape in self._filled:
+                seen.setdefault(block.shape, []).append(group_rows(block, self._plan.shapes[block.shape]))
+            yield block
+        left = []
+        for number, queries in self._filled.items():
+            shape = self._plan.shapes[number]
+            # The names and types of the groups, which queries of different shapes may share.
+            key = ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
+            names = [query.name for query in queries]
+            known = None if key not in self._before.known else of_queries(self._before.known[key], names)
+            rows = pa.concat_tables(seen.get(number) or [group_schema(shape).empty_table()])
+            missing, last = missing_rows(known, rows, self._paces)
+            left.append((key, last))
+            if missing.num_rows:
+                yield empty_block(number, shape, queries, missing)
+        self.emitted = ReportedRows(self.emitted.standing, united(left))
+
+    def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
+        """The rows that queries report: all finished rows, or their changes, or early rows."""
+        held: dict[Shape, list[pa.Table]] = {}
+        for shape, table in finished:
+            if shape.emits in ADDED_COLUMNS:
+                held.setdefault(shape, []).append(plain(table))
+            else:
+                yield shape, table
+        left = []
+        for number, queries in chain(self._changing.items(), self._early.items()):
+            shape = self._plan.shapes[number]
+            name, names = self._tables.name(shape), [query.name for query in queries]
+            standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
+            parts = held.get(shape, [] if standing is None else [standing.slice(0, 0)])
+            if not parts:
+                continue
+            rows = pa.concat_tables(parts)
+            if shape.emits is Emits.CHANGES:
+                told, stands = changes(standing, rows, len(shape.groups), self._paces)
+            else:
+                told, stands = early_rows(standing, rows, len(shape.groups), self._turns)
+            left.append((name, stands))
+            yield shape, told
+        self.emitted, self.is_complete = ReportedRows(united(left), self.emitted.known), True
+
+
+def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
+    """The rows that a batch run reports of a query, from the finished rows of all its windows, without `query`."""
+    if shape.emits is Emits.EARLY:
+        return all_final(plain(rows))
+    if shape.emits is not Emits.CHANGES:
+        return rows
+    named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
+    found, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
+    return found.drop_columns("query")
+
+
+def refuse_emission(query: Query) -> None:
+    """Raises for a question with EMIT: it is answered once, and nothing is reported before or after it."""
+    if query.emission.kind is not Emits.FINAL:
+        raise WindloomError(
+            f"a question cannot have {query.emission}",
+            "it is answered once, with every window that is closed",
+            "leave EMIT out, or add the query to the stream",
+        )
+
+
+class RoundRows:
+    """Answers are made while they are written; if several sinks take them (`is_shared`), they are made once.
+
+    `made` counts rows as the step made them, `finished` the rows that are left after HAVING and EMIT.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        outcome: Outcome,
+        tables: AnswerTables,
+        told: Callable[[int], None],
+        folder: PieceFolder | None,
+        emission: RoundEmission,
+        *,
+        is_shared: bool,
+    ) -> None:
+        self._plan, self._outcome, self._tables, self._told = plan, outcome, tables, told
+        self._folder, self._is_shared, self._emission = folder, is_shared, emission
+        self._kept: list[tuple[str, pa.Table]] | None = None
+        self._held = 0 if outcome.wide is None else outcome.wide.totals.rows
+        self.made, self.finished = self._held, self._held + self._in_pieces
+
+    @property
+    def wide(self) -> WideAnswers | None:
+        return self._outcome.wide
+
+    @cached_property
+    def tables(self) -> Mapping[str, TableInfo]:
+        return self._tables.infos(self._plan)
+
+    @property
+    def _in_pieces(self) -> int:
+        return sum(piece.rows for piece in self._outcome.pieces)
+
+    def blocks(self) -> Iterator[Block]:
+        self.made = self._held  # a sink that was down reads again from the start
+        for block in self._emission.blocks(self._outcome.blocks()):
+            self.made += block.table.num_rows
+            yield block
+            self._told(self.made)
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        return self._outcome.pieces
+
+    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+        read = self._read_pieces() if with_pieces else iter(())
+        if not self._is_shared:
+            return chain(self._rows(), read)
+        if self._kept is None:
+            self._kept = list(self._rows())
+        return chain(self._kept, read)
+
+    def until(self, query: str) -> int:
+        return self._emission.until(self._plan.query(query))
+
+    def schema(self, query: str) -> pa.Schema:
+        shape = self._plan.shapes[self._plan.query(query).shape]
+        return self._tables.empty(shape).drop_columns("query").schema
+
+    def reported(self) -> ReportedRows:
+        """Return what queries have reported when the round is done, also if no sink has asked for rows."""
+        if not self._emission.is_needed:
+            return ReportedRows()
+        if not self._emission.is_complete:
+            for _ in self._rows():
+                pass
+        return self._emission.emitted
+
+    def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
+        """The rows in pieces, for other sinks: when the round began, the sink that takes pieces was the only one."""
+        for piece in self.pieces:
+            if self._folder is None:
+                raise WindloomError(
+                    f"the rows '{piece.file}' of table '{piece.table}' cannot be read",
+                    "shards have written them for the Parquet sink, and the stream has none now",
+                    "start once more with the sink and the path that it had",
+                )
+            yield piece.table, self._folder.read(piece)
+
+    def _rows(self) -> Iterator[tuple[str, pa.Table]]:
+        self.finished = self._held + self._in_pieces
+        for shape, table in self._emission.rows(self._tables.pieces(self._plan, self.blocks())):
+            self.finished += table.num_rows
+            if table.num_rows:
+                yield self._tables.name(shape), table

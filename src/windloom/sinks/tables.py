@@ -1,0 +1,235 @@
+"""Answers as tables: the rows of all queries with the same output columns are one table, with a column `query`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from windloom.answers.blocks import Block
+from windloom.answers.finish import answer_rows, output_kinds
+from windloom.checkpoint.shards.pieces import with_query
+from windloom.errors import WindloomError
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.model.clauses import Emits, added_types
+from windloom.model.query import Query
+from windloom.model.types import DataType, arrow_type
+from windloom.plan.plan import Plan, Shape
+from windloom.sinks.sink import TableInfo
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import arrow_frame, ddl_of_columns, finish_together, has_usual_meaning, output_types
+
+# HAVING and expressions over aggregates: evaluated here if the result is certain to equal Spark's, otherwise by Spark.
+#
+# Rows that need Spark are collected and evaluated in portions, one job per portion, whatever the number of queries and
+# shapes.
+
+#: The most rows that one Spark job gets, unless a single block has more.
+PORTION_ROWS = 1 << 20
+#: The most shapes that one Spark job gets: more would make its plan too long to read.
+PORTION_SHAPES = 50
+
+
+class RowFinisher:
+    """Turns the columns of the step into answers; the column types of a shape are found out once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._types: dict[Shape, Mapping[str, str]] = {}
+
+    @cached_property
+    def _is_usual(self) -> bool:
+        return has_usual_meaning(self._spark)
+
+    def types(self, shape: Shape) -> Mapping[str, str]:
+        """Return names and Spark types of the answer columns."""
+        if shape not in self._types:
+            kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
+            known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
+            added = added_types(shape.emits, shape.time.name)
+            self._types[shape] = {**(known or output_types(self._spark, shape)), **added}
+        return self._types[shape]
+
+    def may_be_here(self, shape: Shape) -> bool:
+        """Return whether the settings of the session allow evaluating the shape without Spark."""
+        return shape.select is None or self._is_usual
+
+    def may_be_apart(self, shape: Shape) -> bool:
+        """Return whether a part of the rows can be finished without knowing the others, and without Spark."""
+        return shape.emits is Emits.FINAL and self.may_be_here(shape)
+
+    def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
+        """Return the answer, evaluated without Spark; None if Spark must evaluate it."""
+        if not self.may_be_here(shape):
+            return None
+        try:
+            return answer_rows(shape, table, keep)
+        except DeclinedError:
+            return None
+
+    def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the answers of some queries, evaluated by Spark in one job."""
+        with as_windloom_errors(queries_text(asked)):
+            finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
+        shapes = [shape for shape, _ in asked.values()]
+        return {
+            name: self.described(*shape_and_rows)
+            for name, shape_and_rows in zip(asked, zip(shapes, finished, strict=True), strict=True)
+        }
+
+    def portion(self, *, with_query: bool) -> Portion:
+        return Portion(self, self._spark, with_query)
+
+    def empty(self, shape: Shape, *, with_query: bool) -> pa.Table:
+        columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+        fields = [pa.field(name, arrow_type(kind)) for name, kind in columns]
+        if with_query:
+            fields.insert(0, pa.field("query", pa.string()))
+        table = pa.schema(fields).empty_table()
+        empty_table = self.here(shape, table, ("query",) if with_query else ())
+        if empty_table is None:
+            (empty_table,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
+        empty_table = self.described(shape, empty_table)
+        for name, kind in added_types(shape.emits, shape.time.name).items():
+            empty_table = empty_table.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
+        return empty_table
+
+    def described(self, shape: Shape, table: pa.Table) -> pa.Table:
+        """Return the rows that Spark made, in the form in which the evaluator makes them.
+
+        Spark returns timestamps in the zone of the session, marks expressions that cannot be NULL and names the
+        elements of arrays differently; answers must not depend on any of it.
+        """
+        kinds = {"query": "string", **self.types(shape)}
+        fields = [pa.field(column.name, _plain(column.type, kinds[column.name])) for column in table.schema]
+        return table.cast(pa.schema(fields))
+
+
+class Portion:
+    """Tables that wait for one Spark job."""
+
+    def __init__(self, finishing: RowFinisher, spark: SparkSession, with_query: bool) -> None:
+        self._finishing, self._spark, self._with_query = finishing, spark, with_query
+        self._waiting: dict[Shape, list[pa.Table]] = {}
+        self._queries: dict[Shape, set[str]] = {}
+        self._rows = 0
+
+    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> None:
+        self._waiting.setdefault(shape, []).append(plain(table))
+        self._queries.setdefault(shape, set()).update(queries)
+        self._rows += table.num_rows
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
+
+    def take(self) -> Iterator[tuple[Shape, pa.Table]]:
+        """Yield the answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
+        parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
+        queries = self._queries
+        self._waiting, self._queries, self._rows = {}, {}, 0
+        if parts:
+            for (shape, _), rows in zip(parts, self._finished(parts, queries), strict=True):
+                yield shape, self._finishing.described(shape, rows)
+
+    def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
+        try:
+            with as_windloom_errors(
+                queries_text(name for names_of_shape in queries.values() for name in names_of_shape)
+            ):
+                return finish_together(self._spark, parts, with_query=self._with_query)
+        except WindloomError:
+            if len(parts) == 1:
+                raise
+        # Repeated shape by shape, to name the queries at fault.
+        return [rows for part in parts for rows in self._finished([part], {part[0]: queries[part[0]]})]
+
+
+def queries_text(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    shown = ", ".join(f"'{name}'" for name in listed[:3])
+    return f"query {shown}" if len(listed) == 1 else f"queries {shown}{', …' if len(listed) > 3 else ''}"
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Return the table without dictionary-encoded columns, which are only an internal form."""
+    fields = [
+        pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
+        for column in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _plain(arrow: pa.DataType, kind: str) -> pa.DataType:
+    try:
+        return arrow_type(DataType.parse(kind))
+    except KeyError:  # a type that only Spark computes, such as a map
+        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(arrow) and arrow.tz else arrow
+
+
+class AnswerTables:
+    """The names, columns and rows of the tables that hold answers."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._finishing = RowFinisher(spark)
+
+    def columns(self, shape: Shape) -> dict[str, str]:
+        """Return names and Spark types of the columns, `query` first."""
+        return {"query": "string", **self._finishing.types(shape)}
+
+    def name(self, shape: Shape) -> str:
+        return table_name(dict(self._finishing.types(shape)))
+
+    def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Yield every block as rows of its shape's table; blocks that need Spark come later, many from one job."""
+        waiting = self._finishing.portion(with_query=True)
+        for block in blocks:
+            shape = plan.shapes[block.shape]
+            table = with_query(block)
+            rows = self._finishing.here(shape, table, keep=("query",))
+            if rows is not None:
+                yield shape, rows
+            else:
+                waiting.add(shape, table, block.queries)
+                if waiting.is_full:
+                    yield from waiting.take()
+        yield from waiting.take()
+
+    def infos(self, plan: Plan) -> dict[str, TableInfo]:
+        """Return every table that a plan may fill, by name."""
+        queries: dict[Shape, dict[str, Query]] = {}
+        for planned in plan.queries:
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
+        of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
+        infos: dict[str, TableInfo] = {}
+        for shape, queries_of_shape in queries.items():
+            name = self.name(shape)
+            asked = {**infos[name].asked, **queries_of_shape} if name in infos else queries_of_shape
+            groups = {query_name: tuple(group.name for group in query.group_by) for query_name, query in asked.items()}
+            pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
+            infos[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
+        return infos
+
+    def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
+        """Return the table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
+        return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
+
+    def empty(self, shape: Shape) -> pa.Table:
+        return self._finishing.empty(shape, with_query=True)
+
+    def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
+        return arrow_frame(self._spark, rows, ddl_of_columns(columns))
+
+
+def table_name(columns: dict[str, str]) -> str:
+    """Return a name that is readable, safe as a directory, and different for different columns or types."""
+    readable = "_".join(name for name in columns if name not in ("window_start", "window_end"))
+    slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
+    digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]
+    return f"{slug}-{digest}"

@@ -1,0 +1,167 @@
+"""Makes the cells of windows of rows: tuples whose position is final are counted and woven, others wait.
+
+In a round this follows the job that finds the frontiers. Among the tuples that waited and those that came, the ones
+that the frontier of their stream has passed are ripe. There is one job per way to count, which fetches ripe tuples, and
+one per stream, which fetches those that still wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.time import TICK_MIN
+from windloom.model.types import DataType, arrow_type, as_array
+from windloom.plan.plan import Plan
+from windloom.plan.scans import WovenScan
+from windloom.spark.collect import collected
+from windloom.spark.frames import arrow_frame, ddl_of_columns
+from windloom.spark.native import tick_sql
+from windloom.spark.projection import POSITION, projected, with_positions, without_time
+from windloom.state.cells import number_groups
+from windloom.state.positions import Counting, PositionCounts, Positions, counted_scans, counting_of
+from windloom.state.state import State
+from windloom.weave.round_input import ScanResult, take_together, take_tuples
+from windloom.weave.weave import timed_tuples
+
+#: The column that says whether a tuple came in this round, and did not wait.
+_FRESH = "__fresh"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """The cells of tuples that have a position now, and the new positions."""
+
+    taken: ScanResult
+    positions: Positions
+
+
+def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> ScanResult:
+    """Return the cells of a batch run, in which all tuples have a position."""
+    parts = []
+    for scan in counted_scans(plan):
+        stream = plan.stream(scan.stream)
+        # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
+        frame = with_positions(frames[scan.stream], stream, scan.counted_by or ())
+        for table in _tuples(scan, stream, frame):
+            table, ticks = timed_tuples(table)
+            if ticks.untimed:
+                raise without_time(stream, ticks.untimed)
+            parts.append(take_tuples(plan, scan, table))
+    return take_together(parts) if parts else ScanResult()
+
+
+def take_rows(
+    spark: SparkSession, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
+) -> TakenRows:
+    """Return the cells of a round. `frontiers` are those after it; tuples behind the earlier frontier are late."""
+    parts: list[ScanResult] = []
+    counts: dict[Counting, PositionCounts] = {}
+    waiting: dict[str, pa.Table] = {}
+    with ExitStack() as scope:
+        for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
+            stream, passed = plan.stream(name), _Passed.of(state, frontiers, plan.stream(name))
+            source = _source(spark, stream, frames.get(name), state.positions.waiting.get(name))
+            own = [scan for scan in counted_scans(plan) if scan.stream == name]
+            counts |= {counting_of(scan): state.positions.counts_of(scan) for scan in own}
+            if source is None:
+                continue
+            scope.callback(source.persist().unpersist)
+            for scan in own:
+                before = counts[counting_of(scan)]
+                ripe = source.where(f"{passed.tick} > {before.after}L AND {passed.is_ripe}")
+                for table in _tuples(scan, stream, _positioned(plan, ripe, stream, scan, before)):
+                    parts.append(take_tuples(plan, scan, table))
+                    counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
+            waits = source.where(passed.is_waiting).drop(_FRESH)
+            waiting[name] = pa.concat_tables(collected(waits, f"what waits of stream '{name}'"))
+    return TakenRows(take_together(parts) if parts else ScanResult(), Positions(waiting, counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """Conditions on tuples of a stream whose frontier moves from `closed` to `frontier`."""
+
+    tick: str
+    closed: int
+    frontier: int
+
+    @classmethod
+    def of(cls, state: State, frontiers: Mapping[str, int], stream: Stream) -> _Passed:
+        closed, frontier = (by_stream.get(stream.name, TICK_MIN) for by_stream in (state.frontiers, frontiers))
+        return cls(tick_sql(stream), closed, frontier)
+
+    @property
+    def is_ripe(self) -> str:
+        return f"{self.tick} < {self.frontier}L AND {self._is_in_time}"
+
+    @property
+    def is_waiting(self) -> str:
+        return f"{self.tick} >= {self.frontier}L AND {self._is_in_time}"
+
+    @property
+    def _is_in_time(self) -> str:
+        return f"({self.tick} >= {self.closed}L OR NOT {_FRESH})"
+
+
+def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
+    """The tuples that waited and those that came, with a column that distinguishes them."""
+    found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
+    if waiting is not None and waiting.num_rows:
+        session = spark if fresh is None else fresh.sparkSession  # a micro-batch has a session of its own
+        ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
+        waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
+        found.append(waited if fresh is None else waited.select(*found[0].columns))
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+
+
+def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Table]:
+    return collected(projected(scan, stream, frame), f"what is counted of stream '{stream.name}'")
+
+
+def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: PositionCounts) -> DataFrame:
+    """The ripe tuples with positions that continue from the earlier counts."""
+    keys = scan.counted_by or ()
+    positioned = with_positions(ripe, stream, keys)
+    if counts.table is None or not counts.table.num_rows:
+        return positioned
+    if not keys:
+        return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
+    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(plan, scan, keys))}
+    told = counts.table.rename_columns([*kinds, "__counted"])
+    ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
+    known = F.broadcast(arrow_frame(ripe.sparkSession, told, ddl))
+    same = [F.expr(f"{key.sql} <=> __k{i}") for i, key in enumerate(keys)]
+    joined = positioned.join(known, on=same, how="left")
+    position = F.expr(f"{POSITION} + coalesce(__counted, 0L)")
+    return joined.withColumn(POSITION, position).drop(*kinds, "__counted")
+
+
+def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[DataType]:
+    partial_set = plan.sets[scan.feeds[0].number]
+    return [partial_set.group_types[partial_set.group_by.index(key)] for key in keys]
+
+
+def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
+    """The number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
+    keys = scan.counted_by or ()
+    places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
+    first = tuples.num_columns - len(scan.columns)
+    values = [
+        as_array(tuples.column(first + place)).cast(arrow_type(kind))
+        for place, kind in zip(places, _key_types(plan, scan, keys), strict=True)
+    ]
+    numbers, distinct = number_groups(values, tuples.num_rows)
+    total = np.bincount(numbers, minlength=len(distinct[0]) if distinct else 1).astype(np.int64)
+    columns = [*distinct, pa.array(total)] if tuples.num_rows else [*distinct, pa.array([], pa.int64())]
+    return pa.Table.from_arrays(columns, names=[*(f"k{i}" for i in range(len(keys))), "count"])

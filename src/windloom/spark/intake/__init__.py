@@ -1,1 +1,0 @@
-"""Takes in tuples with Spark: natively aggregated, or projected and woven; on the driver or on executors."""

@@ -1,1 +1,0 @@
-"""Relations on Spark: whether a version has changed, its cells, and enriched streams."""

@@ -1,1 +1,0 @@
-"""Verification: compares every row with Spark's own windows."""

@@ -1,0 +1,1 @@
+"""Verification: every row is compared with Spark's own windows."""

@@ -1,0 +1,255 @@
+"""Carries a state from one plan to the next, between two rounds: shared cells stay, unneeded ones are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from windloom.aggregates.registry import PlannedComponent
+from windloom.model.clauses import Urgency
+from windloom.model.query import Query
+from windloom.model.time import TICK_MIN
+from windloom.plan.plan import PartialSet, Plan, PlannedJoin
+from windloom.plan.rows import PlannedRows
+from windloom.state.cells import Cells, roll_up
+from windloom.state.history import Past
+from windloom.state.pending import readers_of
+from windloom.state.positions import Positions
+from windloom.state.state import CellCoverage, CellsAfterClose, PastSlicing, PendingWindows, State
+from windloom.state.tuple_store import TupleStores, carried_stores, strand_since
+from windloom.state.windows.registry import life_of
+from windloom.statistics.set_statistics import SetIdentity
+
+#: At most this many past slicings are remembered for a set; tuples of older ones count as no longer kept.
+MOST_CUTS = 256
+
+
+def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> State:
+    """The state in terms of the plan `new`; called between two rounds.
+
+    `past` gives the cells of a new set, made from tuples of past rounds.
+
+    Sets are the same if their identities are; queries are the same if name and meaning are. New queries are `fresh`;
+    where they are not exact from the beginning, `since` gives their first exact window. Windows that a query
+    owes are carried with it: a query that leaves must be answered beforehand. A set that owes windows is not made again
+    from `past`: see `remade`.
+    """
+    known = old.by_identity
+    running = {planned.name: planned.query for planned in old.queries}
+    positions = state.positions.carried(new, state.seen)
+    cells: dict[int, Cells] = {}
+    history: dict[int, CellCoverage] = {}
+    since: dict[str, int] = {}
+    fresh: set[str] = set()
+    exact: dict[str, int | None] = {}  # by name of the side: its first exact window
+    for partial_set in new.sets:
+        before = known.get(partial_set.identity)
+        held, kept = carry_set(state, before, partial_set)
+        life = life_of(partial_set.window)
+        is_owing = before is not None and before.number in state.owed
+        is_wanted = before is None or (not is_owing and _is_short(partial_set, running, kept, state, positions))
+        if past is not None and life.weaves_again and is_wanted:
+            found = past(partial_set)
+            if found is not None and (before is None or _reaches(found[1], kept, before)):
+                held, kept = found
+        if held is not None:
+            cells[partial_set.number] = held
+        if kept != CellCoverage():
+            history[partial_set.number] = kept
+        for planned in partial_set.queries:
+            name = planned.name
+            if before is not None and name in running and is_same(running[name], planned.query):
+                tick = state.since.get(name)
+                fresh |= {name} & state.fresh
+            else:
+                tick = life_of(planned.query.window).first_exact(partial_set, planned, kept, state, positions)
+                if planned.query.is_side:
+                    exact[name] = tick
+                    continue
+                fresh.add(name)
+            if tick is not None:
+                since[name] = tick
+    for join in new.joins:
+        names = (join.name, *(place.name for place in join.sides))
+        if join.name in running and is_same(running[join.name], join.query):
+            since |= {name: state.since[name] for name in names if name in state.since}
+            fresh |= {join.name} & state.fresh
+        else:
+            since |= joined_since(new, join, exact)
+            fresh.add(join.name)
+    stored = carried_stores(state.kept, new, state.seen)
+    reported: dict[str, int] = {}
+    summaries: dict[str, Cells] = {}
+    for rows in new.rows:
+        if rows.name in running and is_same(running[rows.name], rows.query):
+            since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
+            reported |= {rows.name: state.reported[rows.name]} if rows.name in state.reported else {}
+            summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
+            fresh |= {rows.name} & state.fresh
+        else:
+            since |= rows_since(rows, stored)
+            fresh.add(rows.name)
+    answered = {name: tick for name, tick in state.answered.items() if name not in leaving(old, new)}
+    return replace(
+        state,
+        cells=cells,
+        since=since,
+        fresh=frozenset(fresh),
+        history=history,
+        positions=positions,
+        answered=answered,
+        owed=_owed(state, known, new, answered),
+        reported=reported,
+        kept=stored,
+        summaries=summaries,
+    )
+
+
+def leaving(old: Plan, new: Plan) -> set[str]:
+    """The queries of a plan that the next one does not have, or has with another meaning."""
+    staying = {planned.name: planned.query for planned in new.queries}
+    return {
+        planned.name
+        for planned in old.queries
+        if planned.name not in staying or not is_same(planned.query, staying[planned.name])
+    }
+
+
+def _owed(
+    state: State, known: Mapping[SetIdentity, PartialSet], new: Plan, answered: Mapping[str, int]
+) -> dict[int, PendingWindows]:
+    """Return the pending windows of sets, with the components and edges of the new plan."""
+    found = {}
+    for partial_set in new.sets if state.owed else ():
+        before = known.get(partial_set.identity)
+        owed = None if before is None else state.owed.get(before.number)
+        if (
+            owed is None
+            or before is None
+            or not any(each.name in answered for each in readers_of(new, partial_set.number))
+        ):
+            continue
+        rounds = owed.rounds
+        if rounds is not None:
+            rounds = tuple(
+                CellsAfterClose(
+                    roll_up(later.cells, before, partial_set),
+                    {name: tick for name, tick in later.closed.items() if name in answered},
+                )
+                for later in rounds
+            )
+        found[partial_set.number] = PendingWindows(_cells_of(owed.cells, before, partial_set), rounds)
+    return found
+
+
+def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) -> Cells | None:
+    """Return the cells of a set in terms of its successor; if more of a version is needed, it is taken again."""
+    lacks = partial_set.is_relation and not set(partial_set.components) <= set(before.components)
+    return None if cells is None or lacks else roll_up(cells, before, partial_set)
+
+
+def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
+    """The sets of a plan, by number, that owe windows and that `past` would make again for new queries.
+
+    These windows must be answered beforehand: otherwise the state would hold the cells that are kept for them twice.
+    """
+    known = old.by_identity
+    running = {planned.name: planned.query for planned in old.queries}
+    positions = state.positions.carried(new, state.seen)
+    for partial_set in new.sets:
+        before = known.get(partial_set.identity)
+        if before is None or before.number not in state.owed or not life_of(partial_set.window).weaves_again:
+            continue
+        if (
+            _is_short(partial_set, running, carry_set(state, before, partial_set)[1], state, positions)
+            and past(partial_set) is not None
+        ):
+            yield before.number
+
+
+def _reaches(past: CellCoverage, kept: CellCoverage, before: PartialSet) -> bool:
+    """Whether cells that are made again hold all that running queries need of the present cells.
+
+    The present cells may reach further back, for the queries that they were made for; landmarks fold what lies behind.
+    """
+    if life_of(before.window).folds(before):
+        return past.kept_from == TICK_MIN
+    return past.kept_from <= kept.kept_from
+
+
+def _is_short(
+    partial_set: PartialSet, running: Mapping[str, Query], kept: CellCoverage, state: State, positions: Positions
+) -> bool:
+    """Whether a query that is new to a set would miss windows with what the set holds."""
+    for planned in partial_set.queries:
+        if planned.name not in running or not is_same(running[planned.name], planned.query):
+            life = life_of(planned.query.window)
+            if life.first_exact(partial_set, planned, kept, state, positions) is not None:
+                return True
+    return False
+
+
+def rows_since(rows: PlannedRows, kept: TupleStores) -> dict[str, int]:
+    """The window from which a new row query is exact: there, all its strands find all their tuples."""
+    found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
+    after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
+    return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
+
+
+def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
+    """The window from which a new join is exact, which is where all its sides are; empty if that is the first one.
+
+    `exact` has the first exact windows of its sides, by name. A landmark is moved to where its side is exact.
+    """
+    found: dict[str, int] = {}
+    after = []
+    for place in join.sides:
+        window, tick = plan.side(place)[2].query.window, exact[place.name]
+        if tick is not None and window.extent_ticks is None:
+            found[place.name] = tick
+        elif tick is not None:
+            after.append(life_of(window).after_since(window, tick))
+    if after:
+        found[join.name] = max(after) - join.query.window.range_ticks + 1  # windows pair by their ends
+    return found
+
+
+def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage]:
+    """The cells of `before` as cells of `partial_set`, with its components and edges, and the past that they hold."""
+    seen = state.seen.get(partial_set.base)
+    held_from = life_of(partial_set.window).held_from(partial_set.window, seen)
+    if held_from is None:
+        seen = None
+    if before is None:
+        # Tuples up to `seen` were not kept; if there were none, nothing was missed.
+        return None, CellCoverage() if held_from is None else CellCoverage(held_from)
+    places = {component: index for index, component in enumerate(before.components)}
+    cells = _cells_of(state.cells.get(before.number), before, partial_set)
+    return cells, _past(state.history_of(before.number), before, partial_set, places, seen)
+
+
+def _past(
+    history: CellCoverage,
+    before: PartialSet,
+    partial_set: PartialSet,
+    places: dict[PlannedComponent, int],
+    seen: int | None,
+) -> CellCoverage:
+    if seen is None:  # no tuples, so nothing can be inexact
+        return history
+    known = {}
+    for index, component in enumerate(partial_set.components):
+        tick = history.known_from.get(places[component]) if component in places else seen + 1
+        if tick is not None:
+            known[index] = tick
+    cuts = history.cuts
+    if before.edges != partial_set.edges:
+        # An older slicing that has every edge of the one that ends now adds nothing to it, so it is forgotten.
+        cuts = (*(cut for cut in cuts if cut.edges.union(before.edges) != cut.edges), PastSlicing(before.edges, seen))
+    past = CellCoverage(history.kept_from, known, cuts)
+    return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
+
+
+def is_same(left: Query, right: Query) -> bool:
+    """Whether two queries mean the same, however they are spelled and however urgent they are."""
+    return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())

@@ -1,0 +1,325 @@
+"""The decisions that depend on the kind of window; the step and its parts never ask which kind it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling import new_array
+from windloom.kernels.lanes import NO_LANDMARK, shift_queries
+from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.tuples.grid import Grid
+from windloom.kernels.tuples.tuples import Tuples
+from windloom.model.aggregate import Aggregate
+from windloom.model.arrays import Mask
+from windloom.model.time import TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.plan import Asking, Member, PartialSet, Plan, PlannedQuery
+from windloom.plan.scans import WovenFeed
+from windloom.state.cells import Cells, merge_cells
+from windloom.state.frontiers import Inputs, LateTuples, inputs_of
+from windloom.state.positions import Positions
+from windloom.state.state import CellCoverage, State
+
+#: For every group of a set, `(after, until]` for the ends of its windows, if groups close separately.
+Span = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: Starts of marked cells, bounds of their groups, and the cell that each lies in; three empty arrays without marks.
+Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """The windows of one query, from `start` to every end up to `until`; both are -∞ as long as there is no tuple.
+
+    A side of a join has an `until` once any stream of the join has a tuple, and a `start` once its own has one.
+    """
+
+    start: int = TICK_MIN
+    until: int = TICK_MIN
+
+    @property
+    def is_known(self) -> bool:
+        return self.start > TICK_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class ReportProgress:
+    """How far a query had reported its windows before a round: those that ended up to `closed`.
+
+    With `since`, it reports only windows that begin there or later. A fresh query is still to report every such window,
+    however long ago it ended. `landmark` is set for windows that grow from one.
+    """
+
+    closed: int
+    since: int | None = None
+    is_fresh: bool = False
+    landmark: Landmark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBounds:
+    """One round from the point of view of windows: the state before it, and what it has moved.
+
+    `closed` says, by inputs of queries, up to where windows are closed after the round. `behind` names members of sets
+    that still have to report windows which end after a tick; it is empty where only open windows matter.
+    """
+
+    before: State
+    closed: Mapping[Inputs, int]
+    positions: Positions
+    landmarks: Mapping[str, Landmark] = field(default_factory=dict)
+    history_ticks: int = 0
+    behind: Mapping[str, int] = field(default_factory=dict)
+
+    def closed_of(self, partial_set: PartialSet) -> int:
+        """Return up to where the windows of all queries of a set are closed."""
+        return min(self.closed[inputs] for inputs in inputs_of(partial_set))
+
+    def reached(self, planned: Member) -> int:
+        """Return the end after which the windows of a member of a set still matter."""
+        return self.behind.get(planned.name, self.closed[planned.query.inputs])
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedCells:
+    """The cells of a set that remain after a round; `span` is set if groups close their windows separately."""
+
+    cells: Cells
+    history: CellCoverage
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCells:
+    """Rows to answer, and where the window of each ends."""
+
+    lanes: Lanes
+    window_end: NDArray[np.int64]
+
+
+class WindowLifecycle(ABC):
+    """The windows of one kind, from round to round. Kinds that share sets agree in everything that concerns a set."""
+
+    #: Whether the cells of a set that was not kept can be made from the tuples of past rounds.
+    weaves_again = True
+
+    #: Whether its answers may be left to later rounds.
+    can_wait = True
+
+    #: Whether tuples that come late are part of cells, because windows that are still open cover them.
+    sees_late = True
+
+    # ---- of a set -----------------------------------------------------------------------------------------------
+
+    def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
+        """Return the tuples that may be part of cells, if the set was closed at the tick `closed` before they came."""
+        return tuples
+
+    def grid(self, tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> Grid:
+        """Return the cells of a set, over tuples."""
+        return tuples.grid(fed.groups, partial_set.edges)
+
+    def merged(self, cells: Cells, fresh: Cells) -> Cells:
+        """Return the cells of a set after a round has brought fresh ones."""
+        return merge_cells(cells, fresh)
+
+    def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
+        """Return the cells once fresh ones are among them; `closed` is where the set was closed before these came."""
+        return cells
+
+    @abstractmethod
+    def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
+        """Return what is kept of the cells of a set after a round has reported its windows."""
+
+    @abstractmethod
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
+        """Return the cells that may be covered by a window that matters after a round."""
+
+    def folds(self, partial_set: PartialSet) -> bool:
+        """Return whether cells that have served are folded together, and not dropped."""
+        return False
+
+    def interval(self, after: int, until: int) -> tuple[int, int]:
+        """Return `(after, until]` for the ends of the windows that a round reports, if the set is closed at these
+        ticks."""
+        return after, until
+
+    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+        """Return the ticks that divide a slice into tuples that are late and tuples that are not."""
+        return ()
+
+    def held_from(self, window: Window, seen: int | None) -> int | None:
+        """Return the tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has
+        all.
+        """
+        return None if seen is None else seen + 1
+
+    def located(self, cells: Cells, groups: slice, cohort: QueryBatch, marks: Marks, span: Span | None) -> WindowCells:
+        """Return the cells that each window of the cohort covers, for some groups."""
+        bounds = cells.group_bounds[groups.start : groups.stop + 1]
+        lanes = locate(cells.starts, bounds, cohort.windows, cohort.after, cohort.until, marks, span)
+        window_end = new_array(len(lanes), np.int64)
+        shift_queries(lanes.window_start, lanes.bounds, cohort.windows.ranges, window_end)
+        count = groups.stop - groups.start
+        for query in cohort.windows.landmark_queries:
+            rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
+            lanes.window_start[rows] = cohort.windows.every_landmark[query]
+        for query in cohort.windows.periodic_queries:
+            starts_of_query = lanes.window_start[
+                int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])
+            ]
+            starts_of_query -= (starts_of_query - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
+        return WindowCells(lanes, window_end)
+
+    # ---- of a query ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def lost(
+        self, partial_set: PartialSet, window: Window, reported: ReportProgress, entries: LateTuples, state: State
+    ) -> tuple[Mask, Mask]:
+        """Return which late entries have a closed window of a query, and which have one that is still open."""
+
+    def own_after(self, planned: Asking, state: State, closed: int) -> int:
+        """Return the end after which a query reports its windows, which may differ from where its set was closed."""
+        after = TICK_MIN if planned.name in state.fresh else closed
+        since = state.since.get(planned.name)
+        return after if since is None else max(after, self.after_since(planned.query.window, since))
+
+    def after_since(self, window: Window, since: int) -> int:
+        """Return the end after which all windows begin at or after `since`."""
+        return since + window.range_ticks - 1
+
+    @abstractmethod
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        """Return whether it still matters that only windows which begin at or after `since` are reported."""
+
+    @abstractmethod
+    def first_exact(
+        self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions
+    ) -> int | None:
+        """Return the start of the first window from which all windows of a new query are exact, or None if every window
+        is."""
+
+    def question_obstacle(self, window: Window) -> tuple[str, str] | None:
+        """Return why a question cannot be answered from what is kept, and what to do."""
+        return None
+
+    def last_start(self, window: Window, closed: int) -> int:
+        """Return the start of the last window that is closed."""
+        last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
+        return last * window.slide_ticks + window.offset_ticks
+
+
+# Cohorts: queries of a tree that are answered together, and the arrays that all their blocks share.
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPiece:
+    """A piece of one answer column: queries `first : last` of a shape run fill it from the same components."""
+
+    first: int
+    last: int
+    aggregate: Aggregate
+    components: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRun:
+    """Queries `first : last` of a cohort, which have one shape and the same grouping columns."""
+
+    first: int
+    last: int
+    queries: tuple[PlannedQuery, ...]
+    query_names: tuple[str, ...]
+    names: tuple[str, ...]  # of the table's columns
+    columns: tuple[tuple[BatchPiece, ...], ...]  # one for each answer column
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBatch:
+    """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
+
+    By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds of windows whose ends do
+    not determine it.
+    """
+
+    windows: WindowArrays
+    after: NDArray[np.int64]
+    until: NDArray[np.int64]
+    since: NDArray[np.int64]
+    wanted: Mapping[int, NDArray[np.int64]]
+    shapes: tuple[ShapeRun, ...] = ()
+
+
+def make_windows(
+    partial_set: PartialSet,
+    queries: Sequence[Member],
+    intervals: Sequence[tuple[int, int]],
+    landmarks: Mapping[str, Landmark],
+    since: Mapping[str, int],
+) -> QueryBatch:
+    """Return the cohort of some queries, yet without shapes; `intervals` are `(after, until]` for the ends of each."""
+    windows = [planned.query.window for planned in queries]
+    arrays = WindowArrays(
+        np.array([window.range_ticks for window in windows], np.int64),
+        np.array([window.slide_ticks for window in windows], np.int64),
+        np.array([window.offset_ticks for window in windows], np.int64),
+        np.array(
+            [landmarks[query.name].start if query.name in landmarks else NO_LANDMARK for query in queries], np.int64
+        ),
+        np.array([window.restart_ticks or 0 for window in windows], np.int64),
+    )
+    after = [after for after, _ in intervals]
+    until = [
+        min(until, landmarks[planned.name].until) if planned.name in landmarks else until
+        for planned, (_, until) in zip(queries, intervals, strict=True)
+    ]
+    needs = [set(planned.query.components) for planned in queries]
+    wanted = {}
+    for index, component in enumerate(partial_set.components):
+        indexes = [i for i, need in enumerate(needs) if component.component in need]
+        if indexes:
+            wanted[index] = np.array(indexes, np.int64)
+    first_starts = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
+    return QueryBatch(arrays, np.array(after, np.int64), np.array(until, np.int64), first_starts, wanted)
+
+
+def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapeRun, ...]:
+    """Return the stretches of queries that have one shape and the same grouping columns."""
+    runs = []
+    for first, last in _same_shape(queries):
+        mine = queries[first:last]
+        shape = plan.shapes[mine[0].shape]
+        names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
+        columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
+        runs.append(ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, columns))
+    return tuple(runs)
+
+
+def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[BatchPiece]:
+    """Yield the pieces of a column: queries may fill it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
+    position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
+    aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
+    first = 0
+    for i in range(1, len(queries) + 1):
+        if i == len(queries) or aggregates[i] != aggregates[first]:
+            yield BatchPiece(
+                first, i, aggregates[first], tuple(position[component] for component in aggregates[first].components)
+            )
+            first = i
+
+
+def _same_shape(queries: tuple[PlannedQuery, ...]) -> Iterator[tuple[int, int]]:
+    first = 0
+    for i in range(1, len(queries) + 1):
+        if i == len(queries) or (queries[i].shape, queries[i].group_positions) != (
+            queries[first].shape,
+            queries[first].group_positions,
+        ):
+            yield first, i
+            first = i

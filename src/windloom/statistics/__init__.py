@@ -1,0 +1,1 @@
+"""What rounds observed, and what plans may expect from it."""

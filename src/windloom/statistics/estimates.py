@@ -1,0 +1,378 @@
+"""Estimates: what rounds have shown of streams and sets, as the figures that plans are made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from windloom.statistics.observations import LinkEstimate, RoundObserved, SetRound, StreamRound
+from windloom.statistics.set_statistics import SetIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 if that is uncertain."""
+
+    value: float
+    rounds: int
+    trend: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEstimate:
+    """The estimated figures of a stream.
+
+    `rate` is tuples per second of event time, `round` the seconds of event time that pass per round.
+
+    `conditions` are, by SQL, the shares of tuples that satisfy a condition.
+    """
+
+    rate: Mean
+    round: Mean | None
+    conditions: Mapping[str, float] = field(default_factory=dict)
+    signatures: float = 1.0
+
+    def before(self, earlier: StreamEstimate) -> StreamEstimate:
+        """This estimate, completed by earlier shares of conditions that it lacks."""
+        return replace(
+            self,
+            conditions={**earlier.conditions, **self.conditions},
+            signatures=self.signatures if self.conditions else earlier.signatures,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetEstimate:
+    """The estimated figures of a set.
+
+    `selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
+
+    For `regularity` and `spread`, see `Statistics`.
+    """
+
+    selectivity: Mean
+    groups: Mean
+    cells: Mean
+    regularity: float = 0.0
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """The estimates from all rounds so far. Streams and sets whose tuples no round has seen are missing.
+
+    `joins` are by name, each with an estimate of every link.
+    """
+
+    streams: Mapping[str, StreamEstimate] = field(default_factory=dict)
+    sets: Mapping[SetIdentity, SetEstimate] = field(default_factory=dict)
+    joins: Mapping[str, tuple[LinkEstimate, ...]] = field(default_factory=dict)
+
+    def before(self, earlier: Estimates) -> Estimates:
+        """These estimates, completed by earlier ones."""
+        streams = {
+            name: estimate.before(earlier.streams[name]) if name in earlier.streams else estimate
+            for name, estimate in self.streams.items()
+        }
+        return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
+
+    def without_rounds(self) -> Estimates:
+        """These estimates without the lengths of rounds, for a stream that starts from what a batch run has shown."""
+        return replace(
+            self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
+        )
+
+    def selectivity(self, identity: SetIdentity) -> Mean | None:
+        """The share of its stream's tuples that a set wants, observed of it or of another set with its predicate."""
+        set_estimate, stream = self.sets.get(identity), self.streams.get(identity.stream)
+        if set_estimate is not None:
+            return set_estimate.selectivity
+        share = None if stream is None else stream.conditions.get(identity.predicate)
+        return None if stream is None or share is None else Mean(share, stream.rate.rounds)
+
+    def groups(self, identity: SetIdentity) -> Mean | None:
+        """The groups of a set, or else of sets that have its stream and grouping but another predicate."""
+        own = self.sets.get(identity)
+        if own is not None:
+            return own.groups
+        like = [
+            set_estimate.groups
+            for other, set_estimate in self.sets.items()
+            if (other.stream, other.grouping) == (identity.stream, identity.grouping)
+        ]
+        return max(like, key=lambda figure: figure.value, default=None)
+
+
+# The memory of rounds: estimates are decayed means of what the last rounds observed (source B, section 4.3).
+#
+# A round that is r rounds old has the weight e^(−a·r), and one that is d rounds old has none. Rates are ratios of
+# weighted tuples to weighted seconds, so that with rounds of equal length a rate is the mean of the rounds' rates. A
+# round in which much more time passes than tuples usually span (a backlog, or history) counts as one of four times that
+# span, because it does not predict what comes next.
+#
+# A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is close.
+# So a *leap* is distinguished from noise. If two rounds in a row are both far above, or both far below, what was
+# remembered before them, in rate or in length, then everything before them is forgotten. The length of a round is not
+# noise: a trigger, or the layout of files, determines it, and a change that large lasts. So one round is enough for it.
+
+#: The number of rounds that estimates are made from (d), and how fast the weight of older ones falls (a).
+ROUNDS, DECAY = 16, 0.5
+#: Rounds longer than this many times the usual span of tuples count as that long.
+LONGEST = 4.0
+#: Rounds that differ by this factor from what was remembered, two in a row, are a leap.
+LEAP = 4.0
+#: A trend is certain if it is this many times its standard error, over at least this many rounds.
+CERTAIN, LEAST_ROUNDS = 3.0, 4
+
+
+class Memory:
+    """The observations of the last rounds, by stream and set. Sets that the last round did not have are forgotten.
+
+    Without a `leap`, means are always those of source B.
+    """
+
+    def __init__(self, rounds: int = ROUNDS, decay: float = DECAY, leap: float | None = LEAP) -> None:
+        self.rounds, self.decay, self.leap = rounds, decay, leap
+        self._weights = [math.exp(-decay * age) for age in range(rounds)]
+        # Newest first; never changed in place, so that another thread may read while a round ends.
+        self._streams: Mapping[str, tuple[StreamRound, ...]] = {}
+        self._sets: Mapping[SetIdentity, tuple[tuple[SetRound, StreamRound], ...]] = {}
+        self._joins: Mapping[str, tuple[LinkEstimate, ...]] = {}
+
+    def add(self, seen: RoundObserved) -> None:
+        """Add a completed round. A stream without new tuples keeps its earlier observations."""
+        streams = dict(self._streams)
+        leaping = set()
+        for name, stream_round in seen.streams.items():
+            if stream_round.tuples:
+                rounds = (stream_round, *streams.get(name, ()))[: self.rounds]
+                if self._leaps([_pace(each) for each in rounds]) or self._leaps([_extent(each) for each in rounds]):
+                    rounds = rounds[:2]
+                    leaping.add(name)
+                streams[name] = rounds
+        sets = {}
+        for identity, each in seen.sets.items():
+            before, beside = self._sets.get(identity, ()), seen.streams.get(identity.stream)
+            if beside is not None and beside.tuples:
+                before = ((each, beside), *before)[: self.rounds]
+                if identity.stream in leaping or self._leaps([float(set_round.groups) for set_round, _ in before]):
+                    before = before[:2]
+            if before:
+                sets[identity] = before
+        self._streams, self._sets = streams, sets
+        joins = {}
+        for name, links in seen.joins.items():
+            known = self._joins.get(name, ())
+            estimates = known if len(known) == len(links) else (None,) * len(links)
+            joins[name] = tuple(
+                LinkEstimate.of(link) if estimate is None else estimate.after(link)
+                for estimate, link in zip(estimates, links, strict=True)
+            )
+        self._joins = joins
+
+    def _leaps(self, values: Sequence[float]) -> bool:
+        """Whether the two newest values are far from all before, on the same side."""
+        if self.leap is None or len(values) < 3 or min(values) <= 0:
+            return False
+        usual = self._geometric(values[2:])  # a geometric mean, which a single burst moves by little
+        assert usual is not None
+        return min(values[:2]) > self.leap * usual or max(values[:2]) < usual / self.leap
+
+    def estimates(self, *, trends: bool = False) -> Estimates:
+        """The estimates for the next round; `trends` take longer to find than the rest."""
+        streams = {name: self._stream(rounds, trends) for name, rounds in self._streams.items()}
+        sets = {identity: self._set(rounds, trends) for identity, rounds in self._sets.items()}
+        return Estimates(
+            {name: stream_estimate for name, stream_estimate in streams.items() if stream_estimate is not None},
+            {identity: set_estimate for identity, set_estimate in sets.items() if set_estimate is not None},
+            self._joins,
+        )
+
+    def rate_of(self, stream: str) -> float | None:
+        """The estimated rate of one stream."""
+        rounds = self._streams.get(stream, ())
+        weights = self._counting(rounds)
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
+        return _weighed(weights, [stream_round.tuples for stream_round in rounds]) / seconds if seconds > 0 else None
+
+    def round_of(self, stream: str) -> float | None:
+        """The estimated length of a round of one stream, in seconds of its time."""
+        return self._geometric(self._lengths(self._streams.get(stream, ())))
+
+    def groups_of(self, identity: SetIdentity) -> float | None:
+        """The estimated number of groups of one set."""
+        return self._mean(
+            [float(set_round.groups) for set_round, _ in self._sets.get(identity, ()) if set_round.groups]
+        )
+
+    def share_of(self, stream: str, condition: str) -> float | None:
+        """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
+        rounds = self._streams.get(stream, ())
+        if not any(condition in stream_round.conditions for stream_round in rounds):
+            return None
+        return self._share(condition, rounds, self._counting(rounds))
+
+    def _lengths(self, rounds: Sequence[StreamRound]) -> list[float]:
+        """The lengths of rounds, newest first, since they last became far longer, or far shorter."""
+        lengths: list[float] = []
+        for stream_round in rounds:
+            ratio = _extent(stream_round) / max(_extent(rounds[0]), 1e-12)
+            if lengths and self.leap is not None and not 1 / self.leap <= ratio <= self.leap:
+                break
+            if stream_round.seconds > 0:
+                lengths.append(stream_round.seconds)
+        return lengths
+
+    def _geometric(self, values: Sequence[float]) -> float | None:
+        """The decayed geometric mean, newest first."""
+        logs = self._mean([math.log(value) for value in values])
+        return None if logs is None else math.exp(logs)
+
+    def _mean(self, values: Sequence[float]) -> float | None:
+        """The decayed mean, newest first."""
+        return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
+
+    def _counting(self, rounds: Sequence[StreamRound]) -> list[float]:
+        """The weight of each round, newest first."""
+        longest = LONGEST * median(stream_round.span for stream_round in rounds) if rounds else 0.0
+        capped = (
+            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in rounds
+        )
+        return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
+
+    def _stream(self, rounds: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
+        weights = self._counting(rounds)
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
+        tuples = _weighed(weights, [stream_round.tuples for stream_round in rounds])
+        if seconds <= 0:
+            return None
+        lengths = self._lengths(rounds)
+        length = self._geometric(lengths)
+        assert length is not None, "some time has passed"
+        conditions = {sql for stream_round in rounds for sql in stream_round.conditions}
+        trend = (
+            self._trend(
+                [stream_round.tuples / stream_round.seconds for stream_round in rounds if stream_round.seconds > 0]
+            )
+            if trends
+            else 0.0
+        )
+        return StreamEstimate(
+            Mean(tuples / seconds, len(rounds), trend),
+            Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
+            {sql: self._share(sql, rounds, weights) for sql in sorted(conditions)},
+            self._mean([float(stream_round.signatures) for stream_round in rounds]) or 1.0,
+        )
+
+    @staticmethod
+    def _share(sql: str, rounds: Sequence[StreamRound], weights: Sequence[float]) -> float:
+        """The share of tuples that satisfy a condition, over the rounds in which it was tested."""
+        tested = [
+            (stream_round.conditions[sql], stream_round.tuples, w)
+            for stream_round, w in zip(rounds, weights, strict=True)
+            if sql in stream_round.conditions
+        ]
+        total = sum(tuples * weight for _, tuples, weight in tested)
+        return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
+
+    def _set(self, rounds: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
+        set_rounds, streams = [set_round for set_round, _ in rounds], [beside for _, beside in rounds]
+        weights = self._counting(streams)
+        came = _weighed(weights, [stream_round.tuples for stream_round in streams])
+        if came <= 0:
+            return None
+        tuples = _weighed(weights, [set_round.tuples for set_round in set_rounds])
+        cells = _weighed(weights, [set_round.cells for set_round in set_rounds])
+        # The edges of rounds also cut cells: a round of n slices has parts of n + 1.
+        slices = _weighed(weights, [set_round.slices + 1.0 for set_round in set_rounds])
+        groups_per_round = [float(set_round.groups) for set_round in set_rounds if set_round.groups]
+        groups = self._mean(groups_per_round) or 0.0
+        shares = [min(1.0, set_round.tuples / beside.tuples) for set_round, beside in rounds]
+        regularity = regularity_of(tuples, cells, groups * slices)
+        return SetEstimate(
+            Mean(min(1.0, tuples / came), len(rounds), self._trend(shares) if trends else 0.0),
+            Mean(groups, len(groups_per_round), self._trend(groups_per_round) if trends else 0.0),
+            Mean(cells / slices, len(rounds)),
+            regularity,
+            1.0 if regularity > 0 else spread_of(tuples, cells, groups, slices),
+        )
+
+    def _trend(self, values: Sequence[float]) -> float:
+        """The slope of the logarithm over rounds, by weighted least squares, as a share per round."""
+        if len(values) < LEAST_ROUNDS or min(values) <= 0:
+            return 0.0
+        weights, logs = self._weights[: len(values)], [math.log(value) for value in values]
+        total = sum(weights)
+        ages = [-float(age) for age in range(len(values))]
+        mid, level = _weighed(weights, ages) / total, _weighed(weights, logs) / total
+        across = sum(w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))
+        slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
+        left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
+        noise = (
+            sum(w * residual * residual for w, residual in zip(weights, left, strict=True))
+            / total
+            * len(values)
+            / (len(values) - 2)
+        )
+        error = math.sqrt(noise * sum(w * w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))) / across
+        return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0
+
+
+def regularity_of(tuples: float, cells: float, slices: float) -> float:
+    """How evenly tuples come, judged by how many of the slices (of all groups) held one.
+
+    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
+    [0.0, 1.0]
+    """
+    if slices <= 0:
+        return 0.0
+    mean = tuples / slices
+    by_chance, most = -math.expm1(-mean), min(1.0, mean)
+    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
+        return 0.0
+    return min(1.0, max(0.0, (cells / slices - by_chance) / (most - by_chance)))
+
+
+def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
+    """The share of the groups over which this many tuples, spread at random, would make this many cells.
+
+    >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
+    (1.0, 0.5)
+    """
+    if min(tuples, cells, groups, slices) <= 0:
+        return 1.0
+    cells_per_slice, mean = cells / slices, tuples / slices
+    low, high = min(cells_per_slice, groups), groups
+    if cells_per_slice >= -high * math.expm1(-mean / high) * (1 - 1e-9):
+        return 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if -middle * math.expm1(-mean / middle) < cells_per_slice:
+            low = middle
+        else:
+            high = middle
+    return high / groups
+
+
+def _extent(stream_round: StreamRound) -> float:
+    """The seconds in which the tuples of a round lie: if they are in disorder, a round may hardly advance time."""
+    return max(stream_round.seconds, stream_round.span)
+
+
+def _pace(stream_round: StreamRound) -> float:
+    """Tuples per second of the time in which they lie."""
+    seconds = _extent(stream_round)
+    return stream_round.tuples / seconds if seconds > 0 else 0.0
+
+
+def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, values, strict=False))
+
+
+def estimates_of(seen: RoundObserved) -> Estimates:
+    """The estimates that follow from one round alone."""
+    memory = Memory(rounds=1)
+    memory.add(seen)
+    return memory.estimates()
