@@ -101,18 +101,6 @@ def trades_loom(spark: SparkSession, *, follows: bool) -> Loom:
     return loom
 
 
-def planning_names(spark: SparkSession) -> Names:
-    from windloom.optimizer.cost.papers import PaperCost
-    from windloom.optimizer.sharing.problem import SharingProblem
-    from windloom.optimizer.sharing.weave_share import WeaveShare
-    from windloom.optimizer.workloads import zipf_workload
-    from windloom.slicing.slicings import find_slicing
-
-    windows = zipf_workload(25, seed=8, unit=1_000)
-    problem = SharingProblem(windows[:24], find_slicing("pairs"), PaperCost(("recalculate",), 20.0))
-    return {"problem": problem, "trees": WeaveShare().choose(problem), "window": windows[24]}
-
-
 def streaming_names(spark: SparkSession) -> Names:
     return {"loom": trades_loom(spark, follows=True)}
 
@@ -123,7 +111,6 @@ def batch_names(spark: SparkSession) -> Names:
 
 #: What the blocks of a page take for given; by default a loom over the trades.
 GIVEN: dict[str, Callable[[SparkSession], Names]] = {
-    "docs/sharing.md": planning_names,
     "docs/rows.md": streaming_names,
     "docs/scheduling.md": streaming_names,
     "docs/sinks.md": streaming_names,

@@ -21,10 +21,12 @@ _FOLDERS = ("docs", "examples")
 #: The pages of the contents that come first; the others follow by name.
 _CONTENTS = {
     "Using it": (
-        *("language", "emit", "windows", "semantics", "joins", "relations", "rows"),
+        *("tutorial", "language", "emit", "windows", "semantics", "joins", "relations", "rows"),
         *("streaming", "scheduling", "sinks", "service", "streaming_executors"),
     ),
-    "How it works": ("architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),
+    "How it works": (
+        *("how_it_works", "architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from support.pages import DECISIONS, PAGES, ROOT, anchors, code_spans, fences, l
 from windloom.language.catalog import parse_catalog
 from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
+from windloom.optimizer import stages
 
 #: The streams that single queries in the docs are about.
 STREAMS = {
@@ -68,6 +69,35 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
 @every_page
 def test_no_page_tells_where_it_was_written(page: Path) -> None:
     assert not re.search(r"(?<![\w.])/(home|root|work|tmp|Users)/", page.read_text(encoding="utf-8"))
+
+
+def test_no_sentence_stands_in_two_pages() -> None:
+    """One page says it, and the others link to it. A program writes experiments, and the changelog tells what was."""
+    pages_of: dict[str, set[str]] = {}
+    for page in PAGES:
+        if page.parent.name != "experiments" and page.name != "CHANGELOG.md":
+            prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+            for sentence in re.split(r"(?<=[.:;!?|])\s|\n\n", prose):
+                words = sentence.strip(" *|\n").split()
+                if len(words) >= 6:
+                    pages_of.setdefault(" ".join(words), set()).add(page_name(page))
+    assert {sentence: pages for sentence, pages in pages_of.items() if len(pages) > 1} == {}
+
+
+def test_the_readme_is_read_in_three_minutes_and_how_it_works_at_one_sitting() -> None:
+    words = {page_name(page): len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    assert words["README.md"] <= 1_400
+    assert words["docs/how_it_works.md"] <= 3_000
+
+
+def test_the_architecture_draws_every_room_and_lists_the_stages_of_the_optimizer() -> None:
+    page = ROOT / "docs" / "architecture.md"
+    drawn = [line.split()[0] for line in fences(page, "text")[0].splitlines()]
+    rooms = [folder.parent.name for folder in (ROOT / "src" / "windloom").glob("*/__init__.py")]
+    assert sorted(set(drawn) - {"errors"}) == sorted(rooms)
+    listed = re.findall(r"^\| (\d\. [\w ]+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert stages.__doc__ is not None
+    assert listed == re.findall(r"^(\d\. [\w ]+?)  ", stages.__doc__, re.MULTILINE)
 
 
 def test_the_python_example_of_the_readme_is_the_quickstart() -> None:
