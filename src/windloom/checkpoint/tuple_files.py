@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windloom.checkpoint.storage import NewFile, Storage
+from windloom.checkpoint.storage import Storage, UnfinishedFile
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.model.time import TICKS_PER_SECOND, format_duration
@@ -84,7 +84,7 @@ class WrittenFile:
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
         self._name = name
-        self._file: NewFile = storage.create(name)
+        self._file: UnfinishedFile = storage.create(name)
         self._rows = 0
         self._first: int | None = None
         self._last: int | None = None
