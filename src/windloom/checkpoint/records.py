@@ -83,12 +83,8 @@ class StateSnapshot:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> StateSnapshot:
-        frame = read_frame(
-            "snapshot",
-            f"the checkpoint's file '{name}'",
-            data,
-            "delete it: an older snapshot and the log make the same state",
-        )
+        hint = "delete it: an older snapshot and the log make the same state"
+        frame = read_frame("snapshot", f"the checkpoint's file '{name}'", data, hint)
         return cls(frame.body["round"], frame.body["plan_version"], read_state(frame.body["state"], frame.blobs))
 
 

@@ -92,7 +92,7 @@ class CellVersions:
 
     @property
     def cells(self) -> tuple[Cells, ...]:
-        return (*held(self.own), *self.others)
+        return (*present(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
         """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
@@ -135,10 +135,10 @@ def lineage_of(
     later = (CellsAfterClose(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
     is_late = any(each.is_late for each in later) and life_of(partial_set.window).sees_late
     if owed.rounds is not None:
-        return CellVersions(None, held(owed.cells), (*owed.rounds, *later), is_apart=True)
+        return CellVersions(None, present(owed.cells), (*owed.rounds, *later), is_apart=True)
     if is_late:
-        return CellVersions(None, held(owed.cells, kept), later, is_apart=True)
-    return CellVersions(current, held(owed.cells))
+        return CellVersions(None, present(owed.cells, kept), later, is_apart=True)
+    return CellVersions(current, present(owed.cells))
 
 
 def left_owing(
@@ -158,7 +158,7 @@ def left_owing(
             keep_cells(
                 own_cells, life.needed(partial_set, own_cells, waiting) & ~life.needed(partial_set, own_cells, now)
             )
-            for own_cells in held(lineage.own)
+            for own_cells in present(lineage.own)
         ]
         return PendingWindows(_merged([each for each in dropped if len(each)]))
     # Each later round counts only for queries that still have to report windows in which it does not count.
@@ -177,7 +177,7 @@ def left_owing(
     )
 
 
-def held(*parts: Cells | None) -> tuple[Cells, ...]:
+def present(*parts: Cells | None) -> tuple[Cells, ...]:
     """Return the cells that are not None."""
     return tuple(part for part in parts if part is not None)
 

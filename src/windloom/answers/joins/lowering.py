@@ -17,6 +17,7 @@ from windloom.kernels.families import AddInt
 from windloom.kernels.locate import Lanes, WindowArrays
 from windloom.kernels.techniques.registry import find_technique
 from windloom.model.aggregate import Aggregate
+from windloom.model.time import TICK_MIN
 from windloom.model.types import arrow_type
 from windloom.plan.plan import Plan, PlannedJoin
 from windloom.state.cells import Cells, CellsBuilder, describe_group, merge_all
@@ -30,7 +31,7 @@ class Lowering:
         self._shape, self._join = plan.shapes[join.shape], join
         self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
         side_landmarks = (landmarks[place.name] for place in join.sides if place.name in landmarks)
-        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
+        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.start > TICK_MIN), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
         """Return the rows as a block of answers; `end` is where the window of each ends."""

@@ -35,8 +35,8 @@ from windloom.state.tuple_store import (
     TupleStore,
     TupleStores,
     kept_with,
-    needs_after,
     row_span,
+    without_unneeded,
 )
 from windloom.state.windows.registry import life_of
 from windloom.weave.round_input import RoundInput
@@ -192,7 +192,7 @@ def rows_turn(
     return RowsTurn(
         tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
         {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
-        needs_after(plan, until, moved.seen, moved.frontiers).left_of(kept_with(state.kept, round_input.kept, plan)),
+        without_unneeded(kept_with(state.kept, round_input.kept, plan), plan, until, moved.seen, moved.frontiers),
         standing,
     )
 

@@ -32,9 +32,6 @@ class RowsLife(WindowLifecycle):
         still_open = keep_from(cells, np.repeat(last - longest + 1, np.diff(cells.group_bounds)))
         return RetainedCells(still_open, history, (first, last))
 
-    def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
-        return np.ones(len(cells), np.bool_)
-
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group
 
@@ -59,9 +56,6 @@ class RowsLife(WindowLifecycle):
         # Positions show what has been reported.
         since = state.since.get(planned.name)
         return TICK_MIN if since is None else self.after_since(planned.query.window, since)
-
-    def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        return True
 
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions

@@ -101,9 +101,6 @@ class SessionLife(WindowLifecycle):
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
         return TICK_MIN if planned.name in state.fresh else closed - 1
 
-    def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        return True  # however long it is, a session that began earlier is not complete
-
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions
     ) -> int | None:
