@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from windloom.answers.emission.emission import ReportedRows
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.logs import RoundLog
 from windloom.checkpoint.records import PlanRecord
-from windloom.state.state import State
 
 
 class NoJournal:
@@ -25,30 +23,17 @@ class NoJournal:
     def __init__(self, record: PlanRecord) -> None:
         self._record = record
 
-    def plan(self, version: int) -> PlanRecord:
+    def _plan(self, *_: object, **__: object) -> PlanRecord:
         return self._record
 
-    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
-        return self._record
-
-    def upcoming(self, round: int) -> PlanRecord:
-        return self._record
-
-    def was_answering(self, round: int) -> bool:
+    def _no(self, *_: object) -> bool:
         return False
 
-    def has_begun(self, round: int) -> bool:
-        return False
+    def _nothing(self, *_: object, **__: object) -> None: ...
 
-    def has_failed(self, round: int) -> bool:
-        return False
-
-    def note_failure(self, round: int) -> None: ...
-
-    def newest_plan(self) -> PlanRecord | None:
-        return self._record
-
-    def write_log(self, log: RoundLog) -> None: ...
+    plan = begin = upcoming = newest_plan = _plan
+    was_answering = has_begun = has_failed = _no
+    note_failure = write_log = commit = write_emitted = drop_emitted = snapshot = retain = _nothing
 
     def read_log(self, round: int) -> RoundLog | None:
         return None
@@ -62,21 +47,11 @@ class NoJournal:
     def reading(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
-
-    def write_emitted(self, round: int, emitted: ReportedRows) -> None: ...
-
     def read_emitted(self) -> ReportedRows:
         return ReportedRows()
 
-    def drop_emitted(self) -> None: ...
-
-    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
-
     def snapshots(self) -> list[int]:
         return []
-
-    def retain(self) -> None: ...
 
 
 Journal = Checkpoint | NoJournal

@@ -127,7 +127,7 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Read a log; raises, with its name, if it is damaged, cut short or of another version."""
+        """Return a log from its bytes; raise, with its name, if it is damaged, cut short or of another version."""
         frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])

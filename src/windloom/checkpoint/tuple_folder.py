@@ -167,7 +167,7 @@ MERGED_ROWS = 1 << 18
 
 
 class TupleFolder:
-    """`place` is where Spark finds the files; only the driver deletes any.
+    """All tuple files of a checkpoint; `place` is where Spark finds them, and only the driver deletes any.
 
     `lost` are, by stream, files that `look_for_lost` has found to be missing, or that cannot be read.
     """

@@ -65,9 +65,7 @@ def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """Return how far members of sets that are behind are answered; a side is as far as the join that is furthest
-    behind.
-    """
+    """Return how far members of sets that are behind are answered; for a side, the join furthest behind counts."""
     ticks_by_member = dict(answered)
     for join in plan.joins:
         if join.name in answered:

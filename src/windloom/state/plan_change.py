@@ -184,7 +184,7 @@ def _is_short(
 
 
 def rows_since(rows: PlannedRows, kept: TupleStores) -> dict[str, int]:
-    """Return the window from which a new row query is exact, where its strands find all their tuples, if there is one."""
+    """Return the window from which a new row query is exact, where its strands find all tuples, if there is one."""
     after = []
     for strand in rows.rows.strands:
         tuples, condition = kept.get(strand.stream), strand.condition
@@ -216,12 +216,12 @@ def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None])
 def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage]:
     """Return the cells of `before` with the components and edges of `partial_set`, and the past that they cover."""
     seen = state.seen.get(partial_set.base)
-    held_from = life_of(partial_set.window).held_from(partial_set.window, seen)
-    if held_from is None:
+    complete_from = life_of(partial_set.window).complete_from(partial_set.window, seen)
+    if complete_from is None:
         seen = None
     if before is None:
         # Tuples up to `seen` were not kept; if there were none, nothing was missed.
-        return None, CellCoverage() if held_from is None else CellCoverage(held_from)
+        return None, CellCoverage() if complete_from is None else CellCoverage(complete_from)
     places = {component: index for index, component in enumerate(before.components)}
     cells = _cells_of(state.cells.get(before.number), before, partial_set)
     return cells, _past(state.history_of(before.number), before, partial_set, places, seen)

@@ -44,7 +44,7 @@ def first_end_after(window: Window, tick: int) -> int:
     >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
     [2, 2, 6]
     """
-    return tick - (tick - window.end_ticks) % window.slide_ticks + window.slide_ticks
+    return last_end_upto(window, tick) + window.slide_ticks
 
 
 def last_end_upto(window: Window, tick: int) -> int:
@@ -148,8 +148,7 @@ class TupleStore:
         return self._known_from(tuple(file for file in self.files if file.name not in lost), gone)
 
     def _known_from(self, files: tuple[TupleFile, ...], gone: Sequence[int]) -> TupleStore:
-        """Return these files; tuples up to the last tick of the files that are `gone` are no longer certain to be
-        there."""
+        """Return these files; ticks up to the last one of files that are `gone` are no longer covered."""
         if not gone:
             return self
         least = max(gone) + 1

@@ -144,11 +144,11 @@ class WindowLifecycle(ABC):
         """Return `(after, until]` for the ends of the windows that a round reports, if these ticks are its bounds."""
         return after, until
 
-    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+    def lateness_ticks(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         """Return the ticks that divide a slice into tuples that are late and tuples that are not."""
         return ()
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         """Return the tick from which a new set lacks nothing, if tuples up to `seen` are gone; None if it has all."""
         return None if seen is None else seen + 1
 

@@ -35,11 +35,11 @@ class RowsLife(WindowLifecycle):
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group
 
-    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+    def lateness_ticks(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         after = state.positions.counts_of(partial_set).after
         return (after + 1,) if after > TICK_MIN else ()
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(

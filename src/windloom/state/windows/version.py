@@ -22,7 +22,7 @@ class VersionLife(WindowLifecycle):
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
         return fresh
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(
