@@ -33,10 +33,10 @@ from typing import Any
 from uuid import uuid4
 
 from windloom.answers.emission.emission import ReportedRows
-from windloom.checkpoint.frames import DamagedError, frame_bytes
+from windloom.checkpoint.frames import RESTORE_HINT, DamagedError, frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of, read_record
+from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of
 from windloom.checkpoint.state_codec import read_emitted, write_emitted
 from windloom.checkpoint.storage import Storage, fault
 from windloom.errors import WindloomError
@@ -59,7 +59,6 @@ _FOLDERS = {
     "emitted": ("arrow", "emitted"),
     "snapshots": ("state", "snapshot"),
 }
-_RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class Checkpoint:
                 f"it has no file '{IDENTITY}'",
                 "give the directory that a stream was started with: loom.start(checkpoint=…)",
             )
-        return cls(storage, str(read_record("checkpoint", IDENTITY, data, _RESTORE)["id"]))
+        return cls(storage, str(read_file("checkpoint", IDENTITY, data).body["id"]))
 
     def close(self) -> None:
         self._storage.unlock()
@@ -207,7 +206,7 @@ class Checkpoint:
             if data is None:
                 return None
             try:
-                body = read_record("begun", _name("begun", round), data, _RESTORE)
+                body = read_file("begun", _name("begun", round), data).body
             except DamagedError:
                 if round <= self.last_committed:
                     raise
@@ -222,7 +221,7 @@ class Checkpoint:
         record = next((plan_record for plan_record in reversed(self.plans()) if plan_record.from_round <= round), None)
         if record is None:
             raise WindloomError(
-                f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
+                f"round {round} has no plan", "no plan is recorded from this round on or earlier", RESTORE_HINT
             )
         return record.version
 
@@ -298,7 +297,7 @@ class Checkpoint:
         """Return the progress with which `commit` was called."""
         data = self._read("commits", round)
         hint = "nothing needs it but the record of progress: go on without"
-        return None if data is None else read_record("commit", _name("commits", round), data, hint)
+        return None if data is None else read_file("commit", _name("commits", round), data, hint).body
 
     def recent_observed(self, most: int) -> list[RoundObserved]:
         """Return what the newest rounds observed, oldest first, as far as it is kept."""
@@ -426,7 +425,7 @@ def _name(folder: str, number: int) -> str:
 
 
 def _missing(name: str) -> WindloomError:
-    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
+    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", RESTORE_HINT)
 
 
 def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
@@ -439,7 +438,7 @@ def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[
         id = uuid4().hex
         storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, **wanted}))
         return id
-    identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    identity = read_file("checkpoint", IDENTITY, data).body
     differing = list(differences(identity, wanted))
     if differing:
         raise WindloomError(

@@ -46,6 +46,10 @@ _HEAD = re.compile(rb'\{"windloom": "(\w+)", "version": (\d+), "checksum": "([0-
 _OLDER = re.compile(rb'WINDLOOM|WLOOM[A-Z]{3}|\{\s+"windloom"')
 
 
+#: What to do about a file of a checkpoint that is damaged or missing.
+RESTORE_HINT = "restore it from a copy, or start over with a new checkpoint"
+
+
 class DamagedError(WindloomError):
     """The bytes were not written whole, or were changed since."""
 
@@ -112,6 +116,11 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
             begin += size_of_blob
         yield Frame(about["body"], blobs)
         offset = head.end() + size
+
+
+def read_file(kind: str, name: str, data: bytes, hint: str = RESTORE_HINT) -> Frame:
+    """Return the only frame of a checkpoint's file; `hint` says what to do if it is damaged."""
+    return read_frame(kind, f"the checkpoint's file '{name}'", data, hint)
 
 
 def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Frame:

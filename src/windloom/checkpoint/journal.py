@@ -54,4 +54,5 @@ class NoJournal:
         return []
 
 
+#: Where a run records its rounds.
 Journal = Checkpoint | NoJournal

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windloom.checkpoint.frames import frame_bytes, read_frame
+from windloom.checkpoint.frames import frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json, to_json
 from windloom.checkpoint.state_codec import read_state, write_state
 from windloom.model.stream import Relation, Stream
@@ -15,11 +15,6 @@ from windloom.plan.costs import Choices
 from windloom.state.state import State
 from windloom.statistics.estimates import Estimates
 from windloom.statistics.set_statistics import Ongoing
-
-
-def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
-    """Return the body of a record; `hint` says what to do if it is damaged."""
-    return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class PlanRecord:
         hint = (
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
-        return from_json(cls, read_record("plan", name, data, hint))
+        return from_json(cls, read_file("plan", name, data, hint).body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ class StateSnapshot:
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> StateSnapshot:
         hint = "delete it: an older snapshot and the log make the same state"
-        frame = read_frame("snapshot", f"the checkpoint's file '{name}'", data, hint)
+        frame = read_file("snapshot", name, data, hint)
         return cls(frame.body["round"], frame.body["plan_version"], read_state(frame.body["state"], frame.blobs))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windloom.checkpoint.checkpoint import Checkpoint
-from windloom.checkpoint.frames import frame_bytes
-from windloom.checkpoint.records import PlanRecord, read_record
+from windloom.checkpoint.frames import frame_bytes, read_file
+from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.shards.notes import kept_from_of
 from windloom.checkpoint.state_codec import restored_state
 from windloom.checkpoint.storage import Storage
@@ -69,7 +69,7 @@ def settle_shards(
     """Return the number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
     data = storage.read(PLACEMENT)
     if data is not None:
-        recorded = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
+        recorded = int(read_file("placement", PLACEMENT, data, "restore it from a copy").body["shards"])
         if placement == "driver":
             raise WindloomError(
                 "the checkpoint's state is on executors",

@@ -17,6 +17,7 @@ from windloom.answers.emission.emission import ReportedRows
 from windloom.checkpoint.frames import (
     frame_bytes,
     read_cells,
+    read_file,
     read_frame,
     read_summaries,
     table_blob,
@@ -192,8 +193,7 @@ def write_emitted(emitted: ReportedRows) -> bytes:
 
 
 def read_emitted(name: str, data: bytes) -> ReportedRows:
-    hint = "restore it from a copy, or start over with a new checkpoint"
-    frame = read_frame("emitted", f"the checkpoint's file '{name}'", data, hint)
+    frame = read_file("emitted", name, data)
     tables_by_kind: dict[str, dict[str, object]] = {"standing": {}, "known": {}}
     for index, (kind, key) in enumerate(frame.body["tables"]):
         tables_by_kind[kind][key] = table_of(frame.blobs[str(index)])

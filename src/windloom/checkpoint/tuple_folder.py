@@ -86,30 +86,25 @@ class TupleWriter:
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
         tuples = tuples if wanted is None else tuples.filter(pa.array(wanted))
-        if tuples.num_rows:
-            stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-            # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
-            stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-            divided = list(_divided(tuples, stretches))
-            # The oldest files that are not wanted are finished, so that not too many are open.
-            wanted_files = {(store.stream, stretch) for stretch, _ in divided}
-            for key in [key for key in self._open if key not in wanted_files]:
-                if len(self._open.keys() | wanted_files) > _MOST_OPEN:
-                    self._finish(key)
-            parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
-            parts.sort(key=lambda each: each[1].num_rows)
-            # The largest part is written by this thread, and the others meanwhile by other threads.
-            others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
-            for file, part in parts[-1:]:
-                file.add(part)
-            for other in others:
-                other.result()
-
-    def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
-        key = (stream, stretch)
-        if key not in self._open:
-            self._open[key] = WrittenFile(self._storage, new_file(stream, self._round), schema)
-        return self._open[key]
+        if not tuples.num_rows:
+            return
+        stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+        # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
+        stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
+        divided = {(store.stream, stretch): part for stretch, part in _divided(tuples, stretches)}
+        # The oldest files that are not wanted are finished, so that not too many are open.
+        for key in [key for key in self._open if key not in divided]:
+            if len(self._open.keys() | divided.keys()) > _MOST_OPEN:
+                self._finish(key)
+        for key in divided:
+            if key not in self._open:
+                self._open[key] = WrittenFile(self._storage, new_file(store.stream, self._round), tuples.schema)
+        # The largest part is written by this thread, and the others meanwhile by other threads.
+        *smaller, largest = sorted(divided, key=lambda key: divided[key].num_rows)
+        others = [self._threads.submit(self._open[key].add, divided[key]) for key in smaller]
+        self._open[largest].add(divided[largest])
+        for other in others:
+            other.result()
 
     def _finish(self, key: tuple[str, int]) -> None:
         written = self._open[key]

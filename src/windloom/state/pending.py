@@ -152,12 +152,9 @@ def left_owing(
         # The state has what is kept as history or for open windows; what it has dropped never comes back.
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
-        dropped += [
-            keep_cells(
-                own_cells, life.needed(partial_set, own_cells, waiting) & ~life.needed(partial_set, own_cells, now)
-            )
-            for own_cells in present(lineage.own)
-        ]
+        if (own := lineage.own) is not None:
+            is_dropped = life.needed(partial_set, own, waiting) & ~life.needed(partial_set, own, now)
+            dropped.append(keep_cells(own, is_dropped))
         return PendingWindows(_merged([each for each in dropped if len(each)]))
     # Each later round counts only for queries that still have to report windows in which it does not count.
     later = [

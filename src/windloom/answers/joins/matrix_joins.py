@@ -184,39 +184,24 @@ class MatrixFamily:
         owners = owner[places]
         ends = asked.ends[places]
         for number, member in enumerate(self._members):
-            member_windows = np.flatnonzero(owners == number)
-            group, column = np.nonzero(there[:, member_windows])
+            own_windows = np.flatnonzero(owners == number)
+            group, column = np.nonzero(there[:, own_windows])
             if not len(group):
                 continue
-            yield self._rows_of(
-                member, matrix, values_by_term, len(places), ends[member_windows], member_windows, group, column
+            # The rows of a join are those of its own windows, for each group, that have a pair.
+            rows = group * len(places) + own_windows[column]
+            used, begin = np.unique(group, return_index=True)
+            relation = JoinedRows(
+                _BOTH,
+                {place: values.take(used) for place, values in matrix.columns.items()},
+                np.append(begin, len(group)).astype(np.int64),
+                np.zeros(len(rows), np.int32),
+                lambda term, rows=rows: rows_of_held(values_by_term[term], rows),  # type: ignore[misc]
             )
-
-    def _rows_of(
-        self,
-        member: _Member,
-        matrix: Matrix | TupleMatrix,
-        values_by_term: Mapping[Term, Held],
-        windows: int,
-        ends: Ints,
-        member_windows: Ints,
-        group: Ints,
-        column: Ints,
-    ) -> tuple[PlannedJoin, FoldedRows, Ints]:
-        """Return the rows of one join: those windows of its own, for each group, that have a pair."""
-        rows = group * windows + member_windows[column]
-        used, begin = np.unique(group, return_index=True)
-        relation = JoinedRows(
-            _BOTH,
-            {place: values.take(used) for place, values in matrix.columns.items()},
-            np.append(begin, len(group)).astype(np.int64),
-            np.zeros(len(rows), np.int32),
-            lambda term: rows_of_held(values_by_term[term], rows),
-        )
-        combined, refused = finished(relation, member.terms, member.folded)
-        groups = tuple(relation.columns[place] for place in member.join.join.groups)
-        folded_rows = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
-        return member.join, folded_rows, ends[column]
+            combined, refused = finished(relation, member.terms, member.folded)
+            groups = tuple(relation.columns[place] for place in member.join.join.groups)
+            folded_rows = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
+            yield member.join, folded_rows, ends[own_windows][column]
 
 
 def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
