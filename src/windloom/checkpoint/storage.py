@@ -1,4 +1,9 @@
-"""Where a checkpoint lives: a few operations on named files. A write is complete, or not there at all."""
+"""Where a checkpoint lives: a few operations on named files. A write is complete, or not there at all.
+
+Fault points are named places around every durable write where a test can end the process or inspect it.
+`WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
+Without the variable, a fault point does nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +23,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windloom.errors import WindloomError
-
-# Fault points: named places around every durable write where a test can end the process or inspect it.
-#
-# `WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
-# Without the variable, a fault point does nothing.
 
 #: In the order in which a round passes them. "before rename" is inside every durable write: the bytes are in a
 #: temporary file, and no reader can see them yet.
@@ -318,11 +318,11 @@ def _failed(what: str, path: Path, error: OSError) -> StorageError:
     )
 
 
-# Files that are read while rounds are committed: they are deleted when the last reader is done.
-
-
 class Pins:
-    """Keeps track of which files are being read and which files rounds want; only the driver deletes files."""
+    """Keeps track of which files are being read and which files rounds want, while rounds are committed.
+
+    A file that is not wanted is deleted when its last reader is done; only the driver deletes files.
+    """
 
     def __init__(self, delete: Callable[[str], None]) -> None:
         self._delete, self._lock = delete, threading.Lock()

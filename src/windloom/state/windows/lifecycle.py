@@ -15,7 +15,7 @@ from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.tuples.grid import Grid
 from windloom.kernels.tuples.tuples import Tuples
 from windloom.model.aggregate import Aggregate
-from windloom.model.arrays import Mask
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Asking, Member, PartialSet, Plan, PlannedQuery
@@ -26,10 +26,10 @@ from windloom.state.positions import Positions
 from windloom.state.state import CellCoverage, State
 
 #: For every group of a set, `(after, until]` for the ends of its windows, if groups close separately.
-Span = tuple[NDArray[np.int64], NDArray[np.int64]]
+Span = tuple[Ints, Ints]
 
 #: Starts of marked cells, bounds of their groups, and the cell that each lies in; three empty arrays without marks.
-Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+Marks = tuple[Ints, Ints, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class WindowCells:
     """Rows to answer, and where the window of each ends."""
 
     lanes: Lanes
-    window_end: NDArray[np.int64]
+    window_end: Ints
 
 
 class WindowLifecycle(ABC):
@@ -237,10 +237,10 @@ class QueryBatch:
     """
 
     windows: WindowArrays
-    after: NDArray[np.int64]
-    until: NDArray[np.int64]
-    since: NDArray[np.int64]
-    wanted: Mapping[int, NDArray[np.int64]]
+    after: Ints
+    until: Ints
+    since: Ints
+    wanted: Mapping[int, Ints]
     shapes: tuple[ShapeRun, ...] = ()
 
 

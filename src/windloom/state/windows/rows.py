@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windloom.model.arrays import Mask
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Asking, Member, PartialSet
@@ -71,7 +70,7 @@ class RowsLife(WindowLifecycle):
         return fact, "add it as a query: it counts from the next round on"
 
 
-def _next_positions(partial_set: PartialSet, counts: PositionCounts, cells: Cells) -> NDArray[np.int64]:
+def _next_positions(partial_set: PartialSet, counts: PositionCounts, cells: Cells) -> Ints:
     """Return for every group of a set's cells the position that the next tuple of its key will have."""
     keys = [cells.keys[partial_set.group_by.index(key)] for key in partial_set.counted_by or ()]
     return counts.of(keys, cells.groups)
