@@ -71,8 +71,7 @@ class Answers:
         without: Collection[int] = (),
         timed: Timed = untimed,
     ) -> Iterator[Block]:
-        """Return every answer once, except of joins in `without` (by place); each call gives the same blocks in this
-        order.
+        """Return every answer once, except of joins in `without` (by place), in an order that never changes.
 
         `timed` gets each maker of blocks, with the name of its first query, and may measure it.
         """
@@ -100,7 +99,7 @@ class Answers:
             yield from timed(name, make)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
-        """Return the folded cells, by place, of joins that other shards fold in part: see `rounds.joins.divided`."""
+        """Return the folded cells, by place, of joins that other shards fold in part."""
         parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             for number, cells in join_folds(
@@ -170,9 +169,7 @@ class _TreeAnswers:
                 yield from self._answer(groups, queries)
 
     def _estimated_rows(self, chosen: slice, axis: int) -> NDArray[np.float64]:
-        """Return upper bounds of rows: for every group over all queries (axis 0), or for every query over `chosen`
-        groups.
-        """
+        """Return upper bounds of rows: by group over all queries (axis 0), or by query over the groups `chosen`."""
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else chosen
         windows = [planned.query.window for planned in self.queries]

@@ -1,4 +1,4 @@
-"""A block: rows of one shape as an Arrow table, the unit in which answers are made."""
+"""Blocks: rows of one shape as an Arrow table, the unit in which answers are made, ahead of their reader, and timed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.lanes import spread_groups
 from windloom.model import Query
+from windloom.plan.plan import PlannedJoin, Shape
+from windloom.plan.rows import PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,13 @@ def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.Dictionar
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)
 
 
+def block_of(planned: PlannedRows | PlannedJoin, shape: Shape, arrays: Sequence[pa.Array]) -> Block:
+    """Return the rows of one query as a block, from window starts and ends, grouping columns and answer columns."""
+    names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
+    table = pa.Table.from_arrays(arrays, names=names)
+    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)
+
+
 def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
     """Return the error for an answer that does not fit its type; `edges` are those of its window."""
     start, end = map(query.window.edge_text, edges)
@@ -68,8 +77,6 @@ def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -
     )
 
 
-# Runs several generators at once, in threads: kernels release the interpreter while they run.
-
 Item = TypeVar("Item")
 
 
@@ -78,6 +85,7 @@ def run_ahead(
 ) -> Iterator[Item]:
     """Yield all items, in the order of their generators; at most `threads` generators run at the same time.
 
+    Kernels release the interpreter, so threads are enough.
     Generators pause while the items that wait weigh more than `most`. When nobody reads any more, the threads end.
     """
     if threads <= 1 or len(makers) <= 1:
@@ -115,7 +123,14 @@ class _Ahead(Generic[Item]):
                     self._waiting[number].append(item)
                     self._weight += self._weigh(item)
                     self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._may_go_on(number))
+                    # The generator being read must never wait, otherwise nothing would ever be taken.
+                    self._changed.wait_for(
+                        lambda: (
+                            self._is_left
+                            or self._weight <= self._most
+                            or (number == self._read and not self._waiting[number])
+                        )
+                    )
                     if self._is_left:
                         return
         except BaseException as error:  # raised where the next item would have been read
@@ -123,11 +138,6 @@ class _Ahead(Generic[Item]):
         with self._changed:
             self._ends[number] = failure
             self._changed.notify_all()
-
-    def _may_go_on(self, number: int) -> bool:
-        # The generator being read must never wait, otherwise nothing would ever be taken.
-        is_awaited = number == self._read and not self._waiting[number]
-        return self._is_left or is_awaited or self._weight <= self._most
 
     def items(self, number: int) -> Iterator[Item]:
         while True:
@@ -150,11 +160,8 @@ class _Ahead(Generic[Item]):
             self._changed.notify_all()
 
 
-# Measures what answers take, by the name of the first of the queries that are answered together.
-
-
 class Timer:
-    """Seconds that makers of blocks have worked; time in which they wait for a reader does not count.
+    """Seconds that makers of blocks have worked, by the first query of each, without time waiting for a reader.
 
     Before each block, `give_way` may wait for work that has priority.
     """

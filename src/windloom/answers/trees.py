@@ -21,8 +21,6 @@ from windloom.state.cells import Cells, coarsen, running
 from windloom.state.windows.lifecycle import Marks, QueryBatch, Span, WindowCells
 from windloom.state.windows.registry import life_of
 
-# Holistic answers: computes the column of a query from cells that hold lists.
-
 
 @dataclass(frozen=True, slots=True)
 class ListRows:
@@ -32,14 +30,6 @@ class ListRows:
     starts: NDArray[np.int64]
     windows: WindowArrays
     lanes: Lanes
-
-    def on_marks(
-        self, runs: NDArray[np.int64], mark_bounds: NDArray[np.int64], mark_starts: NDArray[np.int64]
-    ) -> ListRows:
-        """Return these windows over the finer cells between marks, because lists have no running values at marks."""
-        lo, hi = runs[self.lanes.lo].astype(np.int32), self.lanes.tail + np.int32(1)
-        lanes = replace(self.lanes, lo=lo, hi=hi, runs=np.empty(0, np.int64))  # runs are of the coarse cells
-        return ListRows(mark_bounds, mark_starts, self.windows, lanes)
 
     def column(self, aggregate: Aggregate, listed: ListColumns, technique: str, queries: NDArray[np.int64]) -> pa.Array:
         """Return the answers of an aggregate for consecutive queries."""
@@ -51,6 +41,11 @@ class ListRows:
         question = card.question(aggregate, asked)
         find_technique(technique).evaluate(listed.cells, self.bounds, self.lanes, queries, question)
         return card.answer(question, listed, rows)
+
+
+def cell_values(lifted: ComponentColumns) -> WindowValues:
+    """Return the values of a component by cell, as those of a window that covers only this cell."""
+    return WindowValues(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
 
 
 class TreeCells:
@@ -83,8 +78,7 @@ class TreeCells:
         return self.life.located(self.cells, groups, cohort, self._marks_of(groups), own_span)
 
     def combine(self, cohort: QueryBatch, groups: slice, lanes: Lanes) -> dict[int, WindowValues]:
-        """Return every component that the queries need, over all rows; rows of queries that do not need it stay
-        undefined.
+        """Return every component that the queries need; it is undefined in rows of queries that do not need it.
 
         Components whose cells hold lists are not among them: they are read by `lists` and `list_rows`.
         """
@@ -96,11 +90,10 @@ class TreeCells:
             if isinstance(lifted, ListColumns):
                 continue
             family = self.partial_set.components[index].family
+            marks_of_limbs = [None] * len(lifted.limbs) if tails is None else tails.limbs
             limbs = tuple(
-                self._evaluate(
-                    technique, family, column, None if tails is None else tails.limbs[i], bounds, lanes, wanted
-                )
-                for i, column in enumerate(lifted.limbs)
+                self._evaluate(technique, family, column, marks, bounds, lanes, wanted)
+                for column, marks in zip(lifted.limbs, marks_of_limbs, strict=True)
             )
             valid = None
             if lifted.valid is not None:
@@ -115,11 +108,13 @@ class TreeCells:
     def list_rows(self, cohort: QueryBatch, groups: slice, lanes: Lanes) -> ListRows:
         """Return the rows in the form in which lists are read."""
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
-        rows = ListRows(bounds, self.cells.starts, cohort.windows, lanes)
         if self._fine is None:
-            return rows
+            return ListRows(bounds, self.cells.starts, cohort.windows, lanes)
+        # Lists have no running values at marks, so the windows are read over the finer cells between marks.
         starts, mark_bounds, _ = self._marks_of(groups)
-        return rows.on_marks(self._fine[1], mark_bounds, starts)
+        lo, hi = self._fine[1][lanes.lo].astype(np.int32), lanes.tail + np.int32(1)
+        lanes = replace(lanes, lo=lo, hi=hi, runs=np.empty(0, np.int64))  # runs are of the coarse cells
+        return ListRows(mark_bounds, starts, cohort.windows, lanes)
 
     def lists(self, component: int) -> ListColumns | None:
         """Return the cells whose lists a component reads; None if its cells hold no lists."""

@@ -20,30 +20,25 @@ atomic renames: then they count as not written, and are written again.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 from windloom.answers.emission.emission import ReportedRows
-from windloom.checkpoint.frames import DamagedError, frame_bytes
+from windloom.checkpoint.frames import RESTORE_HINT, DamagedError, frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.records import (
-    PlanRecord,
-    StateSnapshot,
-    differences,
-    identity_of,
-    read_record,
-    relation_differences,
-    relations_of,
-)
+from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of
 from windloom.checkpoint.state_codec import read_emitted, write_emitted
-from windloom.checkpoint.storage import Storage, fault, this_process
+from windloom.checkpoint.storage import Storage, fault
 from windloom.errors import WindloomError
 from windloom.model.stream import Relation, Stream
 from windloom.state.state import State
@@ -55,15 +50,15 @@ LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
 
-_ENDINGS = {
-    "plans": "json",
-    "begun": "json",
-    "log": "arrow",
-    "commits": "json",
-    "emitted": "arrow",
-    "snapshots": "state",
+#: For each folder, the ending of its files and the name of the fault points around their writes.
+_FOLDERS = {
+    "plans": ("json", "plan"),
+    "begun": ("json", "begun"),
+    "log": ("arrow", "log"),
+    "commits": ("json", "commit"),
+    "emitted": ("arrow", "emitted"),
+    "snapshots": ("state", "snapshot"),
 }
-_RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +73,9 @@ class RoundStart:
     only_answers: bool = False
     has_failed: bool = False
 
+    def to_bytes(self, round: int) -> bytes:
+        return frame_bytes("begun", {"round": round, **asdict(self)})
+
 
 class Checkpoint:
     """Made by `open`. There is one writer at a time, so the files of each folder are listed once and remembered."""
@@ -85,7 +83,10 @@ class Checkpoint:
     def __init__(self, storage: Storage, id: str) -> None:
         self.id = id  # distinguishes the answers of this checkpoint from those of others
         self._storage = storage
-        self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
+        self._numbers: dict[str, list[int]] = {}  # of the files in each folder, in ascending order
+        for folder, (ending, _) in _FOLDERS.items():
+            stems = [name.removesuffix(f".{ending}") for name in storage.list(folder) if name.endswith(f".{ending}")]
+            self._numbers[folder] = sorted(int(stem) for stem in stems if stem.isdecimal())
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, RoundStart] = {}
         self._lock, self._readers = threading.Lock(), 0
@@ -97,12 +98,19 @@ class Checkpoint:
     ) -> Checkpoint:
         """Create a checkpoint, or verify that it belongs to these streams; nobody else can open it until `close`.
 
-        Relations that it does not have yet are added to it.
+        Relations that it does not have yet are added to it. The round after the last committed one begins again, unless
+        it is logged or ends the stream: such a round has no batch, and stays begun, so that the next start ends it.
         """
-        storage.lock(this_process())
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        storage.lock(f"process {os.getpid()} on host {socket.gethostname()}, since {now}")
         try:
             checkpoint = cls(storage, _verify(storage, streams, relations or {}))
-            checkpoint._forget_unlogged()
+            following = checkpoint.last_committed + 1
+            begun = checkpoint.begun(following)
+            is_end = begun is not None and begun.batch is None and following > 0
+            if begun is not None and not is_end and checkpoint.read_log(following) is None:
+                storage.delete(_name("begun", following))
+                del checkpoint._begun[following], checkpoint._numbers["begun"][-1]
             return checkpoint
         except BaseException:
             storage.unlock()
@@ -118,7 +126,7 @@ class Checkpoint:
                 f"it has no file '{IDENTITY}'",
                 "give the directory that a stream was started with: loom.start(checkpoint=…)",
             )
-        return cls(storage, str(read_record("checkpoint", IDENTITY, data, _RESTORE)["id"]))
+        return cls(storage, str(read_file("checkpoint", IDENTITY, data).body["id"]))
 
     def close(self) -> None:
         self._storage.unlock()
@@ -126,10 +134,8 @@ class Checkpoint:
     # Plans
 
     def record_plan(self, record: PlanRecord) -> None:
-        fault("before plan")
         self._write("plans", record.version, record.to_bytes())
         self._plans[record.version] = record
-        fault("after plan")
 
     def plan(self, version: int) -> PlanRecord:
         if version not in self._plans:
@@ -156,44 +162,25 @@ class Checkpoint:
         that reads nothing, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
-        if begun is not None:
-            version = begun.plan_version
-        else:
+        if begun is None:
             version = self._plan_version_for(round) if answers_of is None else answers_of.version
-            only_answers = answers_of is not None
-            fault("before begun")
-            self._write_begun(round, RoundStart(version, batch, only_answers))
-            fault("after begun")
-        return self.plan(version)
+            begun = RoundStart(version, batch, only_answers=answers_of is not None)
+            self._write("begun", round, begun.to_bytes(round))
+            self._begun[round] = begun
+        return self.plan(begun.plan_version)
 
     def note_failure(self, round: int) -> None:
         """Note that a logged round could not be answered: see `has_failed`."""
         begun = self.begun(round)
         if begun is not None and round > self.last_committed and self.read_log(round) is not None:
-            self._write_begun(round, replace(begun, has_failed=True))
+            failed = replace(begun, has_failed=True)
+            self._storage.write(_name("begun", round), failed.to_bytes(round))
+            self._begun[round] = failed
 
     def has_failed(self, round: int) -> bool:
-        """Return whether a round was logged and then failed: queries that have changed since need not be answered by
-        it.
-        """
+        """Return whether a round was logged and then failed: it need not answer queries that have changed since."""
         begun = self.begun(round)
         return begun is not None and begun.has_failed
-
-    def _write_begun(self, round: int, begun: RoundStart) -> None:
-        self._write("begun", round, frame_bytes("begun", {"round": round, **asdict(begun)}))
-        self._begun[round] = begun
-
-    def _forget_unlogged(self) -> None:
-        """Let the round after the last committed one begin again, unless it is logged.
-
-        A round that ends the stream has no batch. It stays begun, so that the next start ends the stream.
-        """
-        following = self.last_committed + 1
-        begun = self.begun(following)
-        if begun is None or (begun.batch is None and following > 0) or self.read_log(following) is not None:
-            return
-        self._storage.delete(_name("begun", following))
-        del self._begun[following], self._numbers["begun"][-1]
 
     def upcoming(self, round: int) -> PlanRecord:
         """Return the plan with which `begin` would begin a round."""
@@ -219,7 +206,7 @@ class Checkpoint:
             if data is None:
                 return None
             try:
-                body = read_record("begun", _name("begun", round), data, _RESTORE)
+                body = read_file("begun", _name("begun", round), data).body
             except DamagedError:
                 if round <= self.last_committed:
                     raise
@@ -234,7 +221,7 @@ class Checkpoint:
         record = next((plan_record for plan_record in reversed(self.plans()) if plan_record.from_round <= round), None)
         if record is None:
             raise WindloomError(
-                f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
+                f"round {round} has no plan", "no plan is recorded from this round on or earlier", RESTORE_HINT
             )
         return record.version
 
@@ -251,9 +238,7 @@ class Checkpoint:
         return next((record.batch for record in begun if record is not None and record.batch is not None), -1)
 
     def write_log(self, log: RoundLog) -> None:
-        fault("before log")
         self._write("log", log.round, log.to_bytes())
-        fault("after log")
 
     def read_log(self, round: int) -> RoundLog | None:
         data = self._read("log", round)
@@ -276,15 +261,11 @@ class Checkpoint:
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None:
         """Mark the round as done: the sinks have its rows, and it will not run again."""
-        fault("before commit")
         self._write("commits", round, frame_bytes("commit", progress))
-        fault("after commit")
 
     def write_emitted(self, round: int, emitted: ReportedRows) -> None:
         """Keep what queries have reported up to a round, before it is committed."""
-        fault("before emitted")
         self._write("emitted", round, write_emitted(emitted))
-        fault("after emitted")
 
     def read_emitted(self) -> ReportedRows:
         """Return what queries had reported when the last committed round was done."""
@@ -316,7 +297,7 @@ class Checkpoint:
         """Return the progress with which `commit` was called."""
         data = self._read("commits", round)
         hint = "nothing needs it but the record of progress: go on without"
-        return None if data is None else read_record("commit", _name("commits", round), data, hint)
+        return None if data is None else read_file("commit", _name("commits", round), data, hint).body
 
     def recent_observed(self, most: int) -> list[RoundObserved]:
         """Return what the newest rounds observed, oldest first, as far as it is kept."""
@@ -358,9 +339,7 @@ class Checkpoint:
         if begun is None:
             raise ValueError(f"round {round} was never begun")
         version = begun.plan_version if plan_version is None else plan_version
-        fault("before snapshot")
         self._write("snapshots", round, StateSnapshot(round, version, state).to_bytes())
-        fault("after snapshot")
 
     def snapshots(self) -> list[int]:
         """Return rounds after which the state was kept, oldest first."""
@@ -373,12 +352,19 @@ class Checkpoint:
             raise _missing(name)
         return StateSnapshot.from_bytes(name, data)
 
-    def drop_snapshot(self, round: int) -> None:
-        """Delete a damaged snapshot: if it counted as kept, logs that it cannot replace would be deleted."""
-        index = self._place("snapshots", round)
-        if index is not None:
-            self._storage.delete(_name("snapshots", round))
-            del self._numbers["snapshots"][index]
+    def newest_snapshot(self) -> StateSnapshot | None:
+        """Return the newest readable snapshot of a committed round; the answers of an uncommitted one are still needed.
+
+        Damaged snapshots are deleted: if they counted, logs that they cannot replace would be deleted.
+        """
+        for round in reversed(self.snapshots()):
+            if round <= self.last_committed:
+                try:
+                    return self.read_snapshot(round)
+                except DamagedError:
+                    self._storage.delete(_name("snapshots", round))
+                    self._numbers["snapshots"].remove(round)
+        return None
 
     def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
         """Drop what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
@@ -407,25 +393,21 @@ class Checkpoint:
 
     # Files
 
-    def _list(self, folder: str) -> list[int]:
-        ending = f".{_ENDINGS[folder]}"
-        stems = [name[: -len(ending)] for name in self._storage.list(folder) if name.endswith(ending)]
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
-
     def _read(self, folder: str, number: int) -> bytes | None:
-        if self._place(folder, number) is None:
-            return None
-        return self._storage.read(_name(folder, number))
+        return self._storage.read(_name(folder, number)) if self._has(folder, number) else None
 
     def _write(self, folder: str, number: int, data: bytes) -> None:
+        point = _FOLDERS[folder][1]
+        fault(f"before {point}")
         self._storage.write(_name(folder, number), data)
-        if self._place(folder, number) is None:
+        if not self._has(folder, number):
             insort(self._numbers[folder], number)
+        fault(f"after {point}")
 
-    def _place(self, folder: str, number: int) -> int | None:
+    def _has(self, folder: str, number: int) -> bool:
         numbers = self._numbers[folder]
         index = bisect_left(numbers, number)
-        return index if numbers[index : index + 1] == [number] else None
+        return index < len(numbers) and numbers[index] == number
 
     def _drop(self, folder: str, before: int) -> None:
         gone = self._numbers[folder][: bisect_left(self._numbers[folder], before)]
@@ -439,32 +421,32 @@ class Checkpoint:
 
 
 def _name(folder: str, number: int) -> str:
-    return f"{folder}/{number:09d}.{_ENDINGS[folder]}"
+    return f"{folder}/{number:09d}.{_FOLDERS[folder][0]}"
 
 
 def _missing(name: str) -> WindloomError:
-    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
+    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", RESTORE_HINT)
 
 
 def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
     """Create or verify the identity of the checkpoint; return its id."""
-    wanted, tables = identity_of(streams), relations_of(relations)
+    wanted = identity_of(streams, relations)
     data = storage.read(IDENTITY)
     if data is None:
-        if any(storage.list(folder) for folder in _ENDINGS):
+        if any(storage.list(folder) for folder in _FOLDERS):
             raise _missing(IDENTITY)
         id = uuid4().hex
-        storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
+        storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, **wanted}))
         return id
-    identity = read_record("checkpoint", IDENTITY, data, _RESTORE)
-    differing = [*differences(identity["streams"], wanted), *relation_differences(identity["relations"], tables)]
+    identity = read_file("checkpoint", IDENTITY, data).body
+    differing = list(differences(identity, wanted))
     if differing:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
             "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else ""),
             "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
         )
-    known = {**identity["relations"], **tables}
+    known = {**identity["relations"], **wanted["relations"]}
     if known != identity["relations"]:
         storage.write(IDENTITY, frame_bytes("checkpoint", {**identity, "relations": known}))
     return str(identity["id"])

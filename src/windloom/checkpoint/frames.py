@@ -46,6 +46,10 @@ _HEAD = re.compile(rb'\{"windloom": "(\w+)", "version": (\d+), "checksum": "([0-
 _OLDER = re.compile(rb'WINDLOOM|WLOOM[A-Z]{3}|\{\s+"windloom"')
 
 
+#: What to do about a file of a checkpoint that is damaged or missing.
+RESTORE_HINT = "restore it from a copy, or start over with a new checkpoint"
+
+
 class DamagedError(WindloomError):
     """The bytes were not written whole, or were changed since."""
 
@@ -81,10 +85,18 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
     view, offset = memoryview(data), 0
     while offset < len(view):
         head = _HEAD.match(view, offset)
+        if head is None and _OLDER.match(view, offset):
+            raise WindloomError(
+                f"{what} is of an older format",
+                "each kind of file had a form of its own,"
+                f" and this Windloom reads version {VERSIONS[kind]} of one for all",
+                _OF_OLDER,
+            )
         if head is None:
-            raise _not_a_frame(kind, what, view, offset, hint)
-        found_kind, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
-        if found_kind == kind and version != VERSIONS[kind]:
+            fact = f"what follows byte {offset:,} of {len(view):,} does not begin as Windloom writes it"
+            raise damaged(what, fact, hint)
+        own_kind, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
+        if own_kind == kind and version != VERSIONS[kind]:
             readable = VERSIONS[kind]
             raise WindloomError(
                 f"{what} is of version {version}",
@@ -92,10 +104,23 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
                 _OF_OLDER if version < readable else "use the Windloom that wrote it, or a newer one",
             )
         rest = view[head.end() : head.end() + size]
-        if found_kind != kind or len(rest) != size or zlib.crc32(rest) != checksum:
+        if own_kind != kind or len(rest) != size or zlib.crc32(rest) != checksum:
             raise damaged(what, f"at byte {offset:,} it is cut short or changed: its checksum does not fit", hint)
-        yield _frame(rest)
+        # The checksum fits, so the bytes are as they were written.
+        line_end = re.compile(b"\n").search(rest)
+        assert line_end is not None, "a frame begins with a line"
+        about = json.loads(b"{" + bytes(rest[: line_end.end()]))
+        blobs, begin = {}, line_end.end()
+        for name, size_of_blob in about.get("sizes", {}).items():
+            blobs[name] = rest[begin : begin + size_of_blob]
+            begin += size_of_blob
+        yield Frame(about["body"], blobs)
         offset = head.end() + size
+
+
+def read_file(kind: str, name: str, data: bytes, hint: str = RESTORE_HINT) -> Frame:
+    """Return the only frame of a checkpoint's file; `hint` says what to do if it is damaged."""
+    return read_frame(kind, f"the checkpoint's file '{name}'", data, hint)
 
 
 def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Frame:
@@ -106,29 +131,6 @@ def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Fra
     return frames[0]
 
 
-def _frame(rest: memoryview) -> Frame:
-    # The checksum fits, so the bytes are as they were written.
-    line_end = re.compile(b"\n").search(rest)
-    assert line_end is not None, "a frame begins with a line"
-    line = bytes(rest[: line_end.end()])
-    about = json.loads(b"{" + line)
-    blobs, offset = {}, len(line)
-    for name, size in about.get("sizes", {}).items():
-        blobs[name] = rest[offset : offset + size]
-        offset += size
-    return Frame(about["body"], blobs)
-
-
-def _not_a_frame(kind: str, what: str, view: memoryview, offset: int, hint: str) -> WindloomError:
-    if _OLDER.match(view, offset):
-        return WindloomError(
-            f"{what} is of an older format",
-            f"each kind of file had a form of its own, and this Windloom reads version {VERSIONS[kind]} of one for all",
-            _OF_OLDER,
-        )
-    return damaged(what, f"what follows byte {offset:,} of {len(view):,} does not begin as Windloom writes it", hint)
-
-
 _OF_OLDER = "go on with the Windloom that wrote it, or start with a new checkpoint and give what came before as history"
 
 
@@ -136,17 +138,16 @@ def damaged(what: str, why: str, hint: str) -> DamagedError:
     return DamagedError(f"{what} is damaged", why, hint)
 
 
-# Cells as part of a frame: a description of each set, and an Arrow stream of one row with a list column per array.
-#
-# The description says which list holds which array. For a user-defined aggregate, it has the name and the fields of its
-# values.
-
 _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
 _FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
 
 
 def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
-    """Return the description, for the body of a frame, and the blob."""
+    """Return a description of each set, for the body of a frame, and an Arrow stream of one row as a blob.
+
+    The stream has a list column per array, and the description says which list holds which array. For a user-defined
+    aggregate, it has the name and the fields of its values.
+    """
     arrays: list[pa.Array] = []
 
     def keep(array: Any) -> int:
@@ -231,8 +232,7 @@ def read_cells(described_sets: Sequence[Mapping[str, Any]], blob: memoryview) ->
 
 
 def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the partials of rows by name of their query: their description, for the body of a frame, and blobs by
-    name."""
+    """Return the description of partials of rows, by name of their query, and the blobs that hold them."""
     names = sorted(summaries)
     if not names:
         return {}, {}
@@ -245,9 +245,6 @@ def read_summaries(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) ->
         return {}
     cells = read_cells(about["sets"], blobs["summaries"])
     return {name: cells[number] for number, name in enumerate(about["names"])}
-
-
-# Arrow tables as blobs of a frame, and back.
 
 
 def table_blob(table: pa.Table) -> pa.Buffer:

@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
 
 from windloom.answers.emission.emission import ReportedRows
+from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.logs import RoundLog
 from windloom.checkpoint.records import PlanRecord
-from windloom.state.state import State
-
-
-class Journal(Protocol):
-    """`Checkpoint` describes these methods."""
-
-    @property
-    def last_committed(self) -> int: ...
-
-    @property
-    def last_batch(self) -> int: ...
-
-    def plan(self, version: int) -> PlanRecord: ...
-
-    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord: ...
-
-    def upcoming(self, round: int) -> PlanRecord: ...
-
-    def was_answering(self, round: int) -> bool: ...
-
-    def has_begun(self, round: int) -> bool: ...
-
-    def has_failed(self, round: int) -> bool: ...
-
-    def note_failure(self, round: int) -> None: ...
-
-    def newest_plan(self) -> PlanRecord | None: ...
-
-    def write_log(self, log: RoundLog) -> None: ...
-
-    def read_log(self, round: int) -> RoundLog | None: ...
-
-    def logged(self, last: int) -> Iterator[RoundLog]: ...
-
-    def committed_at(self, round: int) -> float: ...
-
-    def reading(self) -> AbstractContextManager[None]: ...
-
-    def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
-
-    def write_emitted(self, round: int, emitted: ReportedRows) -> None: ...
-
-    def read_emitted(self) -> ReportedRows: ...
-
-    def drop_emitted(self) -> None: ...
-
-    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
-
-    def snapshots(self) -> list[int]: ...
-
-    def retain(self) -> None: ...
 
 
 class NoJournal:
-    """The journal of a run that starts over if it fails: it has one plan, and never repeats a round."""
+    """The journal of a run that starts over if it fails: it has one plan, never repeats a round, and keeps nothing.
+
+    Its methods are those of `Checkpoint`.
+    """
 
     last_committed = -1
     last_batch = -1
@@ -71,30 +23,17 @@ class NoJournal:
     def __init__(self, record: PlanRecord) -> None:
         self._record = record
 
-    def plan(self, version: int) -> PlanRecord:
+    def _plan(self, *_: object, **__: object) -> PlanRecord:
         return self._record
 
-    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
-        return self._record
-
-    def upcoming(self, round: int) -> PlanRecord:
-        return self._record
-
-    def was_answering(self, round: int) -> bool:
+    def _no(self, *_: object) -> bool:
         return False
 
-    def has_begun(self, round: int) -> bool:
-        return False
+    def _nothing(self, *_: object, **__: object) -> None: ...
 
-    def has_failed(self, round: int) -> bool:
-        return False
-
-    def note_failure(self, round: int) -> None: ...
-
-    def newest_plan(self) -> PlanRecord | None:
-        return self._record
-
-    def write_log(self, log: RoundLog) -> None: ...
+    plan = begin = upcoming = newest_plan = _plan
+    was_answering = has_begun = has_failed = _no
+    note_failure = write_log = commit = write_emitted = drop_emitted = snapshot = retain = _nothing
 
     def read_log(self, round: int) -> RoundLog | None:
         return None
@@ -108,18 +47,12 @@ class NoJournal:
     def reading(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
-
-    def write_emitted(self, round: int, emitted: ReportedRows) -> None: ...
-
     def read_emitted(self) -> ReportedRows:
         return ReportedRows()
-
-    def drop_emitted(self) -> None: ...
-
-    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
 
     def snapshots(self) -> list[int]:
         return []
 
-    def retain(self) -> None: ...
+
+#: Where a run records its rounds.
+Journal = Checkpoint | NoJournal

@@ -1,4 +1,15 @@
-"""What adapting has counted and learned, as JSON in the commit of a round: the next start continues with it."""
+"""Values as JSON and back, by the types of their fields: what a checkpoint holds beside cells, tuples and tables.
+
+| value                         | JSON                                                            |
+|-------------------------------|-----------------------------------------------------------------|
+| a dataclass                   | an object with its fields; a list of them if it is in `_LISTED` |
+| a mapping of names            | an object                                                       |
+| any other mapping             | a list of pairs                                                 |
+| a tuple; a frozenset          | a list; a sorted list                                           |
+
+So the names and the order of fields are part of the format of files. A new field needs a default, with which older
+files are read; a class in `_LISTED` gets it at its end.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +31,10 @@ from windloom.statistics.set_statistics import Ongoing, Origin, SetIdentity
 
 
 def write_adapted(counts: AdaptCounts, measured: MeasuredRound | None) -> dict[str, Any]:
-    """The JSON; `measured` is the last round that was learned from, which may be an earlier one."""
+    """Return what adapting has counted and learned, for the commit of a round: the next start continues with it.
+
+    `measured` is the last round that was learned from, which may be an earlier one.
+    """
     verdicts = counts.verdicts
     learned = None
     if measured is not None:
@@ -41,7 +55,7 @@ def write_adapted(counts: AdaptCounts, measured: MeasuredRound | None) -> dict[s
 
 
 def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[AdaptCounts, list[MeasuredRound]]:
-    """What was counted, and what rounds took, newest first; `commits` are the commits of rounds, oldest first."""
+    """Return what was counted, and what rounds took, newest first; `commits` are those of rounds, oldest first."""
     counted, measured = AdaptCounts(), list[MeasuredRound]()
     for commit in commits:
         about = commit.get("adapted")
@@ -57,51 +71,35 @@ def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[AdaptCounts, lis
     return counted, measured[::-1]
 
 
-# Values as JSON and back, by the types of their fields: what a checkpoint holds beside cells, tuples and tables.
-#
-# | value                         | JSON                                                            |
-# |-------------------------------|-----------------------------------------------------------------|
-# | a dataclass                   | an object with its fields; a list of them if it is in `_LISTED` |
-# | a mapping of names            | an object                                                       |
-# | any other mapping             | a list of pairs                                                 |
-# | a tuple; a frozenset          | a list; a sorted list                                           |
-#
-# So the names and the order of fields are part of the format of files. A new field needs a default, with which older
-# files are read; a class in `_LISTED` gets it at its end.
-
 Value = TypeVar("Value")
 
 _PLAIN = {bool, float, int, str}
 _LISTED = {Coverage, KeyHistogram, LinkEstimate, LinkRound, Mean, SetIdentity, SetRound, TupleFile, Version}
 
 
-def to_json(kind: type[Value], value: Value) -> Any:
-    """Returns a value of this type as values that `json.dumps` takes."""
-    return _write(kind, value)
-
-
-def from_json(kind: type[Value], about: Any) -> Value:
-    """Returns the value that `to_json` has turned into this JSON."""
-    found: Value = _read(kind, about)
-    return found
-
-
-def _write(kind: Any, value: Any) -> Any:
+def to_json(kind: Any, value: Any) -> Any:
+    """Return a value of this type as values that `json.dumps` takes."""
     if value is None or kind in _PLAIN:
         return value
     kind, args = _parts(kind)
     if kind in _OWN:
         return _OWN[kind][0](value)
     if (fields := _fields(kind)) is not None:
-        written = {name: _write(of, getattr(value, name)) for name, of in fields.items()}
+        written = {name: to_json(of, getattr(value, name)) for name, of in fields.items()}
         return list(written.values()) if kind in _LISTED else written
     if kind is Mapping and args[0] is str:
-        return {name: _write(args[1], each) for name, each in value.items()}
+        return {name: to_json(args[1], each) for name, each in value.items()}
     if kind is Mapping:
-        return [[_write(args[0], key), _write(args[1], each)] for key, each in value.items()]
+        return [[to_json(args[0], key), to_json(args[1], each)] for key, each in value.items()]
     if kind is tuple:
-        return [_write(of, each) for of, each in zip(_members(args), value, strict=False)]
+        return [to_json(of, each) for of, each in zip(_members(args), value, strict=False)]
     return sorted(value) if kind is frozenset else value
+
+
+def from_json(kind: type[Value], about: Any) -> Value:
+    """Return the value that `to_json` has turned into this JSON."""
+    value: Value = _read(kind, about)
+    return value
 
 
 def _read(kind: Any, about: Any) -> Any:
@@ -124,7 +122,7 @@ def _read(kind: Any, about: Any) -> Any:
 
 @cache
 def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Returns a type without its parameters, and these; of `X | None`, those of X."""
+    """Return a type without its parameters, and these; of `X | None`, those of X."""
     if get_origin(kind) is UnionType:
         [kind] = (each for each in get_args(kind) if each is not NoneType)
     return get_origin(kind) or kind, get_args(kind)
@@ -136,7 +134,7 @@ def _members(args: tuple[Any, ...]) -> Any:
 
 @cache
 def _fields(kind: Any) -> dict[str, Any] | None:
-    """Returns the types of the fields of a dataclass, in their order; None for other types."""
+    """Return the types of the fields of a dataclass, in their order; None for other types."""
     return get_type_hints(kind) if is_dataclass(kind) else None
 
 

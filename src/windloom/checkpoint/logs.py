@@ -17,7 +17,7 @@ import pyarrow as pa
 from windloom.checkpoint.frames import (
     frame_bytes,
     read_cells,
-    read_frame,
+    read_file,
     read_summaries,
     table_blob,
     table_of,
@@ -36,8 +36,6 @@ from windloom.state.state import State
 from windloom.state.tuple_store import NewTupleFiles
 from windloom.weave.round_input import RoundInput, ScanResult
 from windloom.weave.weave import ScanCounts, read_tuples, weave
-
-_HINT = "restore it from a copy, or start over with a new checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,8 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Read a log; raises, with its name, if it is damaged, cut short or of another version."""
-        frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
+        """Return a log from its bytes; raise, with its name, if it is damaged, cut short or of another version."""
+        frame = read_file("log", name, data)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}

@@ -1,4 +1,4 @@
-"""Small files of a checkpoint: frames without blobs, which are JSON. The plan record is one of them."""
+"""Records of a checkpoint: the plans of rounds, snapshots of the state, and the catalog that it belongs to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windloom.checkpoint.frames import frame_bytes, read_frame
+from windloom.checkpoint.frames import frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json, to_json
 from windloom.checkpoint.state_codec import read_state, write_state
 from windloom.model.stream import Relation, Stream
@@ -15,11 +15,6 @@ from windloom.plan.costs import Choices
 from windloom.state.state import State
 from windloom.statistics.estimates import Estimates
 from windloom.statistics.set_statistics import Ongoing
-
-
-def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
-    """Return the body of a record; `hint` says what to do if it is damaged."""
-    return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +61,13 @@ class PlanRecord:
         hint = (
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
-        return from_json(cls, read_record("plan", name, data, hint))
-
-
-# A snapshot: the state after a round as bytes, with the round and the version of the plan in whose terms it is.
-
-_HINT = "delete it: an older snapshot and the log make the same state"
+        return from_json(cls, read_file("plan", name, data, hint).body)
 
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
+    """The state after a round, in terms of the plan with this version."""
+
     round: int
     plan_version: int
     state: State
@@ -86,62 +78,58 @@ class StateSnapshot:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> StateSnapshot:
-        frame = read_frame("snapshot", f"the checkpoint's file '{name}'", data, _HINT)
+        hint = "delete it: an older snapshot and the log make the same state"
+        frame = read_file("snapshot", name, data, hint)
         return cls(frame.body["round"], frame.body["plan_version"], read_state(frame.body["state"], frame.blobs))
 
 
-# The identity of a checkpoint: the streams and relations it was made for, and how those of a catalog differ.
-
-
-def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """Return everything about streams that must not change between two starts; the rate may change."""
+def identity_of(streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> dict[str, Any]:
+    """Return everything about streams and relations that must not change between two starts; rates may change."""
     return {
-        name: {
-            "columns": {column: kind.name for column, kind in stream.columns.items()},
-            "time": stream.time,
-            "time_unit": stream.time_unit,
-            "delay_ticks": stream.delay_ticks,
-        }
-        for name, stream in streams.items()
-    }
-
-
-def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """Return everything about relations that must not change between two starts."""
-    return {
-        name: {
-            "columns": {column: kind.name for column, kind in relation.columns.items()},
-            "retroactive": relation.is_retroactive,
-        }
-        for name, relation in relations.items()
+        "streams": {
+            name: {
+                "columns": {column: kind.name for column, kind in stream.columns.items()},
+                "time": stream.time,
+                "time_unit": stream.time_unit,
+                "delay_ticks": stream.delay_ticks,
+            }
+            for name, stream in streams.items()
+        },
+        "relations": {
+            name: {
+                "columns": {column: kind.name for column, kind in relation.columns.items()},
+                "retroactive": relation.is_retroactive,
+            }
+            for name, relation in relations.items()
+        },
     }
 
 
 def differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence for each difference between the checkpoint's streams and those of the catalog."""
-    for name in wanted:
-        if name not in recorded:
+    """Yield one sentence for each difference between the identity of a checkpoint and that of the catalog.
+
+    A relation that only one of them has is not a difference; it matters only if a query reads it.
+    """
+    for name in wanted["streams"]:
+        if name not in recorded["streams"]:
             yield f"stream '{name}' is not in the checkpoint"
-    for name, old in recorded.items():
-        new = wanted.get(name)
+    for name, old in recorded["streams"].items():
+        new = wanted["streams"].get(name)
         if new is None:
             yield f"stream '{name}' of the checkpoint is not in this catalog"
             continue
         yield from _columns(f"stream '{name}'", old["columns"], new["columns"])
-        if old["time"] != new["time"] or old["time_unit"] != new["time_unit"]:
-            yield f"stream '{name}': its time is '{_time(new)}' here and '{_time(old)}' in the checkpoint"
+        if (old["time"], old["time_unit"]) != (new["time"], new["time_unit"]):
+            here, there = (
+                each["time"] if each["time_unit"] is None else f"{each['time']} in {each['time_unit']}"
+                for each in (new, old)
+            )
+            yield f"stream '{name}': its time is '{here}' here and '{there}' in the checkpoint"
         if old["delay_ticks"] != new["delay_ticks"]:
             here, there = (format_duration(stream["delay_ticks"]) for stream in (new, old))
             yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
-
-
-def relation_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence for each difference between the checkpoint's relations and those of the catalog.
-
-    A missing relation is not a difference; it matters only if a query reads it.
-    """
-    for name in recorded.keys() & wanted.keys():
-        old, new = recorded[name], wanted[name]
+    for name in recorded["relations"].keys() & wanted["relations"].keys():
+        old, new = recorded["relations"][name], wanted["relations"][name]
         yield from _columns(f"relation '{name}'", old["columns"], new["columns"])
         if old["retroactive"] != new["retroactive"]:
             here, there = ("retroactive" if relation["retroactive"] else "not retroactive" for relation in (new, old))
@@ -154,8 +142,3 @@ def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str]) -> Ite
         if here != there:
             known = f"{here or 'missing'} here and {there or 'missing'} in the checkpoint"
             yield f"{source}: column '{column}' is {known}"
-
-
-def _time(stream: Mapping[str, Any]) -> str:
-    unit = stream["time_unit"]
-    return str(stream["time"]) if unit is None else f"{stream['time']} in {unit}"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windloom.checkpoint.checkpoint import Checkpoint
-from windloom.checkpoint.frames import DamagedError, frame_bytes
-from windloom.checkpoint.records import PlanRecord, StateSnapshot, read_record
+from windloom.checkpoint.frames import frame_bytes, read_file
+from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.shards.notes import kept_from_of
 from windloom.checkpoint.state_codec import restored_state
 from windloom.checkpoint.storage import Storage
@@ -29,11 +29,8 @@ class RecoveredState:
 
 
 def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> RecoveredState:
-    """Return the state after the last committed round. Answers are not computed again, because the sinks have their
-    rows.
-    """
-    last = checkpoint.last_committed
-    snapshot = _newest_snapshot(checkpoint, last)
+    """Return the state after the last committed round; the sinks have its rows, so answers are not computed again."""
+    last, snapshot = checkpoint.last_committed, checkpoint.newest_snapshot()
     state, record, plan = State(), None, None
     if snapshot is not None:
         state, record = snapshot.state, checkpoint.plan(snapshot.plan_version)
@@ -48,7 +45,6 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
                 "the round is committed, and no snapshot that can be read covers it",
                 "restore the log or a snapshot from a copy, or start over with a new checkpoint",
             )
-        log = log
         if record is None or log.plan_version != record.version:
             record = checkpoint.plan(log.plan_version)
             old, plan = plan, plan_of(record)
@@ -62,19 +58,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
     return RecoveredState(state, record, plan, last + 1)
 
 
-def _newest_snapshot(checkpoint: Checkpoint, last: int) -> StateSnapshot | None:
-    """Return the newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
-    for round in reversed(checkpoint.snapshots()):
-        if round <= last:
-            try:
-                return checkpoint.read_snapshot(round)
-            except DamagedError:
-                checkpoint.drop_snapshot(round)
-    return None
-
-
-# The number of shards of a checkpoint, fixed when it is first used, because the shard of a group must not change.
-
+#: The number of shards of a checkpoint, fixed when it is first used, because the shard of a group must not change.
 PLACEMENT = "placement.json"
 _NEW = "give this stream a new checkpoint, and what came before as history"
 
@@ -85,7 +69,7 @@ def settle_shards(
     """Return the number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
     data = storage.read(PLACEMENT)
     if data is not None:
-        recorded = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
+        recorded = int(read_file("placement", PLACEMENT, data, "restore it from a copy").body["shards"])
         if placement == "driver":
             raise WindloomError(
                 "the checkpoint's state is on executors",

@@ -1,7 +1,7 @@
-"""State as bytes and back: the ring of partials, in a frame.
+"""State as bytes and back: cells, positions and progress, in a frame; and the rows that queries have reported.
 
-Only the cells are kept. What a technique derives from them (trees, deques, totals) is computed again from the cells at
-every step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
+Of partials, only cells are kept. What a technique derives from them (trees, deques, totals) is computed again at every
+step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from windloom.answers.emission.emission import ReportedRows
 from windloom.checkpoint.frames import (
     frame_bytes,
     read_cells,
+    read_file,
     read_frame,
     read_summaries,
     table_blob,
@@ -33,7 +34,7 @@ from windloom.state.positions import Counting, PositionCounts, Positions
 from windloom.state.state import CellCoverage, CellsAfterClose, PastSlicing, PendingWindows, State
 from windloom.state.tuple_store import TupleStore
 
-# Positions of tuples as part of a frame: their description, and a blob for each table.
+_HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
 
 
 def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -55,9 +56,6 @@ def read_positions(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) ->
         for number, (stream, keys, after) in enumerate(about["counts"])
     }
     return Positions({stream: table_of(blobs[f"waiting {stream}"]) for stream in about["waiting"]}, counts)
-
-
-_HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
 
 
 def encode(state: State) -> bytes:
@@ -117,15 +115,27 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "kept": {name: to_json(TupleStore, kept_tuples) for name, kept_tuples in sorted(state.kept.items())},
         "summaries": summaries,
         "versions": {name: to_json(Version, version) for name, version in sorted(state.versions.items())},
-        "history": {str(number): _told(history) for number, history in sorted(state.history.items())},
+        "history": {str(number): _write_coverage(history) for number, history in sorted(state.history.items())},
     }
     if state.answered:
         body["answered"] = dict(sorted(state.answered.items()))
     if state.owed:
         every = [cells for _, owed in sorted(state.owed.items()) for cells in owed.every]
         described, blobs["owed"] = write_cells(dict(enumerate(every)))
-        owing = [_owing(number, owed) for number, owed in sorted(state.owed.items())]
-        body["owed"] = {"cells": described, "sets": owing}
+        # The cells are in the order of `owed.every`.
+        body["owed"] = {
+            "cells": described,
+            "sets": [
+                {
+                    "set": number,
+                    "has_cells": owed.cells is not None,
+                    "rounds": None
+                    if owed.rounds is None
+                    else [dict(sorted(later.closed.items())) for later in owed.rounds],
+                }
+                for number, owed in sorted(state.owed.items())
+            ],
+        }
     return body, {"cells": cells, **blobs, **of_rows}
 
 
@@ -136,7 +146,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["seen"],
         about["since"],
         frozenset(about["fresh"]),
-        {int(number): _history(history) for number, history in about["history"].items()},
+        {int(number): _read_coverage(history) for number, history in about["history"].items()},
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
@@ -149,44 +159,30 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
     )
 
 
-def _owing(number: int, owed: PendingWindows) -> dict[str, Any]:
-    """Return what a set owes, without the cells, which are in the order of `owed.every`."""
-    rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
-    return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
-
-
 def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, PendingWindows]:
     cells_in_order = iter(read_cells(about["cells"], blob).values())
     owed_by_set = {}
-    for set_owed in about["sets"]:
-        cells = next(cells_in_order) if set_owed["has_cells"] else None
-        rounds = (
-            None
-            if set_owed["rounds"] is None
-            else tuple(CellsAfterClose(next(cells_in_order), closed) for closed in set_owed["rounds"])
-        )
-        owed_by_set[int(set_owed["set"])] = PendingWindows(cells, rounds)
+    for pending in about["sets"]:
+        cells, rounds = next(cells_in_order) if pending["has_cells"] else None, pending["rounds"]
+        if rounds is not None:
+            rounds = tuple(CellsAfterClose(next(cells_in_order), closed) for closed in rounds)
+        owed_by_set[int(pending["set"])] = PendingWindows(cells, rounds)
     return owed_by_set
 
 
-def _told(history: CellCoverage) -> dict[str, Any]:
+def _write_coverage(history: CellCoverage) -> dict[str, Any]:
     cuts = [[cut.until, [[each.period, each.residue] for each in cut.edges.classes]] for cut in history.cuts]
     known = {str(index): tick for index, tick in history.known_from.items()}
     return {"kept_from": history.kept_from, "known_from": known, "cuts": cuts}
 
 
-def _history(about: dict[str, Any]) -> CellCoverage:
+def _read_coverage(about: dict[str, Any]) -> CellCoverage:
     cuts = tuple(
         PastSlicing(EdgeSet(tuple(EdgeClass(period, residue) for period, residue in classes)), until)
         for until, classes in about["cuts"]
     )
     known = {int(index): tick for index, tick in about["known_from"].items()}
     return CellCoverage(about["kept_from"], known, cuts)
-
-
-# The rows that queries have reported, as a file of the checkpoint.
-
-_REPORTED_HINT = "restore it from a copy, or start over with a new checkpoint"
 
 
 def write_emitted(emitted: ReportedRows) -> bytes:
@@ -197,7 +193,7 @@ def write_emitted(emitted: ReportedRows) -> bytes:
 
 
 def read_emitted(name: str, data: bytes) -> ReportedRows:
-    frame = read_frame("emitted", f"the checkpoint's file '{name}'", data, _REPORTED_HINT)
+    frame = read_file("emitted", name, data)
     tables_by_kind: dict[str, dict[str, object]] = {"standing": {}, "known": {}}
     for index, (kind, key) in enumerate(frame.body["tables"]):
         tables_by_kind[kind][key] = table_of(frame.blobs[str(index)])

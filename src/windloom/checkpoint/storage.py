@@ -1,4 +1,9 @@
-"""Where a checkpoint lives: a few operations on named files. A write is complete, or not there at all."""
+"""Where a checkpoint lives: a few operations on named files. A write is complete, or not there at all.
+
+Fault points are named places around every durable write where a test can end the process or inspect it.
+`WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
+Without the variable, a fault point does nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,16 @@ import io
 import os
 import shutil
 import signal
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from windloom.errors import WindloomError
-
-# Fault points: named places around every durable write where a test can end the process or inspect it.
-#
-# `WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
-# Without the variable, a fault point does nothing.
 
 #: In the order in which a round passes them. "before rename" is inside every durable write: the bytes are in a
 #: temporary file, and no reader can see them yet.
@@ -96,23 +94,6 @@ class StorageError(WindloomError):
     """The system could not read, write or delete a file."""
 
 
-class NewFile(Protocol):
-    """A file that is invisible until it is finished."""
-
-    @property
-    def stream(self) -> IO[bytes]:
-        """The stream to which its bytes are written."""
-
-    def finish(self) -> None:
-        """Complete the file: it is durable when this returns, and replaces the file of that name, if there was one."""
-
-    def discard(self) -> None:
-        """Drop the file."""
-
-    def failed(self, error: OSError) -> StorageError:
-        """Return the error to raise if its stream cannot be written."""
-
-
 class Storage(Protocol):
     """Files by name (`folder/file` or `file`). Names that begin with a dot are unfinished and never listed."""
 
@@ -122,7 +103,7 @@ class Storage(Protocol):
     def write(self, name: str, data: bytes) -> None:
         """Write a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
 
-    def create(self, name: str) -> NewFile:
+    def create(self, name: str) -> UnfinishedFile:
         """Return a new file, to be written part by part; as with `write`, it is not there until it is finished."""
 
     def list(self, folder: str) -> Names:
@@ -141,12 +122,6 @@ class Storage(Protocol):
         """Keep others out until `unlock` or the end of the process; raise for a second owner, naming the first."""
 
     def unlock(self) -> None: ...
-
-
-def this_process() -> str:
-    """Return the owner of a lock, described so that people can find it."""
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return f"process {os.getpid()} on host {socket.gethostname()}, since {now}"
 
 
 def refuse_second(place: str, owner: str) -> WindloomError:
@@ -183,7 +158,7 @@ class LocalStorage:
             raise file.failed(error) from error
         file.finish()
 
-    def create(self, name: str) -> NewFile:
+    def create(self, name: str) -> UnfinishedFile:
         return _LocalFile(self.root / name, self._syncs)
 
     def list(self, folder: str) -> Names:
@@ -251,6 +226,8 @@ class LocalStorage:
 
 
 class _LocalFile:
+    """A file that no reader sees until it is finished."""
+
     def __init__(self, target: Path, syncs: bool) -> None:
         self._target, self._syncs = target, syncs
         # The name is the same every time: what a crash left behind is overwritten when the write is repeated.
@@ -263,6 +240,7 @@ class _LocalFile:
             raise _failed("write", target, error) from error
 
     def finish(self) -> None:
+        """Complete the file: it is durable when this returns, and replaces the file of that name, if there was one."""
         try:
             self.stream.close()
             if self._syncs:
@@ -282,6 +260,7 @@ class _LocalFile:
             self._unfinished.unlink(missing_ok=True)
 
     def failed(self, error: OSError) -> StorageError:
+        """Return the error to raise if the stream cannot be written."""
         return _failed("write", self._target, error)
 
 
@@ -290,7 +269,7 @@ class BufferedFile:
 
     def __init__(self, storage: Storage, name: str) -> None:
         self._storage, self._name = storage, name
-        self.stream = io.BytesIO()
+        self.stream: Any = io.BytesIO()
 
     def finish(self) -> None:
         self._storage.write(self._name, self.stream.getvalue())
@@ -300,6 +279,10 @@ class BufferedFile:
 
     def failed(self, error: OSError) -> StorageError:
         return _failed("write", Path(self._name), error)
+
+
+#: A file to which bytes are written part by part.
+UnfinishedFile = _LocalFile | BufferedFile
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
@@ -335,11 +318,11 @@ def _failed(what: str, path: Path, error: OSError) -> StorageError:
     )
 
 
-# Files that are read while rounds are committed: they are deleted when the last reader is done.
-
-
 class Pins:
-    """Keeps track of which files are being read and which files rounds want; only the driver deletes files."""
+    """Keeps track of which files are being read and which files rounds want, while rounds are committed.
+
+    A file that is not wanted is deleted when its last reader is done; only the driver deletes files.
+    """
 
     def __init__(self, delete: Callable[[str], None]) -> None:
         self._delete, self._lock = delete, threading.Lock()

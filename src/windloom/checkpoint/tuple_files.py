@@ -1,10 +1,10 @@
-"""One file of tuples: written part by part, read whole; and the errors if it is missing or damaged."""
+"""Files of tuples: their names, writing one part by part, reading it whole, and whether there is room for more."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -13,15 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windloom.checkpoint.storage import NewFile, Storage
+from windloom.checkpoint.storage import Storage, UnfinishedFile
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.plan import Plan
-from windloom.plan.rows import Retention, kept_ticks, store_size
-from windloom.state.tuple_store import TupleFile, TupleStore, TupleStores
-
-# Names of columns, folders and files in the tuple store.
+from windloom.plan.rows import kept_ticks, store_size
+from windloom.state.tuple_store import TupleFile, TupleStores
 
 FOLDER = "tuples"
 TICK, ROUND = "__tick", "__round"
@@ -43,24 +41,19 @@ def new_file(stream: str, round: int) -> str:
     return f"{folder_of(stream)}/{round:09d}-{uuid4().hex}.parquet"
 
 
-_MEND = (
-    "restore it from a copy before a round needs it; otherwise windows of row queries that need it are not reported,"
-    " and all other queries go on"
-)
-
-
 class LostTuplesError(WindloomError):
     """A file of tuples that is missing or damaged."""
 
     name: str
 
 
-def damaged_file(file: TupleFile, why: str) -> LostTuplesError:
-    return _lost(file, f"the tuple file '{file.name}' is damaged", why)
-
-
-def _lost(file: TupleFile, message: str, fact: str) -> LostTuplesError:
-    error = LostTuplesError(message, fact, _MEND)
+def lost_tuples(file: TupleFile, what: str, fact: str) -> LostTuplesError:
+    """Return the error for a file that is `what`: missing or damaged."""
+    hint = (
+        "restore it from a copy before a round needs it; otherwise windows of row queries that need it are not"
+        " reported, and all other queries go on"
+    )
+    error = LostTuplesError(f"the tuple file '{file.name}' is {what}", fact, hint)
     error.name = file.name
     return error
 
@@ -70,13 +63,13 @@ def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None
     data = storage.read(file.name)
     if data is None:
         fact = f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}"
-        raise _lost(file, f"the tuple file '{file.name}' is missing", fact)
+        raise lost_tuples(file, "missing", fact)
     try:
         opened = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]
         return opened.read(wanted)
     except (pa.ArrowException, OSError) as error:
-        raise damaged_file(file, str(error).splitlines()[0]) from error
+        raise lost_tuples(file, "damaged", str(error).splitlines()[0]) from error
 
 
 class WrittenFile:
@@ -84,7 +77,7 @@ class WrittenFile:
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
         self._name = name
-        self._file: NewFile = storage.create(name)
+        self._file: UnfinishedFile = storage.create(name)
         self._rows = 0
         self._first: int | None = None
         self._last: int | None = None
@@ -122,10 +115,13 @@ class WrittenFile:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, object]:
-    """Return the encodings of columns: times grow, texts repeat, and whole numbers that are close together need few
-    bits.
-    """
-    texts = [column.name for column in schema if _is_text(column.type)]
+    """Return the encodings of columns: times grow, texts repeat, and whole numbers close together need few bits."""
+    kinds = pa.types
+    texts = [
+        column.name
+        for column in schema
+        if any(is_text(column.type) for is_text in (kinds.is_string, kinds.is_binary, kinds.is_dictionary))
+    ]
     whole = (pa.int32(), pa.int64())
     packed = [
         column.name
@@ -140,12 +136,6 @@ def _encodings(schema: pa.Schema) -> dict[str, object]:
         "store_schema": False,  # texts that came with a dictionary are read as texts
     }
 
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_dictionary(kind))
-
-
-# Predicts, at the start and in every round, whether there is room for the tuples that streams keep.
 
 #: The tuples so far predict the size of a full store once they span this share of the time for which they are kept.
 _TELLING = 0.01
@@ -173,13 +163,23 @@ def planned_room(plan: Plan, kept: TupleStores) -> list[Room]:
     return rooms
 
 
-def check_room(kept: TupleStores, plan: Plan, storage: Storage) -> None:
+def current_room(plan: Plan, kept: TupleStores) -> list[Room]:
+    """Return what is expected if tuples continue to come as they did, for streams that keep some."""
+    rooms = []
+    for store in plan.stores:
+        stored, ticks = kept.get(store.stream), kept_ticks(store, plan.rows)
+        if stored is None:
+            continue
+        first = min((file.first for file in stored.files), default=0)
+        span = max((file.last for file in stored.files), default=0) - first
+        is_telling = span >= max(_TELLING * ticks, TICKS_PER_SECOND)
+        expected = stored.bytes * max(1.0, ticks / span) if is_telling else float(stored.bytes)
+        rooms.append(Room(store.stream, ticks, stored.bytes, expected))
+    return rooms
+
+
+def refuse_without_room(rooms: Sequence[Room], storage: Storage) -> None:
     """Raise if streams are expected to keep more tuples than there is room for."""
-    refuse_without_room([_room(store, kept, plan) for store in plan.stores if store.stream in kept], storage)
-
-
-def refuse_without_room(rooms: Iterable[Room], storage: Storage) -> None:
-    rooms = list(rooms)
     free = storage.free_bytes() if rooms else None
     if free is None:
         return
@@ -194,21 +194,6 @@ def refuse_without_room(rooms: Iterable[Room], storage: Storage) -> None:
         "keep them for a shorter time (keep_tuples, or the windows of row queries), or make room;"
         " then start again with the same checkpoint: nothing is lost",
     )
-
-
-def _room(store: Retention, kept: TupleStores, plan: Plan) -> Room:
-    stored, ticks = kept[store.stream], kept_ticks(store, plan.rows)
-    return Room(store.stream, ticks, stored.bytes, _expected(stored, ticks))
-
-
-def _expected(kept: TupleStore, ticks: int) -> float:
-    """Return the bytes of a full store, if tuples continue to come as they did."""
-    if not kept.files:
-        return 0.0
-    span = max(file.last for file in kept.files) - min(file.first for file in kept.files)
-    if span < max(_TELLING * ticks, TICKS_PER_SECOND):
-        return float(kept.bytes)
-    return kept.bytes * max(1.0, ticks / span)
 
 
 def _bytes(count: float) -> str:

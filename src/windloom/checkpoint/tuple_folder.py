@@ -1,4 +1,4 @@
-"""All files of tuples of a checkpoint: which exist, which are needed, which are being read."""
+"""The tuple files of a checkpoint: a round writes them by stretches of time, small ones merge, unneeded ones go."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from windloom.checkpoint.tuple_files import (
     TICK,
     LostTuplesError,
     WrittenFile,
-    check_room,
     column_name,
-    damaged_file,
+    current_room,
     folder_of,
+    lost_tuples,
     new_file,
     read_tuples,
+    refuse_without_room,
 )
 from windloom.errors import WindloomError
 from windloom.kernels.tuples.signatures import SIGNATURE_BITS
@@ -33,8 +34,6 @@ from windloom.plan.plan import Plan
 from windloom.plan.rows import Retention, kept_ticks
 from windloom.plan.scans import RetainedColumns, WovenScan
 from windloom.state.tuple_store import NewTupleFiles, TupleFile, TupleStore, TupleStores, files_of, kept_with
-
-# Writes the tuples of one round by stretches of time; the files count when the log of the round names them.
 
 #: The tuples kept of a stream are divided into this many stretches of time, which expire one after another.
 STRETCHES = 8
@@ -52,7 +51,7 @@ def stretch_ticks(plan: Plan, store: Retention) -> int:
 
 
 class TupleWriter:
-    """Writes the tuple files of one attempt at one round.
+    """Writes the tuple files of one attempt at one round; they count when the log of the round names them.
 
     Its own threads write tuples while the round makes cells of them, one portion at a time, so that it holds no more
     memory than the round does anyway. Errors of these threads are raised when the next portion comes, or at the end.
@@ -86,35 +85,26 @@ class TupleWriter:
         columns += [ticks.cast(_INSTANT) if index is None else table.column(first + index) for index in kept.places]
         names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
         tuples = pa.Table.from_arrays(columns, names=names)
-        # Writes tuples that have the columns of files.
         tuples = tuples if wanted is None else tuples.filter(pa.array(wanted))
-        if tuples.num_rows:
-            stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
-            # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
-            stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-            divided = list(_divided(tuples, stretches))
-            self._make_room({(store.stream, stretch) for stretch, _ in divided})
-            parts = [(self._file(store.stream, stretch, tuples.schema), part) for stretch, part in divided]
-            parts.sort(key=lambda each: each[1].num_rows)
-            # The largest part is written by this thread, and the others meanwhile by other threads.
-            others = [self._threads.submit(file.add, part) for file, part in parts[:-1]]
-            for file, part in parts[-1:]:
-                file.add(part)
-            for other in others:
-                other.result()
-
-    def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
-        key = (stream, stretch)
-        if key not in self._open:
-            self._open[key] = WrittenFile(self._storage, new_file(stream, self._round), schema)
-        return self._open[key]
-
-    def _make_room(self, wanted: set[tuple[str, int]]) -> None:
-        """Finish the oldest files that are not wanted, so that not too many are open."""
-        for key in [key for key in self._open if key not in wanted]:
-            if len(self._open.keys() | wanted) <= _MOST_OPEN:
-                return
-            self._finish(key)
+        if not tuples.num_rows:
+            return
+        stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+        # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
+        stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
+        divided = {(store.stream, stretch): part for stretch, part in _divided(tuples, stretches)}
+        # The oldest files that are not wanted are finished, so that not too many are open.
+        for key in [key for key in self._open if key not in divided]:
+            if len(self._open.keys() | divided.keys()) > _MOST_OPEN:
+                self._finish(key)
+        for key in divided:
+            if key not in self._open:
+                self._open[key] = WrittenFile(self._storage, new_file(store.stream, self._round), tuples.schema)
+        # The largest part is written by this thread, and the others meanwhile by other threads.
+        *smaller, largest = sorted(divided, key=lambda key: divided[key].num_rows)
+        others = [self._threads.submit(self._open[key].add, divided[key]) for key in smaller]
+        self._open[largest].add(divided[largest])
+        for other in others:
+            other.result()
 
     def _finish(self, key: tuple[str, int]) -> None:
         written = self._open[key]
@@ -172,7 +162,7 @@ MERGED_ROWS = 1 << 18
 
 
 class TupleFolder:
-    """`place` is where Spark finds the files; only the driver deletes any.
+    """All tuple files of a checkpoint; `place` is where Spark finds them, and only the driver deletes any.
 
     `lost` are, by stream, files that `look_for_lost` has found to be missing, or that cannot be read.
     """
@@ -182,8 +172,6 @@ class TupleFolder:
         self._pins = Pins(storage.delete)
         self.lost: dict[str, frozenset[str]] = {}
         self._unreadable: set[str] = set()
-
-    # ---- rounds -------------------------------------------------------------------------------------------------
 
     def writer(self, round: int, plan: Plan) -> TupleWriter:
         return TupleWriter(self._storage, round, plan, self._streams)
@@ -207,7 +195,7 @@ class TupleFolder:
             added = (*merged, *written.get(store.stream, ()))
             if added or replaced or lost:
                 files_by_stream[store.stream] = NewTupleFiles(added, replaced, lost)
-        check_room(kept_with(before, files_by_stream, plan), plan, self._storage)
+        refuse_without_room(current_room(plan, kept_with(before, files_by_stream, plan)), self._storage)
         return files_by_stream
 
     def _merged(
@@ -227,16 +215,11 @@ class TupleFolder:
             raise
         return (merged,), frozenset(file.name for file in files)
 
-    # ---- which files there are ----------------------------------------------------------------------------------
-
     def keep_only(self, names: Collection[str]) -> None:
         """Delete every other file, except for pinned files."""
         self._unreadable &= set(names)
-        self._pins.keep_only(names, self._there)
-
-    def _there(self) -> Iterator[str]:
-        for folder in map(folder_of, self._streams):
-            yield from [f"{folder}/{file}" for file in self._storage.list(folder)]
+        folders = [folder_of(stream) for stream in self._streams]
+        self._pins.keep_only(names, lambda: [f"{at}/{file}" for at in folders for file in self._storage.list(at)])
 
     def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
         """Keep these files, whatever rounds are committed, until the end of the `with`."""
@@ -265,8 +248,6 @@ class TupleFolder:
         """Return the kept tuples without the lost files."""
         return {stream: kept_tuples.without(self.lost.get(stream, frozenset())) for stream, kept_tuples in kept.items()}
 
-    # ---- what is in them ----------------------------------------------------------------------------------------
-
     def read(self, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the tuples of a file; columns that the file does not have are left out."""
         return read_tuples(self._storage, file, columns)
@@ -277,21 +258,15 @@ class TupleFolder:
         try:
             yield
         except Exception as error:
-            fault = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
-            if fault is None:
-                raise
-            raise fault from error
-
-    def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
-        """Return the error of the first of these files that cannot be read; None if all can be read."""
-        for file in files:
-            try:
-                table = self.read(file)
-            except WindloomError as error:
-                return error
-            if table.num_rows != file.rows:
-                return damaged_file(file, f"it has {table.num_rows:,} tuples, and {file.rows:,} were written")
-        return None
+            for file in (file for kept_tuples in kept.values() for file in kept_tuples.files):
+                try:
+                    rows = self.read(file).num_rows
+                except WindloomError as fault:
+                    raise fault from error
+                if rows != file.rows:
+                    fact = f"it has {rows:,} tuples, and {file.rows:,} were written"
+                    raise lost_tuples(file, "damaged", fact) from error
+            raise
 
 
 def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:

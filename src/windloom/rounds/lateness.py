@@ -52,7 +52,7 @@ def before_round(plan: Plan, state: State) -> dict[str, LateBounds]:
         if partial_set.is_relation:
             continue
         known = before_by_stream.get(partial_set.stream, LateBounds())
-        since = tuple(sorted({*known.since, *life_of(partial_set.window).told_apart(partial_set, state)}))
+        since = tuple(sorted({*known.since, *life_of(partial_set.window).lateness_ticks(partial_set, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(partial_set)))
         before_by_stream[partial_set.stream] = LateBounds(closed, state.closed_over((partial_set.base,)), since)
     for planned in plan.rows:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.checkpoint.shards.pieces import PieceFolder
-from windloom.checkpoint.storage import LocalStorage, NewFile, Storage, StorageError, fault
+from windloom.checkpoint.storage import LocalStorage, Storage, StorageError, UnfinishedFile, fault
 from windloom.errors import WindloomError
 from windloom.model.clauses import Emits
 from windloom.plan.plan import Plan
@@ -144,7 +144,7 @@ class _Written:
 
     def __init__(self, storage: Storage, round: int) -> None:
         self._storage, self._round = storage, round
-        self._files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
+        self._files: dict[str, tuple[UnfinishedFile, pq.ParquetWriter]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -158,7 +158,7 @@ class _Written:
             with _failing(file):
                 writer.write_table(rows)
 
-    def _opened(self, name: str, schema: pa.Schema) -> tuple[NewFile, pq.ParquetWriter]:
+    def _opened(self, name: str, schema: pa.Schema) -> tuple[UnfinishedFile, pq.ParquetWriter]:
         file = self._storage.create(name)
         try:
             with _failing(file):
@@ -183,7 +183,7 @@ class _Written:
 
 
 @contextmanager
-def _failing(file: NewFile) -> Iterator[None]:
+def _failing(file: UnfinishedFile) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, ListColumns, concat, keep, keep_none, merge, place
 from windloom.aggregates.registry import lift, neutral
 from windloom.kernels.compiling import compiled
 from windloom.kernels.merge import place_starts, places_of, running_values
+from windloom.model.arrays import Ints, Mask
 from windloom.model.types import arrow_type, as_array, as_integers
 from windloom.plan.plan import PartialSet
 from windloom.plan.scans import NativeScan
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slice_id import PaneSlice
 
-# Group keys as small integers: each distinct combination of grouping values gets a number and a row of a table.
 
+def number_groups(keys: list[pa.Array], rows: int) -> tuple[Ints, list[pa.Array]]:
+    """Return the group number of each row, and the distinct combinations of keys by number.
 
-def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], list[pa.Array]]:
-    """Return (group number of each row, the distinct keys by number). Without grouping columns there is one group."""
+    Without grouping columns there is one group.
+    """
     if not keys:
         return np.zeros(rows, np.int64), []
     numbers, distinct = _codes(keys[0])
@@ -42,7 +43,7 @@ def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], l
     return numbers, [key.take(pa.array(a_row)) for key in keys]
 
 
-def _codes(column: pa.Array) -> tuple[NDArray[np.int64], int]:
+def _codes(column: pa.Array) -> tuple[Ints, int]:
     """Return a number for each distinct value; as in Spark's grouping, NULL is a value, and NaN equals NaN."""
     encoded = column.dictionary_encode(null_encoding="encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -60,9 +61,6 @@ def describe_group(keys: list[pa.Array], number: int) -> str:
         return "(all)"
     values = [key[number].as_py() for key in keys]
     return ", ".join("NULL" if value is None else str(value) for value in values)
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +193,7 @@ def last_edges(ticks: Ints, edges: EdgeSet) -> Ints:
     if not len(ticks):
         return ticks
     distinct, place = np.unique(ticks, return_inverse=True)
-    found: Ints = edges.last_edge(distinct)[place]
-    return found
-
-
-def merge_cells(kept: Cells, fresh: Cells) -> Cells:
-    """Return the cells of both; those with the same group and slice are combined."""
-    return merge_released([kept, fresh])
+    return np.asarray(edges.last_edge(distinct)[place])
 
 
 def merge_all(parts: Sequence[Cells]) -> Cells:
@@ -211,17 +203,17 @@ def merge_all(parts: Sequence[Cells]) -> Cells:
 
 def merge_released(parts: list[Cells]) -> Cells:
     """Like `merge_all`. The list is emptied, so that memory nobody else holds is freed component by component."""
-    held = [part for part in parts if len(part)] or parts[:1]
+    merging = [part for part in parts if len(part)] or parts[:1]
     parts.clear()
-    if len(held) == 1:
-        return held.pop()
-    numbers, keys = number_groups(concat_keys(*(part.keys for part in held)), sum(part.groups for part in held))
-    own_numbers = np.split(numbers, np.cumsum([part.groups for part in held])[:-1])
-    starts = [part.starts for part in held]
+    if len(merging) == 1:
+        return merging.pop()
+    numbers, keys = number_groups(concat_keys(*(part.keys for part in merging)), sum(part.groups for part in merging))
+    own_numbers = np.split(numbers, np.cumsum([part.groups for part in merging])[:-1])
+    starts = [part.starts for part in merging]
     groups = len(keys[0]) if keys else 1
-    followed = places_of(starts, [part.group_bounds for part in held], own_numbers, groups)
-    if followed is None or any(isinstance(component, ListColumns) for component in held[0].lifted):
-        which = [number[group_of_cells(part)] for number, part in zip(own_numbers, held, strict=True)]
+    followed = places_of(starts, [part.group_bounds for part in merging], own_numbers, groups)
+    if followed is None or any(isinstance(component, ListColumns) for component in merging[0].lifted):
+        which = [number[group_of_cells(part)] for number, part in zip(own_numbers, merging, strict=True)]
         built = CellsBuilder.of_groups(np.concatenate(which), keys, np.concatenate(starts))
         del which
     else:
@@ -230,10 +222,10 @@ def merge_released(parts: list[Cells]) -> Cells:
         for own_starts, own in zip(starts, places, strict=True):
             place_starts(own_starts, own.bounds, own.first, merged_starts)
         built = CellsBuilder(keys, bounds, merged_starts)
-    waiting = [list(part.lifted[::-1]) for part in held]
-    held.clear()
-    while waiting[0]:
-        components = [left.pop() for left in waiting]
+    remaining = [list(part.lifted[::-1]) for part in merging]
+    merging.clear()
+    while remaining[0]:
+        components = [left.pop() for left in remaining]
         values = [component for component in components if isinstance(component, ComponentColumns)]
         if followed is not None and values:  # the parts follow one another: their cells are put at their places
             built.add(place(values, followed[1], int(followed[0][-1])), is_merged=True)
@@ -243,12 +235,12 @@ def merge_released(parts: list[Cells]) -> Cells:
     return built.build()
 
 
-def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
+def keep_from(cells: Cells, tick: int | Ints) -> Cells:
     """Return the cells of slices that begin at `tick` or later; `tick` may differ from cell to cell."""
     return keep_cells(cells, cells.starts >= tick)
 
 
-def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
+def keep_cells(cells: Cells, wanted: Mask) -> Cells:
     """Return only some cells; `wanted` has one entry per cell. Groups without cells are dropped."""
     if wanted.all():
         return cells
@@ -261,12 +253,12 @@ def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
     return built.build(keep(component, wanted) for component in cells.lifted)
 
 
-def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
+def keep_groups(cells: Cells, wanted: Mask) -> Cells:
     """Return only the cells of some groups; `wanted` has one entry per group."""
     return keep_cells(cells, np.repeat(wanted, np.diff(cells.group_bounds)))
 
 
-def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
+def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, Ints]:
     """Return the cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
     periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
     residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
@@ -280,7 +272,7 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
     return built.build(merge(component, order, runs) for component in cells.lifted), runs
 
 
-def running(lifted: ComponentColumns, runs: NDArray[np.int64]) -> ComponentColumns:
+def running(lifted: ComponentColumns, runs: Ints) -> ComponentColumns:
     """Accumulate the value of each cell from the start of its run: the running value that Cutty reads at a mark."""
 
     def accumulated(limb: object) -> object:
@@ -291,7 +283,7 @@ def running(lifted: ComponentColumns, runs: NDArray[np.int64]) -> ComponentColum
     return lifted.map_limbs(accumulated)
 
 
-def group_of_cells(cells: Cells) -> NDArray[np.int64]:
+def group_of_cells(cells: Cells) -> Ints:
     return np.repeat(np.arange(cells.groups), np.diff(cells.group_bounds))
 
 

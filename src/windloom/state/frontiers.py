@@ -80,9 +80,6 @@ def all_closed(streams: Iterable[Stream]) -> dict[str, int]:
     return {stream.name: TICK_MAX for stream in streams}
 
 
-# Tuples behind a frontier, and the bounds that decide which of them are late.
-
-
 @dataclass(frozen=True, slots=True)
 class LateTuples:
     """Tuples behind a frontier, counted by finest slice (where it begins) and signature.

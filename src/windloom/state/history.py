@@ -54,9 +54,7 @@ def kept_from(partial_set: PartialSet, planned: Member, history: CellCoverage) -
 
 
 def last_missing(wanted: EdgeClass, cut: PastSlicing, lowest: int) -> int | None:
-    """Return the latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is not an edge of the
-    cut.
-    """
+    """Return the latest tick of `wanted`, between `lowest` and the end of the cut, that is not an edge of the cut."""
     if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period

@@ -65,9 +65,7 @@ def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
-    """Return how far members of sets that are behind are answered; a side is as far as the join that is furthest
-    behind.
-    """
+    """Return how far members of sets that are behind are answered; for a side, the join furthest behind counts."""
     ticks_by_member = dict(answered)
     for join in plan.joins:
         if join.name in answered:
@@ -92,7 +90,7 @@ class CellVersions:
 
     @property
     def cells(self) -> tuple[Cells, ...]:
-        return (*held(self.own), *self.others)
+        return (*present(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
         """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
@@ -135,10 +133,10 @@ def lineage_of(
     later = (CellsAfterClose(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
     is_late = any(each.is_late for each in later) and life_of(partial_set.window).sees_late
     if owed.rounds is not None:
-        return CellVersions(None, held(owed.cells), (*owed.rounds, *later), is_apart=True)
+        return CellVersions(None, present(owed.cells), (*owed.rounds, *later), is_apart=True)
     if is_late:
-        return CellVersions(None, held(owed.cells, kept), later, is_apart=True)
-    return CellVersions(current, held(owed.cells))
+        return CellVersions(None, present(owed.cells, kept), later, is_apart=True)
+    return CellVersions(current, present(owed.cells))
 
 
 def left_owing(
@@ -154,12 +152,9 @@ def left_owing(
         # The state has what is kept as history or for open windows; what it has dropped never comes back.
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
-        dropped += [
-            keep_cells(
-                own_cells, life.needed(partial_set, own_cells, waiting) & ~life.needed(partial_set, own_cells, now)
-            )
-            for own_cells in held(lineage.own)
-        ]
+        if (own := lineage.own) is not None:
+            is_dropped = life.needed(partial_set, own, waiting) & ~life.needed(partial_set, own, now)
+            dropped.append(keep_cells(own, is_dropped))
         return PendingWindows(_merged([each for each in dropped if len(each)]))
     # Each later round counts only for queries that still have to report windows in which it does not count.
     later = [
@@ -177,7 +172,7 @@ def left_owing(
     )
 
 
-def held(*parts: Cells | None) -> tuple[Cells, ...]:
+def present(*parts: Cells | None) -> tuple[Cells, ...]:
     """Return the cells that are not None."""
     return tuple(part for part in parts if part is not None)
 

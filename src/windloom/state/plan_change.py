@@ -16,7 +16,7 @@ from windloom.state.history import Past
 from windloom.state.pending import readers_of
 from windloom.state.positions import Positions
 from windloom.state.state import CellCoverage, CellsAfterClose, PastSlicing, PendingWindows, State
-from windloom.state.tuple_store import TupleStores, carried_stores, strand_since
+from windloom.state.tuple_store import TupleStores, carried_stores
 from windloom.state.windows.registry import life_of
 from windloom.statistics.set_statistics import SetIdentity
 
@@ -25,7 +25,7 @@ MOST_CUTS = 256
 
 
 def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> State:
-    """The state in terms of the plan `new`; called between two rounds.
+    """Return the state in terms of the plan `new`, between two rounds.
 
     `past` gives the cells of a new set, made from tuples of past rounds.
 
@@ -44,25 +44,29 @@ def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> Sta
     exact: dict[str, int | None] = {}  # by name of the side: its first exact window
     for partial_set in new.sets:
         before = known.get(partial_set.identity)
-        held, kept = carry_set(state, before, partial_set)
+        set_cells, coverage = carry_set(state, before, partial_set)
         life = life_of(partial_set.window)
         is_owing = before is not None and before.number in state.owed
-        is_wanted = before is None or (not is_owing and _is_short(partial_set, running, kept, state, positions))
+        is_wanted = before is None or (not is_owing and _is_short(partial_set, running, coverage, state, positions))
         if past is not None and life.weaves_again and is_wanted:
-            found = past(partial_set)
-            if found is not None and (before is None or _reaches(found[1], kept, before)):
-                held, kept = found
-        if held is not None:
-            cells[partial_set.number] = held
-        if kept != CellCoverage():
-            history[partial_set.number] = kept
+            remade_set = past(partial_set)
+            # Cells that are made again must hold all that running queries need of the present cells, which may reach
+            # further back, for the queries that they were made for; landmarks fold what lies behind.
+            if remade_set is not None and (
+                before is None or remade_set[1].kept_from <= (TICK_MIN if life.folds(before) else coverage.kept_from)
+            ):
+                set_cells, coverage = remade_set
+        if set_cells is not None:
+            cells[partial_set.number] = set_cells
+        if coverage != CellCoverage():
+            history[partial_set.number] = coverage
         for planned in partial_set.queries:
             name = planned.name
             if before is not None and name in running and is_same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
             else:
-                tick = life_of(planned.query.window).first_exact(partial_set, planned, kept, state, positions)
+                tick = life_of(planned.query.window).first_exact(partial_set, planned, coverage, state, positions)
                 if planned.query.is_side:
                     exact[name] = tick
                     continue
@@ -106,7 +110,7 @@ def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> Sta
 
 
 def leaving(old: Plan, new: Plan) -> set[str]:
-    """The queries of a plan that the next one does not have, or has with another meaning."""
+    """Return the queries of a plan that the next one does not have, or has with another meaning."""
     staying = {planned.name: planned.query for planned in new.queries}
     return {
         planned.name
@@ -119,7 +123,7 @@ def _owed(
     state: State, known: Mapping[SetIdentity, PartialSet], new: Plan, answered: Mapping[str, int]
 ) -> dict[int, PendingWindows]:
     """Return the pending windows of sets, with the components and edges of the new plan."""
-    found = {}
+    owed_by_set = {}
     for partial_set in new.sets if state.owed else ():
         before = known.get(partial_set.identity)
         owed = None if before is None else state.owed.get(before.number)
@@ -138,8 +142,8 @@ def _owed(
                 )
                 for later in rounds
             )
-        found[partial_set.number] = PendingWindows(_cells_of(owed.cells, before, partial_set), rounds)
-    return found
+        owed_by_set[partial_set.number] = PendingWindows(_cells_of(owed.cells, before, partial_set), rounds)
+    return owed_by_set
 
 
 def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) -> Cells | None:
@@ -149,7 +153,7 @@ def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) 
 
 
 def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
-    """The sets of a plan, by number, that owe windows and that `past` would make again for new queries.
+    """Yield the sets of a plan, by number, that owe windows and that `past` would make again for new queries.
 
     These windows must be answered beforehand: otherwise the state would hold the cells that are kept for them twice.
     """
@@ -167,20 +171,10 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
             yield before.number
 
 
-def _reaches(past: CellCoverage, kept: CellCoverage, before: PartialSet) -> bool:
-    """Whether cells that are made again hold all that running queries need of the present cells.
-
-    The present cells may reach further back, for the queries that they were made for; landmarks fold what lies behind.
-    """
-    if life_of(before.window).folds(before):
-        return past.kept_from == TICK_MIN
-    return past.kept_from <= kept.kept_from
-
-
 def _is_short(
     partial_set: PartialSet, running: Mapping[str, Query], kept: CellCoverage, state: State, positions: Positions
 ) -> bool:
-    """Whether a query that is new to a set would miss windows with what the set holds."""
+    """Return whether a query that is new to a set would miss windows with what the set holds."""
     for planned in partial_set.queries:
         if planned.name not in running or not is_same(running[planned.name], planned.query):
             life = life_of(planned.query.window)
@@ -190,39 +184,44 @@ def _is_short(
 
 
 def rows_since(rows: PlannedRows, kept: TupleStores) -> dict[str, int]:
-    """The window from which a new row query is exact: there, all its strands find all their tuples."""
-    found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
-    after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
+    """Return the window from which a new row query is exact, where its strands find all tuples, if there is one."""
+    after = []
+    for strand in rows.rows.strands:
+        tuples, condition = kept.get(strand.stream), strand.condition
+        since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
+        assert since is not None, "a plan keeps what its row queries read"
+        if since != TICK_MIN:
+            after.append(life_of(strand.window).after_since(strand.window, since))
     return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
-    """The window from which a new join is exact, which is where all its sides are; empty if that is the first one.
+    """Return the window from which a new join is exact, where all its sides are; empty if that is the first one.
 
     `exact` has the first exact windows of its sides, by name. A landmark is moved to where its side is exact.
     """
-    found: dict[str, int] = {}
+    since: dict[str, int] = {}
     after = []
     for place in join.sides:
         window, tick = plan.side(place)[2].query.window, exact[place.name]
         if tick is not None and window.extent_ticks is None:
-            found[place.name] = tick
+            since[place.name] = tick
         elif tick is not None:
             after.append(life_of(window).after_since(window, tick))
     if after:
-        found[join.name] = max(after) - join.query.window.range_ticks + 1  # windows pair by their ends
-    return found
+        since[join.name] = max(after) - join.query.window.range_ticks + 1  # windows pair by their ends
+    return since
 
 
 def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage]:
-    """The cells of `before` as cells of `partial_set`, with its components and edges, and the past that they hold."""
+    """Return the cells of `before` with the components and edges of `partial_set`, and the past that they cover."""
     seen = state.seen.get(partial_set.base)
-    held_from = life_of(partial_set.window).held_from(partial_set.window, seen)
-    if held_from is None:
+    complete_from = life_of(partial_set.window).complete_from(partial_set.window, seen)
+    if complete_from is None:
         seen = None
     if before is None:
         # Tuples up to `seen` were not kept; if there were none, nothing was missed.
-        return None, CellCoverage() if held_from is None else CellCoverage(held_from)
+        return None, CellCoverage() if complete_from is None else CellCoverage(complete_from)
     places = {component: index for index, component in enumerate(before.components)}
     cells = _cells_of(state.cells.get(before.number), before, partial_set)
     return cells, _past(state.history_of(before.number), before, partial_set, places, seen)
@@ -251,5 +250,5 @@ def _past(
 
 
 def is_same(left: Query, right: Query) -> bool:
-    """Whether two queries mean the same, however they are spelled and however urgent they are."""
+    """Return whether two queries mean the same, however they are spelled and however urgent they are."""
     return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())

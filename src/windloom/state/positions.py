@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MIN
 from windloom.model.types import as_array
 from windloom.plan.plan import PartialSet, Plan
@@ -45,7 +45,7 @@ class PositionCounts:
         return 0 if self.table is None or not self.table.num_rows else int(np.max(self._numbers))
 
     @property
-    def _numbers(self) -> NDArray[np.int64]:
+    def _numbers(self) -> Ints:
         assert self.table is not None
         return np.asarray(self.table["count"].to_numpy(), np.int64)
 
@@ -66,7 +66,7 @@ class PositionCounts:
         names = self.table.column_names
         return PositionCounts(pa.Table.from_arrays([*keys, pa.array(total)], names=names), self.after)
 
-    def of(self, keys: list[pa.Array], groups: int) -> NDArray[np.int64]:
+    def of(self, keys: list[pa.Array], groups: int) -> Ints:
         """Return the next position of each group, by its values of the keys."""
         if self.table is None or not self.table.num_rows:
             return np.zeros(groups, np.int64)

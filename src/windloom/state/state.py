@@ -66,7 +66,7 @@ class CellsAfterClose:
 
 @dataclass(frozen=True, slots=True)
 class PendingWindows:
-    """Cells of a set that only pending windows need: see `rounds.owed`.
+    """Cells of a set that only pending windows need: see `state.pending`.
 
     Without `rounds`, `cells` are those that the state has dropped since. With them, `cells` are what windows saw when
     they closed, and `rounds` what has come since.

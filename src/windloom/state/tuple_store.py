@@ -7,15 +7,13 @@ when its last tuple is not needed any more, so nothing is ever rewritten because
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from windloom.model.rows import Reports, RowInput, RowQuery
+from windloom.model.rows import Reports, RowQuery
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Plan
-from windloom.plan.rows import PlannedRows, Retention
-
-# The windows of a row query that a round reports, and the tuples of its strands that these need.
+from windloom.plan.rows import PlannedRows
 
 #: Stands for no round: no tuple was there before.
 NO_ROUND = -1
@@ -46,7 +44,7 @@ def first_end_after(window: Window, tick: int) -> int:
     >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
     [2, 2, 6]
     """
-    return tick - (tick - window.end_ticks) % window.slide_ticks + window.slide_ticks
+    return last_end_upto(window, tick) + window.slide_ticks
 
 
 def last_end_upto(window: Window, tick: int) -> int:
@@ -109,23 +107,11 @@ class Coverage:
     wheres: tuple[str, ...] | None
     since: int = TICK_MIN
 
-    @classmethod
-    def of(cls, store: Retention, since: int) -> Coverage:
-        return cls(store.columns, store.wheres, since)
-
     def holds(self, columns: Iterable[str], where: str | None) -> bool:
         """Return whether it covers all tuples that a condition wants (None: all tuples), with these columns."""
         if not set(columns) <= set(self.columns):
             return False
         return self.wheres is None or (where is not None and where in self.wheres)
-
-    def is_kept_by(self, store: Retention) -> bool:
-        """Return whether it stays true of tuples that the store will keep."""
-        if not set(self.columns) <= set(store.columns):
-            return False
-        if store.wheres is None:
-            return True
-        return self.wheres is not None and set(self.wheres) <= set(store.wheres)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +148,7 @@ class TupleStore:
         return self._known_from(tuple(file for file in self.files if file.name not in lost), gone)
 
     def _known_from(self, files: tuple[TupleFile, ...], gone: Sequence[int]) -> TupleStore:
-        """Return these files; tuples up to the last tick of the files that are `gone` are no longer certain to be
-        there."""
+        """Return these files; ticks up to the last one of files that are `gone` are no longer covered."""
         if not gone:
             return self
         least = max(gone) + 1
@@ -179,10 +164,6 @@ class NewTupleFiles:
     replaced: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
-    def files(self, before: Sequence[TupleFile]) -> tuple[TupleFile, ...]:
-        gone = self.replaced | self.lost
-        return tuple(file for file in (*before, *self.added) if file.name not in gone)
-
 
 #: By name of the stream.
 TupleStores = Mapping[str, TupleStore]
@@ -194,33 +175,27 @@ def files_of(kept: TupleStores) -> set[str]:
 
 
 def carried_stores(kept: TupleStores, new: Plan, seen: Mapping[str, int]) -> dict[str, TupleStore]:
-    """Return the kept tuples in terms of another plan: what it continues to keep stays known, and what is new begins
-    now.
-    """
+    """Return the kept tuples in terms of another plan: what it goes on to keep stays known, and the rest begins now."""
     stores = {}
     for store in new.stores:
         before = kept.get(store.stream, TupleStore())
-        coverages = [coverage for coverage in before.coverages if coverage.is_kept_by(store)]
-        is_known = bool(coverages)
-        wanted = Coverage.of(store, TICK_MIN)
+        # A coverage stays true if the store will keep all that it says.
+        coverages = [
+            coverage
+            for coverage in before.coverages
+            if set(coverage.columns) <= set(store.columns)
+            and (store.wheres is None or (coverage.wheres is not None and set(coverage.wheres) <= set(store.wheres)))
+        ]
+        # A file is of no use if nothing is known any more about what it holds.
+        files = before.files if coverages else ()
         if not any(
-            coverage.holds(store.columns, None) or coverage == replace(wanted, since=coverage.since)
+            coverage.holds(store.columns, None) or (coverage.columns, coverage.wheres) == (store.columns, store.wheres)
             for coverage in coverages
         ):
             since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
-            coverages.append(replace(wanted, since=since))
-        # A file is of no use if nothing is known any more about what it holds.
-        stores[store.stream] = TupleStore(before.files if is_known else (), tuple(coverages))
+            coverages.append(Coverage(store.columns, store.wheres, since))
+        stores[store.stream] = TupleStore(files, tuple(coverages))
     return stores
-
-
-def strand_since(kept: TupleStores, strand: RowInput) -> int | None:
-    """Return the tick from which a strand finds all its tuples among those that are kept; None if it finds them all."""
-    tuples = kept.get(strand.stream)
-    condition = strand.condition
-    since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
-    assert since is not None, "a plan keeps what its row queries read"
-    return None if since == TICK_MIN else since
 
 
 def kept_with(kept: TupleStores, brought: Mapping[str, NewTupleFiles], plan: Plan) -> dict[str, TupleStore]:
@@ -229,31 +204,26 @@ def kept_with(kept: TupleStores, brought: Mapping[str, NewTupleFiles], plan: Pla
     for store in plan.stores:
         before = kept.get(store.stream)
         if before is None:  # the first round of all
-            before = TupleStore((), (Coverage.of(store, TICK_MIN),))
-        round_tuples = brought.get(store.stream, NewTupleFiles())
-        every = replace(before, files=(*before.files, *round_tuples.added)).without(round_tuples.lost)
-        tuples_by_stream[store.stream] = replace(every, files=round_tuples.files(before.files))
+            before = TupleStore((), (Coverage(store.columns, store.wheres),))
+        new_files = brought.get(store.stream, NewTupleFiles())
+        every = replace(before, files=(*before.files, *new_files.added)).without(new_files.lost)
+        files = tuple(file for file in every.files if file.name not in new_files.replaced)
+        tuples_by_stream[store.stream] = replace(every, files=files)
     return tuples_by_stream
 
 
-@dataclass(frozen=True, slots=True)
-class TupleNeeds:
-    """The tick from which tuples of each stream are needed after a round; a stream without an entry keeps none."""
-
-    ticks: Mapping[str, int] = field(default_factory=dict)
-
-    def left_of(self, kept: TupleStores) -> dict[str, TupleStore]:
-        return {name: kept_tuples.without_before(self.ticks.get(name, TICK_MAX)) for name, kept_tuples in kept.items()}
-
-
-def needs_after(
-    plan: Plan, closed: Mapping[tuple[str, ...], int], seen: Mapping[str, int], frontiers: Mapping[str, int]
-) -> TupleNeeds:
-    """Return the ticks from which tuples are needed after a round.
+def without_unneeded(
+    kept: TupleStores,
+    plan: Plan,
+    closed: Mapping[tuple[str, ...], int],
+    seen: Mapping[str, int],
+    frontiers: Mapping[str, int],
+) -> dict[str, TupleStore]:
+    """Return what is left of the kept tuples after a round; streams that the plan does not keep have nothing left.
 
     `closed` says, by inputs of queries, up to where windows are closed after the round.
     """
-    ticks_by_stream: dict[str, int] = {}
+    needed_since = dict.fromkeys(kept, TICK_MAX)
     for store in plan.stores:
         name = store.stream
         needed = [TICK_MAX]
@@ -261,13 +231,10 @@ def needs_after(
             needed.append(min(frontiers.get(name, TICK_MIN), seen[name] + 1) - store.keep_ticks)
         for planned in plan.rows:
             until = closed[planned.query.inputs]
-            needed += [_needed(strand, until) for strand in planned.rows.strands if strand.stream == name]
-        ticks_by_stream[name] = min(needed)
-    return TupleNeeds(ticks_by_stream)
-
-
-def _needed(strand: RowInput, closed: int) -> int:
-    """Return the first tick that may lie in a window that is open, or in the last one that is closed."""
-    if closed in (TICK_MIN, TICK_MAX):
-        return closed
-    return last_end_upto(strand.window, closed) - strand.window.range_ticks
+            for strand in planned.rows.strands:
+                if strand.stream == name and until in (TICK_MIN, TICK_MAX):
+                    needed.append(until)
+                elif strand.stream == name:  # a window that is open, or the last closed one, may hold the tick
+                    needed.append(last_end_upto(strand.window, until) - strand.window.range_ticks)
+        needed_since[name] = min(needed)
+    return {name: store.without_before(needed_since[name]) for name, store in kept.items()}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from windloom.checkpoint.checkpoint import Checkpoint, RoundStart
-from windloom.checkpoint.frames import frame_bytes, read_frame
+from windloom.checkpoint.frames import frame_bytes, read_file, read_frame
 from windloom.checkpoint.json_codec import from_json, read_adapted, to_json, write_adapted
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.records import PlanRecord, StateSnapshot, read_record
+from windloom.checkpoint.records import PlanRecord, StateSnapshot
 from windloom.checkpoint.shards.notes import ShardNote
 from windloom.checkpoint.shards.pieces import Piece
 from windloom.checkpoint.storage import LocalStorage
@@ -143,7 +143,7 @@ def test_files_are_read_as_they_were() -> None:
     held = {name: (FOLDER / name).read_bytes() for name in WRITTEN}
     assert PlanRecord.from_bytes("plan", held["plan.json"]) == RECORD
     assert PlanRecord.from_bytes("plan", held["plan_of_nothing.json"]) == PlanRecord(0, 0, {})
-    commit = read_record("commit", "commit", held["commit.json"], "")
+    commit = read_file("commit", "commit", held["commit.json"]).body
     assert from_json(RoundObserved, commit["observed"]) == OBSERVED
     assert read_adapted([commit]) == (ADAPTED, [MEASURED])
     assert RoundLog.from_bytes("log", held["log.arrow"]) == LOG

@@ -71,10 +71,10 @@ def test_a_second_owner_is_refused_and_told_who_the_first_is(tmp_path: Path) -> 
 
 
 _HOLD = """
-import sys, time
+import os, sys, time
 from pathlib import Path
-from windloom.checkpoint.storage import LocalStorage, this_process
-LocalStorage(Path(sys.argv[1])).lock(this_process())
+from windloom.checkpoint.storage import LocalStorage
+LocalStorage(Path(sys.argv[1])).lock(f"process {os.getpid()} on host here")
 print("locked", flush=True)
 sys.stdin.read()
 """

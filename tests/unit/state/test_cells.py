@@ -22,7 +22,6 @@ from windloom.state.cells import (
     coarsen,
     keep_from,
     merge_all,
-    merge_cells,
     merge_released,
     read_partials,
     running,
@@ -89,14 +88,14 @@ def test_rounds_merge_key_by_key_and_slice_by_slice() -> None:
     first = read_partials(planned(), partials((0, "a", 1, 1), (10, "b", 1, 2)))
     second = read_partials(planned(), partials((10, "b", 1, 3), (0, "c", 1, 4), (20, "a", 1, 5)))
     expected = {("a",): [(0, 1, 1), (20, 1, 5)], ("b",): [(10, 2, 5)], ("c",): [(0, 1, 4)]}
-    assert seen(merge_cells(first, second)) == expected
-    assert {key: sorted(cells) for key, cells in seen(merge_cells(second, first)).items()} == expected
+    assert seen(merge_all([first, second])) == expected
+    assert {key: sorted(cells) for key, cells in seen(merge_all([second, first])).items()} == expected
 
 
 def test_merging_with_nothing_changes_nothing() -> None:
     some, none = read_partials(planned(), partials((0, "a", 1, 1))), read_partials(planned(), partials())
-    assert merge_cells(some, none) is some
-    assert merge_cells(none, some) is some
+    assert merge_all([some, none]) is some
+    assert merge_all([none, some]) is some
 
 
 def test_parts_that_are_merged_are_given_back_before_others_are() -> None:

@@ -23,13 +23,11 @@ from windloom.plan.plan import Planned
 from windloom.state.cells import number_groups
 from windloom.state.state import State
 
-# Comparison of rows of a column: NULL is a value, and NaN equals NaN.
-
 RowIndexes = NDArray[np.int64]
 
 
 def same_rows(column: pa.Array, left: RowIndexes, right: RowIndexes) -> NDArray[np.bool_]:
-    """Return whether row `left[i]` has the value of row `right[i]`, for every i."""
+    """Return whether row `left[i]` has the value of row `right[i]`; NULL is a value, and NaN equals NaN."""
     nulls = np.asarray(column.is_null(), np.bool_)
     both = nulls[left] & nulls[right]
     same = both | (~nulls[left] & ~nulls[right])
@@ -68,8 +66,6 @@ def _same_lists(column: pa.Array, left: RowIndexes, right: RowIndexes) -> NDArra
         same[pairs] = differs == 0
     return same
 
-
-# The rows of every query and group, in the order of their windows, and how these windows follow each other.
 
 #: Columns before the grouping columns: query, window_start, window_end.
 LEADING = 3
@@ -198,19 +194,29 @@ def changes(
     kinds = np.concatenate([np.where(every_series.follows[changed], _UPDATE, _INSERT), np.full(len(gone), _DELETE)])
     at = np.concatenate([ends[reported], ends[gone] + every_series.slide[gone]])
     by_window = np.lexsort((every_series.series[np.concatenate([reported, gone])], at))
-    table = pa.concat_tables([every.take(pa.array(reported)), _vanished(every, gone, groups, every_series)])
+    # A group that has vanished is missing from the window after that of its last row.
+    moved_starts = every_series.starts[gone] + np.where(every_series.grows[gone], 0, every_series.slide[gone])
+    vanished = moved_rows(every, gone, moved_starts, ends[gone] + every_series.slide[gone])
+    vanished = rows_without_values(vanished, np.arange(len(gone)), groups)
+    table = pa.concat_tables([every.take(pa.array(reported)), vanished])
     table = table.append_column(CHANGE, pa.array(_KINDS, pa.string()).take(pa.array(kinds)))
     return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(np.sort(left)))
 
 
-def _vanished(every: pa.Table, gone: NDArray[np.int64], groups: int, every_series: RowSeries) -> pa.Table:
-    """Return rows of the windows from which groups are missing: their keys, and NULL for everything else."""
-    rows = every.take(pa.array(gone))
-    moved = np.where(every_series.grows[gone], 0, every_series.slide[gone])
-    arrays = [rows.column(column) for column in range(LEADING + groups)]
-    arrays[1:LEADING] = [
-        pa.array(every_series.starts[gone] + moved).cast(every.schema.field(1).type),
-        pa.array(every_series.ends[gone] + every_series.slide[gone]).cast(every.schema.field(2).type),
-    ]
-    arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
+def rows_without_values(every: pa.Table, rows: NDArray[np.int64], groups: int) -> pa.Table:
+    """Return some rows with their windows and keys, and NULL for everything else."""
+    taken = every.take(pa.array(rows))
+    arrays = taken.columns[: LEADING + groups]
+    arrays += [pa.nulls(len(rows), field.type) for field in list(every.schema)[LEADING + groups :]]
     return pa.Table.from_arrays(arrays, schema=every.schema)
+
+
+def moved_rows(
+    every: pa.Table, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> pa.Table:
+    """Return some rows, with the edges of their windows set to `starts` and `ends`."""
+    table = every.take(pa.array(rows))
+    for index, edges in ((1, starts), (2, ends)):
+        field = every.schema.field(index)
+        table = table.set_column(index, field, pa.array(edges).cast(field.type))
+    return table

@@ -5,32 +5,30 @@ that differ from the row last reported for the same window and group. A reported
 HAVING may leave it out now, or the landmark of its window has moved. When a window is closed, its rows are final: all
 of them are reported, and provisional rows that are not among them are withdrawn. Rows reported of open windows are
 *standing*: they are kept for the next round.
+
+The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
+windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples
+that have come. The first round of a query makes one too. So a report depends only on what came before its round and
+in it, and a round that is repeated makes the same report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.answers.emission.changes import LEADING, same_rows, with_earlier
+from windloom.answers.emission.changes import LEADING, rows_without_values, same_rows, with_earlier
 from windloom.model.clauses import AS_OF, REPORT, Emits
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.types import as_array
-from windloom.plan.plan import Plan, Planned
+from windloom.plan.plan import Plan
 from windloom.state.cells import number_groups
 from windloom.state.state import State
-
-# EMIT EARLY: the queries that report provisional rows of their open windows in a round.
-#
-# The largest event time of the streams that a query reads passes multiples of its EVERY, counted from the epoch as
-# windows are. A round in which it passes one, or several, makes one report, as of the last of them, over all tuples
-# that have come. The first round of a query makes one too. So a report depends only on what came before its round and
-# in it, and a round that is repeated makes the same report.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +40,11 @@ class EarlyTurn:
     as_of: int
 
 
-def early_queries(plan: Plan) -> Iterator[Planned]:
-    """Return the queries that report provisional rows; without such shapes, no query is looked at."""
-    numbers = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
-    return (planned for planned in plan.queries if planned.shape in numbers) if numbers else iter(())
-
-
 def early_turns(plan: Plan, before: State, after: State) -> dict[str, EarlyTurn]:
     """Return what a round means for each query that reports early, by name, given the states before and after it."""
     turns = {}
-    for planned in early_queries(plan):
+    shapes = {number for number, shape in enumerate(plan.shapes) if shape.emits is Emits.EARLY}
+    for planned in (planned for planned in plan.queries if planned.shape in shapes) if shapes else ():
         query = planned.query
         closed, passed = after.closed_over(query.inputs), _passed(query, after.seen)
         earlier = TICK_MIN if planned.name in before.fresh else _passed(query, before.seen)
@@ -103,7 +96,9 @@ def early_rows(
 
     reported = np.concatenate([gone, early, final])
     kinds = np.repeat([_WITHDRAWN, _EARLY, _FINAL], [len(gone), len(early), len(final)])
-    table = pa.concat_tables([_withdrawn(every, gone, groups), every.take(pa.array(np.concatenate([early, final])))])
+    table = pa.concat_tables(
+        [rows_without_values(every, gone, groups), every.take(pa.array(np.concatenate([early, final])))]
+    )
     instants = pa.array(as_of[reported], mask=is_closed[reported]).cast(every.schema.field(2).type)
     table = table.append_column(REPORT, pa.array(_REPORTS, pa.string()).take(pa.array(kinds))).append_column(
         AS_OF, instants
@@ -123,14 +118,6 @@ def _turns_of(
     closed = np.array([turn.closed for turn in turns_of_queries], np.int64)[codes]
     due = np.array([turn.is_due for turn in turns_of_queries], np.bool_)[codes]
     return ends <= closed, due, np.array([turn.as_of for turn in turns_of_queries], np.int64)[codes]
-
-
-def _withdrawn(every: pa.Table, gone: NDArray[np.int64], groups: int) -> pa.Table:
-    """Return the withdrawn rows: their windows and keys, and NULL for everything else."""
-    rows = every.take(pa.array(gone))
-    arrays = [rows.column(column) for column in range(LEADING + groups)]
-    arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
-    return pa.Table.from_arrays(arrays, schema=every.schema)
 
 
 def all_final(rows: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windloom.answers.blocks import Block
-from windloom.answers.emission.changes import LEADING, ReportCadence, RowSeries, with_earlier
+from windloom.answers.emission.changes import LEADING, ReportCadence, RowSeries, moved_rows, with_earlier
 from windloom.model.types import arrow_type, as_array
 from windloom.plan.plan import Planned, Shape
 
@@ -39,9 +39,7 @@ def group_schema(shape: Shape) -> pa.Schema:
 def missing_rows(
     known: pa.Table | None, rows: pa.Table, paces: Mapping[str, ReportCadence]
 ) -> tuple[pa.Table, pa.Table]:
-    """Return (the windows without tuples of groups that are known, the last window of each group); columns of
-    `group_rows`.
-    """
+    """Return the windows without tuples of known groups, and each group's last window, in columns of `group_rows`."""
     every = with_earlier(known, rows)
     every_series = RowSeries.of(every, every.num_columns - LEADING, paces)
     order, series = every_series.order, every_series.series[every_series.order]
@@ -50,18 +48,15 @@ def missing_rows(
     following = np.append(ends[1:], 0)[: len(order)]
     missing = np.where(is_last, np.maximum(until - ends, 0) // slide, (following - ends) // slide - 1)
     within = np.arange(missing.sum()) - np.repeat(np.cumsum(missing) - missing, missing) + 1
-    missing_windows = _moved(every, np.repeat(order, missing), within * np.repeat(slide, missing), every_series)
-    left = _moved(every, order[is_last], (missing * slide)[is_last], every_series)
-    return missing_windows, left
-
-
-def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, every_series: RowSeries) -> pa.Table:
-    """Return rows of a table, with their windows moved by `ticks`."""
-    table = every.take(pa.array(rows))
-    for index, edges in ((1, every_series.starts), (2, every_series.ends)):
-        moved = pa.array(edges[rows] + ticks).cast(every.schema.field(index).type)
-        table = table.set_column(index, every.schema.field(index), moved)
-    return table
+    # Missing windows follow the one before them; the last window of a group is the last of those, if there are any.
+    tables = []
+    for rows_before, ticks in (
+        (np.repeat(order, missing), within * np.repeat(slide, missing)),
+        (order[is_last], (missing * slide)[is_last]),
+    ):
+        starts, moved_ends = every_series.starts[rows_before] + ticks, every_series.ends[rows_before] + ticks
+        tables.append(moved_rows(every, rows_before, starts, moved_ends))
+    return tables[0], tables[1]
 
 
 def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: pa.Table) -> Block:
@@ -73,18 +68,13 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
     arrays = [missing.column(index) for index in range(1, missing.num_columns)]
     names = [missing.schema.field(index).name for index in range(1, missing.num_columns)]
     for column, (name, kind) in enumerate(shape.columns):
-        pieces = [
-            _nothing(query, column, arrow_type(kind), int(count)) for query, count in zip(queries, counts, strict=True)
-        ]
+        pieces = []
+        for planned, count in zip(queries, counts, strict=True):
+            is_count = planned.query.aggregates[planned.columns[column]].function in _COUNTS
+            arrow_kind = arrow_type(kind)
+            nothing = pa.repeat(pa.scalar(0, arrow_kind), int(count)) if is_count else pa.nulls(int(count), arrow_kind)
+            pieces.append(nothing)
         arrays.append(pa.concat_arrays(pieces))
         names.append(name)
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Block(number, tuple(query.name for query in queries), bounds, pa.Table.from_arrays(arrays, names=names))
-
-
-def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:
-    """Return the value of an aggregate over no rows, `count` times."""
-    aggregate = planned.query.aggregates[planned.columns[column]]
-    if aggregate.function in _COUNTS:
-        return pa.repeat(pa.scalar(0, kind), count)
-    return pa.nulls(count, kind)

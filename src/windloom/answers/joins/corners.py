@@ -30,11 +30,9 @@ from windloom.kernels.folds.matching import Stretches
 from windloom.kernels.hashing import float_keys, float_values
 from windloom.model.types import DataType, TypeKind, as_array
 
-# Decimals as unscaled integers of 128 bits, and back.
-
 
 def wide_of(dictionary: pa.Array, keys: NDArray[np.int64]) -> Int128:
-    """Return the unscaled values of decimals by their ranks."""
+    """Return the unscaled values of decimals by their ranks, as integers of 128 bits."""
     values = as_array(dictionary).cast(pa.decimal128(38, dictionary.type.scale))
     words = np.frombuffer(values.buffers()[1] or b"", "<u8")[2 * values.offset : 2 * (values.offset + len(values))]
     if not len(words):

@@ -12,19 +12,20 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windloom.aggregates.columns import ListColumns, WindowValues
 from windloom.aggregates.registry import PlannedComponent
 from windloom.answers.joins.joined_rows import (
     JoinedRows,
+    OutGroups,
+    Partner,
     Place,
     allowed_pairs,
     child_of,
     nobody,
     number_kept,
     number_keys,
-    parent_of,
+    out_groups,
     relation_of,
     residual_by_types,
     residual_places,
@@ -55,8 +56,6 @@ from windloom.model.join import Corner, Folded, Join, Link, SideComponent, SumOf
 from windloom.model.stream import JoinKind
 from windloom.model.types import TypeKind
 
-# The components of a join in the layout that cards lower to answers, from the terms of the folded relation.
-
 #: Reports that a row does not fit.
 Report = Callable[[int, str], None]
 
@@ -66,7 +65,10 @@ _TOO_LARGE = "a sum of more than 38 digits"
 def finished(
     relation: JoinedRows, terms: Terms, folded: tuple[Folded, ...]
 ) -> tuple[list[WindowValues | ListColumns], list[RefusedValue]]:
-    """Return every component over the rows of the relation, and what had to be refused."""
+    """Return every component over the rows of the relation, in the layout that cards lower to answers.
+
+    Also returns what had to be refused.
+    """
     refused: list[RefusedValue] = []
 
     def finish_component(number: int, each: Folded) -> WindowValues | ListColumns:
@@ -286,8 +288,8 @@ def _fold(
     link = step.link
     alone = _ALONE[link.kind]
     is_pairing = link.kind in _PAIRING
-    outs, parent_columns = kept_of(parent, step.kept)
-    other_outs, child_columns, alone_out = _kept_of_child(child, step.kept, link.kind)
+    outs = out_groups(parent, step.kept)
+    child_outs, alone_out = _child_groups(child, step.kept, link.kind)
     codes, other_codes, keys = number_keys(
         [parent.columns[link.parent, pair.parent] for pair in link.keys],
         [child.columns[link.child, pair.child] for pair in link.keys],
@@ -295,8 +297,8 @@ def _fold(
         (parent.groups, child.groups),
     )
     linked = LinkedRows(
-        Matchable(parent.bounds, parent.ends, codes, *outs),
-        Matchable(child.bounds, child.ends, other_codes, *other_outs),
+        Matchable(parent.bounds, parent.ends, codes, outs.numbers, outs.count),
+        Matchable(child.bounds, child.ends, other_codes, child_outs.numbers, child_outs.count),
         keys,
         ends,
         is_pairing,
@@ -306,38 +308,28 @@ def _fold(
     )
     matched = technique.match(linked)
     partner = child_of(child, terms, with_nulls=alone is not UnmatchedRows.NONE) if is_pairing else nobody()
-    folds = {term: fold_of(term, terms, parent_of(parent), partner, len(matched.ends)) for term in step.terms}
+    mine = Partner(parent.sides, len(parent.ends), parent.held, lambda stretches: stretches.parent)
+    folds = {term: fold_of(term, terms, mine, partner, len(matched.ends)) for term in step.terms}
     for stretches in matched.stretches():
         for fold in folds.values():
             fold.add(stretches)
     values_by_term = {term: fold.done() for term, fold in folds.items()}
     is_used = np.diff(matched.bounds) > 0
     bounds = np.concatenate([matched.bounds[:1], matched.bounds[1:][is_used]])
-    of_parent, of_child = (pa.array(outs[is_used]) for outs in (matched.parent_outs, matched.child_outs))
-    columns = {place: values.take(of_parent) for place, values in parent_columns.items()}
-    columns |= {place: values.take(of_child) for place, values in child_columns.items()}
+    of_parent, of_child = pa.array(matched.parent_outs[is_used]), pa.array(matched.child_outs[is_used])
+    columns = {place: values.take(of_parent) for place, values in outs.columns.items()}
+    columns |= {place: values.take(of_child) for place, values in child_outs.columns.items()}
     return JoinedRows(step.sides, columns, bounds, matched.ends, values_by_term.__getitem__)
 
 
-def kept_of(relation: JoinedRows, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
-    """Return what remains of the groups of a relation, as numbers, and their columns by number."""
-    places = [place for place in kept if place in relation.columns]
-    columns = [relation.columns[place] for place in places]
-    is_distinct = len(places) == len(relation.columns) and bool(places)
-    numbers, values, count = number_kept(columns, relation.groups, is_distinct=is_distinct)
-    return (numbers, count), dict(zip(places, values, strict=True))
-
-
-def _kept_of_child(
-    child: JoinedRows, kept: Sequence[Place], kind: JoinKind
-) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array], int]:
-    """Return what remains of the groups of a child, as `kept_of` does, and the number for rows without a match."""
+def _child_groups(child: JoinedRows, kept: Sequence[Place], kind: JoinKind) -> tuple[OutGroups, int]:
+    """Return what remains of the groups of a child, and the number for rows without a match."""
     if kind not in _PAIRING:
-        return (np.zeros(child.groups, np.int64), 1), {}, 0
-    if kind is JoinKind.INNER or not any(place in child.columns for place in kept):
-        return *kept_of(child, kept), 0
-    # A row without a match has NULLs, and is in one group with rows that match and have NULLs themselves.
+        return OutGroups(np.zeros(child.groups, np.int64), 1, {}), 0
     places = [place for place in kept if place in child.columns]
+    if kind is JoinKind.INNER or not places:
+        return out_groups(child, kept), 0
+    # A row without a match has NULLs, and is in one group with rows that match and have NULLs themselves.
     columns = [pa.concat_arrays([child.columns[place], pa.nulls(1, child.columns[place].type)]) for place in places]
     numbers, values, count = number_kept(columns, child.groups + 1, is_distinct=False)
-    return (numbers[:-1], count), dict(zip(places, values, strict=True)), int(numbers[-1])
+    return OutGroups(numbers[:-1], count, dict(zip(places, values, strict=True))), int(numbers[-1])

@@ -117,9 +117,7 @@ class IntegerSums:
 
 
 def _lots(sums: list[tuple[int, int]], columns: tuple[_TermColumns, _TermColumns]) -> Iterable[tuple[Lanes, bool]]:
-    """Return the columns of each walk, and whether 32 bits suffice for them; a lane that is left over repeats the
-    first.
-    """
+    """Yield the columns of each walk, and whether 32 bits suffice for them; lanes left over repeat the first."""
     for first in range(0, len(sums), LANES):
         walk = sums[first : first + LANES]
         walk += walk[:1] * (LANES - len(walk))

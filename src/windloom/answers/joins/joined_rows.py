@@ -68,14 +68,15 @@ def relation_of(number: int, side: SideRows, types: FoldTypes) -> JoinedRows:
     return JoinedRows(frozenset([number]), columns, side.bounds, side.ends, term)
 
 
-# One of the two relations of a fold, as kernels see it: what it holds, and which of its rows take part in a match.
-
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """`rows` gives its rows in stretches; a row numbered `last` or above is taken for a whole stretch."""
+    """One of the two relations of a fold, as kernels see it: what it holds, and which of its rows take part in a match.
+
+    `rows` gives its rows in stretches; a row numbered `last` or above is taken for a whole stretch.
+    """
 
     sides: frozenset[int]
     last: int
@@ -89,10 +90,6 @@ class Partner:
             self._made[what] = make()
         result: Made = self._made[what]
         return result
-
-
-def parent_of(relation: JoinedRows) -> Partner:
-    return Partner(relation.sides, len(relation.ends), relation.held, lambda stretches: stretches.parent)
 
 
 def child_of(relation: JoinedRows, terms: Terms, *, with_nulls: bool) -> Partner:
@@ -114,9 +111,6 @@ def nobody() -> Partner:
         return AddInt(np.ones(1, np.int64)) if isinstance(term, FactorTerms) else None
 
     return Partner(frozenset(), 0, held, lambda stretches: np.zeros_like(stretches.parent))
-
-
-# Join keys of two sides as numbers: equal keys have equal numbers, as Spark compares them.
 
 
 def number_keys(
@@ -143,9 +137,26 @@ def _plain(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), column.type), plain)
 
 
+@dataclass(frozen=True, slots=True)
+class OutGroups:
+    """What remains of the groups of a relation: a number for each, how many there are, and their columns by number."""
+
+    numbers: Ints
+    count: int
+    columns: dict[Place, pa.Array]
+
+
+def out_groups(relation: JoinedRows, kept: Sequence[Place]) -> OutGroups:
+    """Return what remains of the groups of a relation if these grouping columns are kept."""
+    places = [place for place in kept if place in relation.columns]
+    columns = [relation.columns[place] for place in places]
+    is_distinct = len(places) == len(relation.columns) and bool(places)
+    numbers, values, count = number_kept(columns, relation.groups, is_distinct=is_distinct)
+    return OutGroups(numbers, count, dict(zip(places, values, strict=True)))
+
+
 def number_kept(columns: Sequence[pa.Array], groups: int, *, is_distinct: bool) -> tuple[Ints, list[pa.Array], int]:
-    """Return a number for the values that are kept of every group, these values by number, and how many numbers there
-    are.
+    """Return a number for the values that are kept of every group, these values by number, and how many there are.
 
     `is_distinct` says that no two groups keep the same values.
     """
@@ -154,8 +165,6 @@ def number_kept(columns: Sequence[pa.Array], groups: int, *, is_distinct: bool) 
     numbers, distinct = number_groups(list(columns), groups)
     return numbers, distinct, len(distinct[0]) if distinct else 1
 
-
-# Residual conditions: for which pairs of groups they hold, tested once for each distinct pair of values.
 
 #: Up to this many pairs of values, a condition is tested on all pairs; beyond, only on those that meet.
 MOST_TABLE = 1 << 22

@@ -6,6 +6,7 @@ Joins that ask the same sides for the same windows are answered together, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -65,9 +66,7 @@ def join_folds(
     landmarks: Mapping[str, Landmark],
     divided: Collection[int],
 ) -> dict[int, Cells]:
-    """Return the cells that a shard has folded of joins whose answers are divided among shards, by their place in the
-    plan.
-    """
+    """Return the cells that a shard has folded of joins whose answers shards divide, by their place in the plan."""
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
     parts_by_join: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}
@@ -107,42 +106,33 @@ class _Families:
 
     def folded(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
         """Yield the rows of joins that are folded together, and where their windows end."""
+        intervals = [self.interval(join) for join in joins]
         if joins[0].tuples and self.tuples:
-            yield from self._folded_tuples(joins)
+            if self.tuples.of(joins[0]) is not None:
+                family = MatrixFamily(self.plan, self.cells, joins, intervals, self.tuples)
+                with suppress(TooManyGroupsError):
+                    yield from family.folded(self.threads)
+                    return
+            # The tuples cannot be folded after all: cells woven from them are.
+            cells = self.tuples.cells(joins[0], self.cells)
+            yield from replace(self, cells=cells, tuples=KeyedSides(self.plan, {})).folded(joins)
             return
         if joins[0].fold == SliceMatrix.name:
-            family = MatrixFamily(self.plan, self.cells, joins, [self.interval(join) for join in joins])
             try:
-                yield from family.folded(self.threads)
+                yield from MatrixFamily(self.plan, self.cells, joins, intervals).folded(self.threads)
                 return
             except TooManyGroupsError:
-                # There are more groups than the plan expected: sides are folded window by window, which gives the same
-                # rows.
+                # There are more groups than the plan expected. Folding window by window gives the same rows.
                 for family_joins in self.together([replace(join, fold=Pairwise.name) for join in joins]):
                     yield from self.folded(family_joins)
                 return
-        yield from _JoinFamily(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
-
-    def _folded_tuples(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
-        """Fold straight from tuples; if that is not possible after all, from cells woven from them."""
-        if self.tuples.of(joins[0]) is not None:
-            intervals = [self.interval(join) for join in joins]
-            try:
-                yield from MatrixFamily(self.plan, self.cells, joins, intervals, self.tuples).folded(self.threads)
-                return
-            except TooManyGroupsError:
-                pass
-        cells = self.tuples.cells(joins[0], self.cells)
-        others = replace(self, cells=cells, tuples=KeyedSides(self.plan, {}))
-        yield from others.folded(joins)
+        yield from _JoinFamily(self.plan, self.held, joins, intervals[0], self.landmarks).folded()
 
 
 def family_rows(
     plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
 ) -> list[tuple[FoldTypes, list[SideRows], int]]:
-    """Return the input of a row fold: what the sides of a join answer for every stretch of ends, and how many ends it
-    has.
-    """
+    """Return the input of a row fold: what the sides answer for every stretch of ends, and how many ends it has."""
     family = _JoinFamily(plan, HeldTrees(plan, cells), [join], interval, {})
     return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
 
@@ -171,43 +161,26 @@ class _JoinFamily:
         for ends in self._stretches(trees):
             known: dict[object, SideRows] = {}
             for join, types in typed:
-                yield join, types, [self._side(join, i, tree, ends, known) for i, tree in enumerate(trees)], ends
-
-    def _side(
-        self, join: PlannedJoin, number: int, tree: TreeCells, ends: Ends, known: dict[object, SideRows]
-    ) -> SideRows:
-        side, place = join.join.sides[number], join.sides[number]
-        key = (place, side.components)
-        if key not in known:
-            member = self.plan.side(place)[2]
-            is_windowed = not side.is_relation
-            known[key] = (
-                side_rows(tree, member, side, ends, self.landmarks)
-                if is_windowed
-                else relation_rows(tree, member, side, ends)
-            )
-        return known[key]
+                rows = []
+                for side, place, tree in zip(join.join.sides, join.sides, trees, strict=True):
+                    key, member = (place, side.components), self.plan.side(place)[2]
+                    if key not in known and side.is_relation:
+                        known[key] = relation_rows(tree, member, side, ends)
+                    elif key not in known:
+                        known[key] = side_rows(tree, member, side, ends, self.landmarks)
+                    rows.append(known[key])
+                yield join, types, rows, ends
 
     def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:
-        """Yield the ends to answer at, but no long stretches without a tuple of the first side, to which all are
-        linked.
-        """
+        """Yield the ends to answer at, but no long stretches without a tuple of the first side, which all link to."""
         first, (after, until) = self.joins[0].join.sides[0].window, self.interval
         starts = np.unique(trees[0].cells.starts)
         if not len(starts):
             return
         slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
         # With a landmark window on any side, nothing is reported after the last tuple of all streams.
-        until = min(
-            [
-                until,
-                *(
-                    self.landmarks[side_place.name].until
-                    for side_place in self.joins[0].sides
-                    if side_place.name in self.landmarks
-                ),
-            ]
-        )
+        names = [place.name for place in self.joins[0].sides if place.name in self.landmarks]
+        until = min([until, *(self.landmarks[name].until for name in names)])
         if landmark is None:
             until = min(until, int(starts[-1]) + first.range_ticks)
         else:
@@ -215,8 +188,7 @@ class _JoinFamily:
         most = self._ends_at_once(trees, max(1, (until - max(after, int(starts[0]))) // slide + 1))
         while after < until:
             if landmark is None:
-                # The first cell that a window which ends after `after` may cover: no such window ends before that cell
-                # begins.
+                # No window that ends after `after` ends before the first cell begins that it may cover.
                 next_cell = int(np.searchsorted(starts, after - first.range_ticks + 1))
                 if next_cell == len(starts):
                     return
@@ -229,9 +201,7 @@ class _JoinFamily:
             after = end + (count - 1) * slide
 
     def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
-        """Return the number of ends that give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every`
-        ends.
-        """
+        """Return how many ends give the sides about `SIDE_ROWS` rows, if cells spread evenly over `every` ends."""
         rows = 0.0
         for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
             side_rows = len(tree.cells) * (side.window.overlap + 1) / every

@@ -113,7 +113,7 @@ def _by_hash(counted: _Counted) -> _Counted:
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
-    """The counts of two sides, given the hashes of the keys of their groups.
+    """Return the counts of two sides, given the hashes of the keys of their groups.
 
     The keys with the most groups are counted exactly, the others by a sample: a few keys often have most groups.
     """

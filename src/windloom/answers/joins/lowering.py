@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from windloom.aggregates.aggregator import ListCard, ListWindows, Refuse
 from windloom.aggregates.columns import ComponentColumns, ListColumns, WindowValues
 from windloom.aggregates.registry import card_for, lower
-from windloom.answers.blocks import Block, group_column, out_of_range
+from windloom.answers.blocks import Block, block_of, group_column, out_of_range
 from windloom.answers.joins.terms import FoldedRows
+from windloom.answers.trees import cell_values
 from windloom.kernels.families import AddInt
 from windloom.kernels.locate import Lanes, WindowArrays
 from windloom.kernels.techniques.registry import find_technique
 from windloom.model.aggregate import Aggregate
+from windloom.model.time import TICK_MIN
 from windloom.model.types import arrow_type
 from windloom.plan.plan import Plan, PlannedJoin
 from windloom.state.cells import Cells, CellsBuilder, describe_group, merge_all
@@ -28,9 +30,8 @@ class Lowering:
 
     def __init__(self, plan: Plan, join: PlannedJoin, landmarks: Mapping[str, Landmark]) -> None:
         self._shape, self._join = plan.shapes[join.shape], join
-        self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
         side_landmarks = (landmarks[place.name] for place in join.sides if place.name in landmarks)
-        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.is_known), default=None)
+        self._landmark = min((landmark.start for landmark in side_landmarks if landmark.start > TICK_MIN), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
         """Return the rows as a block of answers; `end` is where the window of each ends."""
@@ -40,8 +41,7 @@ class Lowering:
         arrays += [group_column(groups, folded.bounds) for groups in folded.groups]
         for index, (_, kind) in zip(self._join.columns, self._shape.columns, strict=True):
             arrays.append(self._column(self._join.query.aggregates[index], folded, refuse).cast(arrow_type(kind)))
-        table = pa.Table.from_arrays(arrays, names=self._names)
-        return Block(self._join.shape, (self._join.name,), np.array([0, table.num_rows], np.int64), table)
+        return block_of(self._join, self._shape, arrays)
 
     def refuse_first(self, folded: FoldedRows, end: NDArray[np.int64]) -> None:
         """Raise the error of the first value that no layout holds, if there is one."""
@@ -81,13 +81,11 @@ class Lowering:
         return lower(aggregate, argument, [part for part in parts if isinstance(part, WindowValues)], refuse)
 
 
-# Joins that shards have folded in parts: their rows as cells, which are merged before they are lowered.
-#
-# A cell is one row: its group is that of the answer, and it starts where the window of the row ends.
-
-
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
-    """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
+    """Return the rows of a join as cells that can be merged with those of other shards.
+
+    A cell is one row: its group is that of the answer, and it starts where the window of the row ends.
+    """
     return CellsBuilder(list(folded.groups), folded.bounds, ends).build(
         combined
         if isinstance(combined, ListColumns)
@@ -109,16 +107,7 @@ def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mappi
             tuple(cells.keys),
             cells.group_bounds,
             np.empty(0, np.int32),
-            tuple(
-                (
-                    lifted
-                    if isinstance(lifted, ListColumns)
-                    else WindowValues(
-                        lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary
-                    )
-                )
-                for lifted in cells.lifted
-            ),
+            tuple(lifted if isinstance(lifted, ListColumns) else cell_values(lifted) for lifted in cells.lifted),
         )
         blocks.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
     return blocks

@@ -17,9 +17,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.answers.joins.fold import kept_of
 from windloom.answers.joins.integer_terms import IntegerSums, WholeTerms
-from windloom.answers.joins.joined_rows import JoinedRows, Partner, Place, allowed_pairs, number_keys, residual_by_types
+from windloom.answers.joins.joined_rows import (
+    JoinedRows,
+    OutGroups,
+    Partner,
+    Place,
+    allowed_pairs,
+    number_keys,
+    out_groups,
+    residual_by_types,
+)
 from windloom.answers.joins.term_folds import TermFold, fold_of, is_settled
 from windloom.answers.joins.terms import FoldTypes, Held, HeldValue, Term, Terms
 from windloom.kernels.families import AddFloat, AddInt
@@ -97,23 +105,28 @@ class Matrix:
         self._outs, self._pairs = self._matched(join)
         self._numbers, self.columns, self.groups, self.matches = self._numbered()
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
-        self.fixed = int(self._density(0) > self._density(1))
+        cells_per_group = [
+            len(slices) / max(1, len(bounds) - 1) for slices, bounds in zip(self._slices, self._bounds, strict=True)
+        ]
+        self.fixed = int(cells_per_group[0] > cells_per_group[1])
         self._cursors, self._band_cursors = (
             [(bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds] for _ in range(2)
         )
-        self._partners = [self._partner(side) for side in (0, 1)]
+        self._partners = []
+        for side, relation in enumerate(relations):
+            rows: Callable[..., NDArray[np.int32]] = (lambda each: each.child) if side else (lambda each: each.parent)
+            # A cell of the fixed side is taken for a whole stretch.
+            last = 0 if side == self.fixed else len(relation.ends)
+            self._partners.append(Partner(relation.sides, last, relation.held, rows))
         self._ordered: tuple[object, tuple[Positions, Positions]] | None = None
 
     @cached_property
     def _runs(self) -> Positions:
         return runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
 
-    def _density(self, side: int) -> float:
-        return len(self._slices[side]) / max(1, len(self._bounds[side]) - 1)
-
-    def _matched(self, join: Join) -> tuple[tuple[_Outs, _Outs], GroupPairs]:
+    def _matched(self, join: Join) -> tuple[tuple[OutGroups, OutGroups], GroupPairs]:
         (link,), (parent, child) = join.links, self._relations
-        outs = _outs(parent, join.groups), _outs(child, join.groups)
+        outs = out_groups(parent, join.groups), out_groups(child, join.groups)
         codes, other_codes, keys = number_keys(
             [parent.columns[0, pair.parent] for pair in link.keys],
             [child.columns[1, pair.child] for pair in link.keys],
@@ -152,8 +165,6 @@ class Matrix:
         columns = {place: values.take(pa.array(of_parent)) for place, values in parent.columns.items()}
         columns |= {place: values.take(pa.array(of_child)) for place, values in child.columns.items()}
         return numbers, columns, len(of_parent), matches
-
-    # ---- some windows -------------------------------------------------------------------------------------------
 
     def wanting(self, terms: Sequence[Term], known: Terms) -> MatrixTerms:
         """Return the terms, prepared to be folded."""
@@ -242,12 +253,6 @@ class Matrix:
                 self._ordered = pairs, by_moving_group(both, len(self._bounds[1 - self.fixed]) - 1)
             yield self._ordered[1]
 
-    def _partner(self, side: int) -> Partner:
-        relation = self._relations[side]
-        rows: Callable[..., NDArray[np.int32]] = (lambda each: each.child) if side else (lambda each: each.parent)
-        # A cell of the fixed side is taken for a whole stretch.
-        return Partner(relation.sides, 0 if side == self.fixed else len(relation.ends), relation.held, rows)
-
     def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
         return band_of(self.ticks, self._ranges, self.fixed, first, last)
 
@@ -255,7 +260,7 @@ class Matrix:
 def band_of(
     ticks: Sequence[Ints], ranges: tuple[int, int], fixed: int, first: tuple[int, int], last: tuple[int, int]
 ) -> Band:
-    """For every slice of the fixed side, the slices of the other that some window holds together with it.
+    """Return, for every slice of the fixed side, the slices of the other that some window holds together with it.
 
     By side, `ticks` are where slices begin, `ranges` the longest windows, and `first : last` the slices.
     """
@@ -264,20 +269,6 @@ def band_of(
     low = np.searchsorted(others, fixed_ticks - ranges[moving], side="right")
     high = np.searchsorted(others, fixed_ticks + ranges[fixed], side="left")
     return Band.of(low.astype(np.int32), high.astype(np.int32))
-
-
-@dataclass(frozen=True, slots=True)
-class _Outs:
-    """The groups of a side after folding: a number for each, how many there are, and their columns by number."""
-
-    numbers: Ints
-    count: int
-    columns: dict[Place, pa.Array]
-
-
-def _outs(relation: JoinedRows, kept: Sequence[Place]) -> _Outs:
-    (numbers, count), columns = kept_of(relation, kept)
-    return _Outs(numbers, count, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,9 +308,7 @@ class MatrixWindow:
         raise AssertionError(f"a matrix does not hold {term}")
 
     def rectangles(self, asked: MatrixWindows, part: Ints) -> Rectangles:
-        """Return windows as rectangles; `part` are the places of windows in order of their ends and then of their
-        starts.
-        """
+        """Return windows as rectangles; `part` are the places of windows in order of their ends, then their starts."""
         fixed, moving = self.fixed, 1 - self.fixed
         lo, hi, left, right = (
             (bound[side][part] - self.first[side]).astype(np.int32)

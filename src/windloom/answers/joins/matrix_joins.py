@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from windloom.aggregates.columns import ComponentColumns, WindowValues
+from windloom.aggregates.columns import ComponentColumns
 from windloom.answers.joins.fold import finished
-from windloom.answers.joins.joined_rows import JoinedRows, Place, relation_of
+from windloom.answers.joins.joined_rows import JoinedRows, relation_of
 from windloom.answers.joins.matrix import (
     MOST_ENTRIES,
     Matrix,
-    MatrixWindow,
     MatrixWindows,
-    Sums,
     TooManyGroupsError,
     joined_held,
     rows_of_held,
@@ -27,12 +24,12 @@ from windloom.answers.joins.matrix import (
 from windloom.answers.joins.sides import no_cells
 from windloom.answers.joins.terms import FactorTerms, FoldedRows, FoldTypes, Held, SideRows, Term, Terms
 from windloom.answers.joins.tuple_matrix import TupleMatrix
+from windloom.answers.trees import cell_values
 from windloom.kernels.families import AddInt
 from windloom.kernels.folds.int128 import Int128
 from windloom.model.aggregate import Component
 from windloom.model.arrays import Ints
 from windloom.model.join import Folded, Product, SideComponent, SumOfProducts
-from windloom.model.types import DataType
 from windloom.model.windows import Window
 from windloom.plan.plan import Plan, PlannedJoin
 from windloom.state.cells import Cells
@@ -51,28 +48,6 @@ HELD_VALUES = 1 << 22
 #: The number of pairs of tuples; a window without any has no row.
 _PAIRS = FactorTerms(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))
-
-
-class AnyMatrix(Protocol):
-    """A matrix that is made from cells, or from tuples; only the matrix itself reads what `wanting` has prepared."""
-
-    ticks: list[Ints]
-    fixed: int
-    groups: int
-    matches: int
-    columns: dict[Place, pa.Array]
-
-    def wanting(self, terms: Sequence[Term], known: Terms) -> Any: ...
-
-    def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int: ...
-
-    def sums(
-        self, wanted: Any, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
-    ) -> Sums: ...
-
-    def values(
-        self, wanted: Any, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
-    ) -> MatrixWindow: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +86,10 @@ class MatrixFamily:
         types = FoldTypes(
             tuple(tuple(planned[side][component] for component in components[side]) for side in (0, 1)),
             (),
-            tuple(_group_types(plan, first, side) for side in (0, 1)),
+            tuple(
+                tuple(partial_set.group_types[position] for position in plan.side(place)[2].group_positions)
+                for partial_set, place in zip(sets, first.sides, strict=True)
+            ),
         )
         set_cells = [cells.get(partial_set.number) for partial_set in sets]
         self._cells = tuple(
@@ -131,22 +109,33 @@ class MatrixFamily:
 
         Raises `TooManyGroupsError` before it gives the first rows.
         """
-        matrix = self._matrix()
+        first = self._members[0]
+        windows = [[member.join.join.sides[side].window for member in self._members] for side in (0, 1)]
+        lengths = [max(window.range_ticks for window in each) for each in windows]
+        ranges = (lengths[0], lengths[1])
+        matrix: Matrix | TupleMatrix
+        if self._tuples is not None:
+            matrix = TupleMatrix(first.join, self._tuples, self._kept, ranges)
+        else:
+            matrix = Matrix(first.join.join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
         asked, owner = self._asked(matrix)
         if not len(asked.ends) or not matrix.groups:
             return
         wanted = tuple(dict.fromkeys([_PAIRS, *(term for member in self._members for term in member.wanted)]))
-        prepared = matrix.wanting(wanted, self._members[0].terms)
+        prepared: Any = matrix.wanting(wanted, first.terms)  # which only the matrix itself reads
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held_values = 0
-        with _pool(threads) as pool:
+        with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
             sums, until = None, 0
             portions = list(_portions(asked, matrix.groups, matrix.matches))
-            for number, (part, first, last) in enumerate(portions):
+            for number, (part, begin, end) in enumerate(portions):
                 if sums is None or number == until:
-                    until = _banded(matrix, portions, number)
-                    sums = matrix.sums(prepared, first, portions[until - 1].last, pool, threads)
-                window = matrix.values(prepared, sums, first, last, pool)
+                    # The sums of as many portions are made together as a band has room for.
+                    until = number + 1
+                    while until < len(portions) and matrix.band_entries(begin, portions[until].last) <= BAND_ENTRIES:
+                        until += 1
+                    sums = matrix.sums(prepared, begin, portions[until - 1].last, pool, threads)
+                window = matrix.values(prepared, sums, begin, end, pool)
                 rectangles = window.rectangles(asked, part)
                 parts.append((part, window.over_all(wanted, rectangles)))
                 held_values += len(part) * matrix.groups * len(wanted)
@@ -156,18 +145,8 @@ class MatrixFamily:
         if parts:
             yield from self._rows(parts, asked, owner, matrix)
 
-    def _matrix(self) -> AnyMatrix:
-        windows = [[member.join.join.sides[side].window for member in self._members] for side in (0, 1)]
-        lengths = [max(window.range_ticks for window in each) for each in windows]
-        ranges, join = (lengths[0], lengths[1]), self._members[0].join
-        if self._tuples is not None:
-            return TupleMatrix(join, self._tuples, self._kept, ranges)
-        return Matrix(join.join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
-
-    def _asked(self, matrix: AnyMatrix) -> tuple[MatrixWindows, Ints]:
-        """Return all windows of all joins that hold slices of both sides, in order of end and then of start, latest
-        first.
-        """
+    def _asked(self, matrix: Matrix | TupleMatrix) -> tuple[MatrixWindows, Ints]:
+        """Return all windows that hold slices of both sides, in order of end and then of start, latest first."""
         asked_by_member: list[MatrixWindows] = []
         for member, interval in zip(self._members, self._intervals, strict=True):
             sides = member.join.join.sides
@@ -186,7 +165,11 @@ class MatrixFamily:
         return MatrixWindows(ends[order], (lo[0][order], lo[1][order]), (hi[0][order], hi[1][order])), owner[order]
 
     def _rows(
-        self, parts: Sequence[tuple[Ints, dict[Term, Held]]], asked: MatrixWindows, owner: Ints, matrix: AnyMatrix
+        self,
+        parts: Sequence[tuple[Ints, dict[Term, Held]]],
+        asked: MatrixWindows,
+        owner: Ints,
+        matrix: Matrix | TupleMatrix,
     ) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         places = np.concatenate([part for part, _ in parts])
         counts = [len(part) for part, _ in parts]
@@ -201,48 +184,24 @@ class MatrixFamily:
         owners = owner[places]
         ends = asked.ends[places]
         for number, member in enumerate(self._members):
-            member_windows = np.flatnonzero(owners == number)
-            group, column = np.nonzero(there[:, member_windows])
+            own_windows = np.flatnonzero(owners == number)
+            group, column = np.nonzero(there[:, own_windows])
             if not len(group):
                 continue
-            yield self._rows_of(
-                member, matrix, values_by_term, len(places), ends[member_windows], member_windows, group, column
+            # The rows of a join are those of its own windows, for each group, that have a pair.
+            rows = group * len(places) + own_windows[column]
+            used, begin = np.unique(group, return_index=True)
+            relation = JoinedRows(
+                _BOTH,
+                {place: values.take(used) for place, values in matrix.columns.items()},
+                np.append(begin, len(group)).astype(np.int64),
+                np.zeros(len(rows), np.int32),
+                lambda term, rows=rows: rows_of_held(values_by_term[term], rows),  # type: ignore[misc]
             )
-
-    def _rows_of(
-        self,
-        member: _Member,
-        matrix: AnyMatrix,
-        values_by_term: Mapping[Term, Held],
-        windows: int,
-        ends: Ints,
-        member_windows: Ints,
-        group: Ints,
-        column: Ints,
-    ) -> tuple[PlannedJoin, FoldedRows, Ints]:
-        """Return the rows of one join: those windows of its own, for each group, that have a pair."""
-        rows = group * windows + member_windows[column]
-        used, begin = np.unique(group, return_index=True)
-        relation = JoinedRows(
-            _BOTH,
-            {place: values.take(used) for place, values in matrix.columns.items()},
-            np.append(begin, len(group)).astype(np.int64),
-            np.zeros(len(rows), np.int32),
-            lambda term: rows_of_held(values_by_term[term], rows),
-        )
-        combined, refused = finished(relation, member.terms, member.folded)
-        groups = tuple(relation.columns[place] for place in member.join.join.groups)
-        folded_rows = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
-        return member.join, folded_rows, ends[column]
-
-
-@contextmanager
-def _pool(threads: int) -> Iterator[Executor | None]:
-    if threads < 2:
-        yield None
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield pool
+            combined, refused = finished(relation, member.terms, member.folded)
+            groups = tuple(relation.columns[place] for place in member.join.join.groups)
+            folded_rows = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
+            yield member.join, folded_rows, ends[own_windows][column]
 
 
 def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
@@ -274,14 +233,6 @@ class _Portion(NamedTuple):
     last: tuple[int, int]
 
 
-def _banded(matrix: AnyMatrix, portions: Sequence[_Portion], begin: int) -> int:
-    """Return the end of the portions, from `begin` on, whose sums are made together: as many as a band has room for."""
-    first, end = portions[begin].first, begin + 1
-    while end < len(portions) and matrix.band_entries(first, portions[end].last) <= BAND_ENTRIES:
-        end += 1
-    return end
-
-
 def _portions(asked: MatrixWindows, groups: int, matches: int) -> Iterator[_Portion]:
     """Yield windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
@@ -310,11 +261,6 @@ def _portions(asked: MatrixWindows, groups: int, matches: int) -> Iterator[_Port
             (int(last[0][end - 1]), int(last[1][end - 1])),
         )
         begin = end
-
-
-def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ...]:
-    side_set, _, side_member = plan.side(join.sides[side])
-    return tuple(side_set.group_types[position] for position in side_member.group_positions)
 
 
 def _member(join: PlannedJoin, components: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
@@ -348,11 +294,11 @@ def _relation(
     partial_set, _, member = plan.side(join.sides[side])
     positions = {planned.component: i for i, planned in enumerate(partial_set.components)}
 
-    def combined(component: Component) -> WindowValues:
+    values = []
+    for component in components:
         lifted = cells.lifted[positions[component]]
         assert isinstance(lifted, ComponentColumns), "a matrix folds no lists"
-        return WindowValues(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
-
+        values.append(cell_values(lifted))
     keys = [cells.keys[position] for position in member.group_positions]
     ends = np.zeros(len(cells), np.int32)
-    return relation_of(side, SideRows(keys, cells.group_bounds, ends, tuple(map(combined, components))), types)
+    return relation_of(side, SideRows(keys, cells.group_bounds, ends, tuple(values)), types)

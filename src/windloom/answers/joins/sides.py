@@ -16,7 +16,6 @@ from windloom.aggregates.registry import neutral
 from windloom.answers.joins.joined_rows import number_keys
 from windloom.answers.joins.terms import ListedRows, SideRows
 from windloom.answers.trees import TreeCells
-from windloom.model.aggregate import Component
 from windloom.model.join import Side
 from windloom.model.types import arrow_type
 from windloom.model.windows import LandmarkWindow
@@ -67,7 +66,7 @@ class HeldTrees:
 
 
 def no_cells(partial_set: PartialSet) -> Cells:
-    """The cells of a set that no tuple is part of."""
+    """Return the cells of a set that no tuple is part of."""
     keys = [pa.array([], arrow_type(kind)) for kind in partial_set.group_types]
     built = CellsBuilder(keys, np.zeros(1, np.int64), np.empty(0, np.int64))
     return built.build(neutral(component, 0) for component in partial_set.components)
@@ -86,24 +85,21 @@ def side_rows(
     }
     runs = trees_cells.list_rows(windows, groups, located.lanes).lanes
 
-    def rows_of(component: Component) -> WindowValues | ListedRows:
-        listed = trees_cells.lists(positions[component])
-        return combined[positions[component]] if listed is None else ListedRows(listed, runs.lo, runs.hi)
-
-    values = [rows_of(component) for component in side.components]
+    values: list[WindowValues | ListedRows] = []
+    for place in (positions[component] for component in side.components):
+        listed = trees_cells.lists(place)
+        values.append(combined[place] if listed is None else ListedRows(listed, runs.lo, runs.hi))
     ordinals = (located.window_end - ends.first) // ends.slide
     keys = [trees_cells.cells.keys[position] for position in planned.group_positions]
     return SideRows(keys, located.lanes.bounds, ordinals.astype(np.int32), tuple(values))
 
 
-# The rows of a relation as a side of joins: those of its version that can match, at every end.
-#
-# A version is one slice of cells, without a time. For a stretch of ends it is placed right before the first of them,
-# and read through windows that grow from there: each of these ends with a window of the join, and holds every row.
-
-
 def relation_rows(tree_cells: TreeCells, planned: Member, side: Side, ends: Ends) -> SideRows:
-    """Return the rows of a relation at these ends: all that it has, at each of them."""
+    """Return the rows of a relation at these ends: all that it has, at each of them.
+
+    A version is one slice of cells, without a time. It is placed right before the first end, and read through windows
+    that grow from there: each of these ends with a window of the join, and holds every row.
+    """
     before = ends.first - ends.slide
     placed = copy(tree_cells)
     placed.cells = replace(tree_cells.cells, starts=np.full(len(tree_cells.cells), before, np.int64))

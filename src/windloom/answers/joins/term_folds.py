@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.aggregates.columns import ListColumns
 from windloom.answers.joins.corners import CornerFold
 from windloom.answers.joins.joined_rows import Partner
 from windloom.answers.joins.terms import (
@@ -46,8 +45,6 @@ from windloom.kernels.folds.products import (
 from windloom.kernels.lists.lists import Lists, reduce_lists
 from windloom.model.aggregate import Property
 
-# Lists of values of one side, added up over all matches: holistic aggregates of a join are answered from them.
-
 #: Matches that are collected before they are added up.
 PENDING_MATCHES = 1 << 20
 
@@ -55,7 +52,10 @@ Matches = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
 class ListFold:
-    """The lists of `owner`, each counted as often as `times` says for the row of `other` that it meets."""
+    """The lists of `owner`, each counted as often as `times` says for the row of `other` that it meets.
+
+    Holistic aggregates of a join are answered from these lists, added up over all matches.
+    """
 
     def __init__(self, lists: ListedRows, owner: Partner, other: Partner, times: NDArray[np.int64], rows: int) -> None:
         self._held, self._owner, self._other, self._times = lists, owner, other, times
@@ -72,7 +72,9 @@ class ListFold:
         self._add_up()
         listed = self._held.listed
         cells = self._made if listed.rule.most is None else reduce_lists(self._made, listed.rule.most)
-        return one_each(replace(listed, cells=cells))
+        reduced = replace(listed, cells=cells)
+        lo = np.arange(len(reduced), dtype=np.int32)
+        return ListedRows(reduced, lo, lo + np.int32(1))
 
     def _add_up(self) -> None:
         if not self._pending:
@@ -90,12 +92,6 @@ class ListFold:
                 "join on more columns, or use a shorter window",
             )
         self._made = added
-
-
-def one_each(listed: ListColumns) -> ListedRows:
-    """Return rows with one cell each."""
-    lo = np.arange(len(listed), dtype=np.int32)
-    return ListedRows(listed, lo, lo + np.int32(1))
 
 
 _ALL_KNOWN = np.zeros(0, np.bool_)

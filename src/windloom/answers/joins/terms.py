@@ -1,4 +1,10 @@
-"""The input of a fold, which is the rows of each side, and its result."""
+"""The input of a fold, which is the rows of each side; its result; and the terms that it computes on the way.
+
+A term is something that a fold computes for each row of a relation, named by its operands. A relation covers some sides
+of a join. A term over it says which component of each of these sides takes part, so that equal terms of several
+aggregates are computed once, and the terms that a fold needs of its parent and its child follow from those that are
+wanted of its result.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +85,6 @@ class FoldedRows:
     refused: tuple[RefusedValue, ...] = ()
 
 
-# Terms: everything that a fold computes for each row of a relation, named by its operands.
-#
-# A relation covers some sides of a join. A term over it says which component of each of these sides takes part, so that
-# equal terms of several aggregates are computed once, and the terms that a fold needs of its parent and its child
-# follow from those that are wanted of its result.
-
 #: Components of sides, as (side, component), at most one per side, in order of side.
 Operands = tuple[tuple[int, int], ...]
 
@@ -134,18 +134,6 @@ def joined(*operands: tuple[int, int]) -> Operands:
     return tuple(sorted(operands))
 
 
-def sides_of(term: Term) -> frozenset[int]:
-    """Return the sides that a term is about."""
-    match term:
-        case FactorTerms(of=operands) | PresenceTerm(of=operands):
-            sides = {side for side, _ in operands}
-        case ValueTerm():
-            sides = {term.operand[0], *(side for side, _ in term.weights)}
-        case Extreme():
-            sides = {term.left[0], term.right[0], *(side for side, _ in term.weights)}
-    return frozenset(sides)
-
-
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[ValueTerm, ValueTerm, PresenceTerm]:
     """Return the lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
@@ -188,7 +176,10 @@ class Terms:
         every = joined(operand, *weights)
         if planned.family.is_list:
             return (ValueTerm(operand, weights),)
-        return FactorTerms(every) if is_number(planned) else ValueTerm(operand, weights), PresenceTerm(every)
+        # A product can hold sums and counts.
+        is_number = planned.family in (ADD_INT, ADD_FLOAT)
+        carried = FactorTerms(every) if is_number else ValueTerm(operand, weights)
+        return carried, PresenceTerm(every)
 
     def extreme(self, number: int, folded: Corner) -> Extreme:
         planned = self.types.folded[number]
@@ -236,20 +227,6 @@ class Terms:
                     return (FactorTerms(weights), PresenceTerm(weights))
                 return corner_terms(ends[0], weights)
 
-
-def is_number(planned: PlannedComponent) -> bool:
-    """Return whether the component is a sum or a count, which a product can hold."""
-    return planned.family in (ADD_INT, ADD_FLOAT)
-
-
-def counts_all(planned: PlannedComponent) -> bool:
-    """Return whether it counts every tuple: it is then above 0 in every row, and counts the row of NULLs of a LEFT
-    join.
-    """
-    return planned.component == COUNT_STAR
-
-
-# The values of a term over the rows of a relation: numbers, values of a family, or flags.
 
 Flags = NDArray[np.bool_]
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.answers.blocks import Block
+from windloom.answers.blocks import Block, block_of
 from windloom.model.arrays import Ints
 from windloom.model.types import arrow_type, as_array, as_integers
 from windloom.plan.plan import Plan
-from windloom.plan.rows import NearJoin, PlannedRows
+from windloom.plan.rows import NearJoin
 from windloom.state.cells import number_groups
 from windloom.state.tuple_store import ReportedWindows, RowSpan, needed_from, needed_until
 
@@ -66,10 +66,11 @@ def near_blocks(plan: Plan, asked: ReportedWindows, join: NearJoin, sides: Seque
         if span.last is not None:
             stays &= enters <= span.last
         if stays.any():
-            chosen = np.flatnonzero(stays)
-            yield _block(
-                plan, planned, join, (near_tuples.take(chosen), other.take(chosen)), earlier[stays], later[stays]
-            )
+            chosen, shape = pa.array(np.flatnonzero(stays)), plan.shapes[planned.shape]
+            arrays = [pa.array(edge[stays]).view(arrow_type(shape.time)) for edge in (earlier, later)]
+            for (side, name), (_, kind) in zip(join.columns, shape.columns, strict=True):
+                arrays.append((near_tuples, other)[side].columns[name].take(chosen).cast(arrow_type(kind)))
+            yield block_of(planned, shape, arrays)
 
 
 def _needed(near_tuples: NearTuples, begin: int, end: int) -> NearTuples:
@@ -143,24 +144,6 @@ def _looked_up(rows: Ints, places: Ints, others: Ints, sorted_places: Ints, with
             other_index = first[row_index] + np.arange(before[begin], before[end]) - before[row_index]
             yield rows[row_index], others[other_index]
         begin = end
-
-
-def _block(
-    plan: Plan,
-    planned: PlannedRows,
-    join: NearJoin,
-    sides: Sequence[NearTuples],
-    earlier: Ints,
-    later: Ints,
-) -> Block:
-    shape = plan.shapes[planned.shape]
-    instant = arrow_type(shape.time)
-    arrays = [pa.array(edge).view(instant) for edge in (earlier, later)]
-    for (side, name), (_, kind) in zip(join.columns, shape.columns, strict=True):
-        arrays.append(sides[side].columns[name].cast(arrow_type(kind)))
-    names = ["window_start", "window_end", *(name for name, _ in shape.columns)]
-    table = pa.Table.from_arrays(arrays, names=names)
-    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)
 
 
 def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:

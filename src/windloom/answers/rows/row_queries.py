@@ -1,4 +1,9 @@
-"""Row queries in one round: the windows that they report, and the tuples and rows that are kept after it."""
+"""Row queries in one round: the windows that they report, and the tuples and rows that are kept after it.
+
+Aggregates over rows are summed over ends: rows are summarised by the first and the last end at which they stand. The
+cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round adds cells of
+the rows that enter in it, answers every end from the cells that stand there, and drops those that have left.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.columns import AnyLifted, ComponentColumns, WindowValues
+from windloom.aggregates.columns import ComponentColumns
 from windloom.aggregates.registry import lift, lower
-from windloom.answers.blocks import Block, group_column, out_of_range
+from windloom.answers.blocks import Block, block_of, group_column, out_of_range
+from windloom.answers.trees import cell_values
 from windloom.model.arrays import Ints
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.types import arrow_type, as_array, as_integers
@@ -35,25 +41,18 @@ from windloom.state.tuple_store import (
     TupleStore,
     TupleStores,
     kept_with,
-    needs_after,
     row_span,
+    without_unneeded,
 )
 from windloom.state.windows.registry import life_of
 from windloom.weave.round_input import RoundInput
-
-# Aggregates over rows: rows are summarised by the first and the last end at which they stand, then summed over ends.
-#
-# The cells of a row query have groups of (last end, grouping columns) and begin where their rows enter. A round adds
-# cells of the rows that enter in it, answers every end from the cells that stand there, and drops those that have left.
 
 #: About this many rows are answered at a time.
 BLOCK_ROWS = 1 << 20
 
 
 def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
-    """Return cells from partials as Spark makes them: `__first`, `__last`, grouping columns, then each component's
-    fields.
-    """
+    """Return cells from Spark's partials: `__first`, `__last`, grouping columns, then each component's fields."""
     kinds = [kind for _, kind in plan.shapes[planned.shape].groups]
     columns = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns[2:], kinds, strict=False)]
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
@@ -67,14 +66,6 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
 def lasts_of(cells: Cells) -> Ints:
     """Return the last end of every group."""
     return as_integers(cells.keys[0])
-
-
-def left_after(cells: Cells, closed: int) -> Cells | None:
-    """Return the cells of rows that stand at an end after `closed`; None if there are none."""
-    if not len(cells) or closed == TICK_MAX:
-        return None
-    stays = lasts_of(cells) > closed
-    return keep_groups(cells, stays) if stays.any() else None
 
 
 def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
@@ -97,7 +88,7 @@ def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan
     for part in _stretches(cells, span, window.slide_ticks):
         standing = standing_cells(cells, part, window.slide_ticks)
         if len(standing):
-            yield _Lowering(plan, planned, standing).block()
+            yield _lowered(plan, planned, standing)
 
 
 def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
@@ -115,39 +106,27 @@ def _stretches(cells: Cells, span: RowSpan, slide: int) -> Iterator[RowSpan]:
         yield RowSpan(begin, min(last, begin + (step - 1) * slide))
 
 
-class _Lowering:
-    """Cells that begin at the end of their window, as rows of answers."""
+def _lowered(plan: Plan, planned: PlannedRows, cells: Cells) -> Block:
+    """Return cells that begin at the end of their window as rows of answers."""
+    shape, query = plan.shapes[planned.shape], planned.query
+    starts, instant = cells.starts - query.window.range_ticks, arrow_type(shape.time)
 
-    def __init__(self, plan: Plan, planned: PlannedRows, cells: Cells) -> None:
-        self._shape, self._planned, self._cells = plan.shapes[planned.shape], planned, cells
-        self._starts = cells.starts - planned.query.window.range_ticks
+    def refuse(row: int, value: str) -> None:
+        group = describe_group(cells.keys, int(np.searchsorted(cells.group_bounds, row, side="right")) - 1)
+        raise out_of_range(query, (int(starts[row]), int(cells.starts[row])), group, value)
 
-    def block(self) -> Block:
-        shape, cells, query = self._shape, self._cells, self._planned.query
-        instant = arrow_type(shape.time)
-        arrays = [pa.array(self._starts).view(instant), pa.array(cells.starts).view(instant)]
-        arrays += [group_column(keys, cells.group_bounds) for keys in cells.keys]
-        for index, (_, kind) in zip(self._planned.columns, shape.columns, strict=True):
-            aggregate = query.aggregates[index]
-            components = [planned_component.component for planned_component in self._planned.components]
-            places = [components.index(component) for component in aggregate.components]
-            argument = self._planned.components[places[0]].argument_type
-            combined = [_combined(cells.lifted[position]) for position in places]
-            arrays.append(lower(aggregate, argument, combined, self._refuse).cast(arrow_type(kind)))
-        names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
-        table = pa.Table.from_arrays(arrays, names=names)
-        return Block(self._planned.shape, (self._planned.name,), np.array([0, table.num_rows], np.int64), table)
-
-    def _refuse(self, row: int, value: str) -> None:
-        group_index = int(np.searchsorted(self._cells.group_bounds, row, side="right")) - 1
-        group = describe_group(self._cells.keys, group_index)
-        edges = int(self._starts[row]), int(self._cells.starts[row])
-        raise out_of_range(self._planned.query, edges, group, value)
-
-
-def _combined(lifted: AnyLifted) -> WindowValues:
-    assert isinstance(lifted, ComponentColumns), "lists are not summarised"
-    return WindowValues(lifted.limbs, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+    arrays = [pa.array(starts).view(instant), pa.array(cells.starts).view(instant)]
+    arrays += [group_column(keys, cells.group_bounds) for keys in cells.keys]
+    components = [planned_component.component for planned_component in planned.components]
+    for index, (_, kind) in zip(planned.columns, shape.columns, strict=True):
+        aggregate, values = query.aggregates[index], []
+        places = [components.index(component) for component in aggregate.components]
+        for lifted in (cells.lifted[place] for place in places):
+            assert isinstance(lifted, ComponentColumns), "lists are not summarised"
+            values.append(cell_values(lifted))
+        argument = planned.components[places[0]].argument_type
+        arrays.append(lower(aggregate, argument, values, refuse).cast(arrow_type(kind)))
+    return block_of(planned, shape, arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,24 +162,21 @@ def rows_turn(
         parts = [by_query[planned.name] for by_query in both if planned.name in by_query]
         if parts:
             summaries[planned.name] = merge_all(parts)
-    standing = {}
+    standing = {}  # the rows that stand at an end which is not closed yet
     for planned in plan.rows:
-        cells = summaries.get(planned.name)
-        left = None if cells is None else left_after(cells, until[planned.query.inputs])
-        if left is not None:
-            standing[planned.name] = left
+        cells, closed = summaries.get(planned.name), until[planned.query.inputs]
+        if cells is not None and closed < TICK_MAX and (stays := lasts_of(cells) > closed).any():
+            standing[planned.name] = keep_groups(cells, stays)
     return RowsTurn(
         tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
         {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
-        needs_after(plan, until, moved.seen, moved.frontiers).left_of(kept_with(state.kept, round_input.kept, plan)),
+        without_unneeded(kept_with(state.kept, round_input.kept, plan), plan, until, moved.seen, moved.frontiers),
         standing,
     )
 
 
 def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[ReportedWindows]:
-    """Return the row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every
-    query.
-    """
+    """Return the row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of each."""
     asked = []
     for planned in plan.rows:
         after, until = intervals[planned.name]
@@ -229,9 +205,6 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
                 summaries.pop(planned.name, None)
                 reported.pop(planned.name, None)
     return replace(state, since=since, summaries=summaries, reported=reported)
-
-
-# The questions that stored tuples can answer: since which tick they hold all that a set, or a row query, reads.
 
 
 def columns_of(partial_set: PartialSet) -> tuple[str, ...]:

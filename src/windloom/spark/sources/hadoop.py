@@ -16,9 +16,9 @@ from windloom.checkpoint.storage import (
     LOCK_FILE,
     BufferedFile,
     LocalStorage,
-    NewFile,
     Storage,
     StorageError,
+    UnfinishedFile,
     fault,
     refuse_second,
 )
@@ -102,7 +102,7 @@ class HadoopStorage:
         except Py4JJavaError as error:
             raise _failed("write", self.root, name, error) from error
 
-    def create(self, name: str) -> NewFile:
+    def create(self, name: str) -> UnfinishedFile:
         return BufferedFile(self, name)
 
     def _rename(self, unfinished: Any, target: Any) -> None:

@@ -48,11 +48,10 @@ def landmarks_of(
     seen: Mapping[str, int],
     until: Mapping[Inputs, int],
 ) -> dict[str, Landmark]:
-    """Return the landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by
-    stream.
+    """Return the landmarks of all landmark queries, by name.
 
-    `until` says, by inputs of queries, up to where windows are closed. If that is +∞, the last end is the first one
-    after the last tuple of all inputs.
+    `first` and `seen` are the smallest and largest tick, by stream. `until` says, by inputs of queries, up to where
+    windows are closed. If that is +∞, the last end is the first one after the last tuple of all inputs.
     """
     landmarks = {}
     for partial_set in plan.sets:

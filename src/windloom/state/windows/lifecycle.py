@@ -15,21 +15,21 @@ from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.tuples.grid import Grid
 from windloom.kernels.tuples.tuples import Tuples
 from windloom.model.aggregate import Aggregate
-from windloom.model.arrays import Mask
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Asking, Member, PartialSet, Plan, PlannedQuery
 from windloom.plan.scans import WovenFeed
-from windloom.state.cells import Cells, merge_cells
+from windloom.state.cells import Cells, merge_all
 from windloom.state.frontiers import Inputs, LateTuples, inputs_of
 from windloom.state.positions import Positions
 from windloom.state.state import CellCoverage, State
 
 #: For every group of a set, `(after, until]` for the ends of its windows, if groups close separately.
-Span = tuple[NDArray[np.int64], NDArray[np.int64]]
+Span = tuple[Ints, Ints]
 
 #: Starts of marked cells, bounds of their groups, and the cell that each lies in; three empty arrays without marks.
-Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+Marks = tuple[Ints, Ints, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,6 @@ class Landmark:
 
     start: int = TICK_MIN
     until: int = TICK_MIN
-
-    @property
-    def is_known(self) -> bool:
-        return self.start > TICK_MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +95,7 @@ class WindowCells:
     """Rows to answer, and where the window of each ends."""
 
     lanes: Lanes
-    window_end: NDArray[np.int64]
+    window_end: Ints
 
 
 class WindowLifecycle(ABC):
@@ -126,37 +122,34 @@ class WindowLifecycle(ABC):
 
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
         """Return the cells of a set after a round has brought fresh ones."""
-        return merge_cells(cells, fresh)
+        return merge_all([cells, fresh])
 
     def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
         """Return the cells once fresh ones are among them; `closed` is where the set was closed before these came."""
         return cells
 
-    @abstractmethod
     def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
         """Return what is kept of the cells of a set after a round has reported its windows."""
+        return RetainedCells(cells, history)
 
-    @abstractmethod
     def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
         """Return the cells that may be covered by a window that matters after a round."""
+        return np.ones(len(cells), np.bool_)
 
     def folds(self, partial_set: PartialSet) -> bool:
         """Return whether cells that have served are folded together, and not dropped."""
         return False
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
-        """Return `(after, until]` for the ends of the windows that a round reports, if the set is closed at these
-        ticks."""
+        """Return `(after, until]` for the ends of the windows that a round reports, if these ticks are its bounds."""
         return after, until
 
-    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+    def lateness_ticks(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         """Return the ticks that divide a slice into tuples that are late and tuples that are not."""
         return ()
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
-        """Return the tick from which a new set has what windows need, if tuples up to `seen` are gone; None if it has
-        all.
-        """
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
+        """Return the tick from which a new set lacks nothing, if tuples up to `seen` are gone; None if it has all."""
         return None if seen is None else seen + 1
 
     def located(self, cells: Cells, groups: slice, cohort: QueryBatch, marks: Marks, span: Span | None) -> WindowCells:
@@ -170,9 +163,8 @@ class WindowLifecycle(ABC):
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
             lanes.window_start[rows] = cohort.windows.every_landmark[query]
         for query in cohort.windows.periodic_queries:
-            starts_of_query = lanes.window_start[
-                int(lanes.bounds[query * count]) : int(lanes.bounds[(query + 1) * count])
-            ]
+            rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
+            starts_of_query = lanes.window_start[rows]
             starts_of_query -= (starts_of_query - cohort.windows.offsets[query]) % cohort.windows.every_period[query]
         return WindowCells(lanes, window_end)
 
@@ -194,16 +186,15 @@ class WindowLifecycle(ABC):
         """Return the end after which all windows begin at or after `since`."""
         return since + window.range_ticks - 1
 
-    @abstractmethod
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         """Return whether it still matters that only windows which begin at or after `since` are reported."""
+        return True
 
     @abstractmethod
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions
     ) -> int | None:
-        """Return the start of the first window from which all windows of a new query are exact, or None if every window
-        is."""
+        """Return the start of the first window from which a new query is exact, or None if every window is."""
 
     def question_obstacle(self, window: Window) -> tuple[str, str] | None:
         """Return why a question cannot be answered from what is kept, and what to do."""
@@ -213,9 +204,6 @@ class WindowLifecycle(ABC):
         """Return the start of the last window that is closed."""
         last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
         return last * window.slide_ticks + window.offset_ticks
-
-
-# Cohorts: queries of a tree that are answered together, and the arrays that all their blocks share.
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,17 +230,17 @@ class ShapeRun:
 
 @dataclass(frozen=True, slots=True)
 class QueryBatch:
-    """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
+    """Consecutive queries of a tree that are answered together, and the arrays that all their blocks share.
 
-    By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds of windows whose ends do
-    not determine it.
+    `wanted` holds, by component, the queries that need it. By query, windows end in `(after, until]`. `since` is the
+    first start of windows, for kinds of windows whose ends do not determine it.
     """
 
     windows: WindowArrays
-    after: NDArray[np.int64]
-    until: NDArray[np.int64]
-    since: NDArray[np.int64]
-    wanted: Mapping[int, NDArray[np.int64]]
+    after: Ints
+    until: Ints
+    since: Ints
+    wanted: Mapping[int, Ints]
     shapes: tuple[ShapeRun, ...] = ()
 
 
@@ -263,7 +251,7 @@ def make_windows(
     landmarks: Mapping[str, Landmark],
     since: Mapping[str, int],
 ) -> QueryBatch:
-    """Return the cohort of some queries, yet without shapes; `intervals` are `(after, until]` for the ends of each."""
+    """Return some queries as a batch without shapes; `intervals` are `(after, until]` for the ends of each."""
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
@@ -291,35 +279,29 @@ def make_windows(
 
 def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapeRun, ...]:
     """Return the stretches of queries that have one shape and the same grouping columns."""
+    position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
     runs = []
-    for first, last in _same_shape(queries):
+    for first, last in _equal_stretches([(planned.shape, planned.group_positions) for planned in queries]):
         mine = queries[first:last]
         shape = plan.shapes[mine[0].shape]
+        columns = []
+        for column in range(len(shape.columns)):
+            # Queries may fill a column from different arguments: `sum(a) AS x`, `sum(b) AS x`.
+            aggregates = [planned.query.aggregates[planned.columns[column]] for planned in mine]
+            pieces = []
+            for begin, end in _equal_stretches(aggregates):
+                places = tuple(position[component] for component in aggregates[begin].components)
+                pieces.append(BatchPiece(begin, end, aggregates[begin], places))
+            columns.append(tuple(pieces))
         names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
-        columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
-        runs.append(ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, columns))
+        runs.append(ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, tuple(columns)))
     return tuple(runs)
 
 
-def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[BatchPiece]:
-    """Yield the pieces of a column: queries may fill it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
-    position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
-    aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
+def _equal_stretches(values: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last index (excluded) of each stretch of equal values."""
     first = 0
-    for i in range(1, len(queries) + 1):
-        if i == len(queries) or aggregates[i] != aggregates[first]:
-            yield BatchPiece(
-                first, i, aggregates[first], tuple(position[component] for component in aggregates[first].components)
-            )
-            first = i
-
-
-def _same_shape(queries: tuple[PlannedQuery, ...]) -> Iterator[tuple[int, int]]:
-    first = 0
-    for i in range(1, len(queries) + 1):
-        if i == len(queries) or (queries[i].shape, queries[i].group_positions) != (
-            queries[first].shape,
-            queries[first].group_positions,
-        ):
+    for i in range(1, len(values) + 1):
+        if i == len(values) or values[i] != values[first]:
             yield first, i
             first = i

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windloom.model.arrays import Mask
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Asking, Member, PartialSet
@@ -32,17 +31,14 @@ class RowsLife(WindowLifecycle):
         still_open = keep_from(cells, np.repeat(last - longest + 1, np.diff(cells.group_bounds)))
         return RetainedCells(still_open, history, (first, last))
 
-    def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
-        return np.ones(len(cells), np.bool_)
-
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group
 
-    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+    def lateness_ticks(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         after = state.positions.counts_of(partial_set).after
         return (after + 1,) if after > TICK_MIN else ()
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(
@@ -60,9 +56,6 @@ class RowsLife(WindowLifecycle):
         since = state.since.get(planned.name)
         return TICK_MIN if since is None else self.after_since(planned.query.window, since)
 
-    def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        return True
-
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions
     ) -> int | None:
@@ -77,7 +70,7 @@ class RowsLife(WindowLifecycle):
         return fact, "add it as a query: it counts from the next round on"
 
 
-def _next_positions(partial_set: PartialSet, counts: PositionCounts, cells: Cells) -> NDArray[np.int64]:
+def _next_positions(partial_set: PartialSet, counts: PositionCounts, cells: Cells) -> Ints:
     """Return for every group of a set's cells the position that the next tuple of its key will have."""
     keys = [cells.keys[partial_set.group_by.index(key)] for key in partial_set.counted_by or ()]
     return counts.of(keys, cells.groups)

@@ -67,11 +67,11 @@ class SessionLife(WindowLifecycle):
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return after - 1, until - 1  # ends that the frontier has passed, not those that it has reached
 
-    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+    def lateness_ticks(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         closed = state.closed_of(partial_set)
         return (closed - partial_set.window.range_ticks,) if closed > TICK_MIN else ()
 
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         # A session that begins earlier may have begun with tuples that nobody held.
         return None if seen is None else seen + window.range_ticks + 1
 
@@ -100,9 +100,6 @@ class SessionLife(WindowLifecycle):
 
     def own_after(self, planned: Asking, state: State, closed: int) -> int:
         return TICK_MIN if planned.name in state.fresh else closed - 1
-
-    def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        return True  # however long it is, a session that began earlier is not complete
 
     def first_exact(
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions

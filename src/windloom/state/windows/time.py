@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windloom.model.arrays import Mask
+from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.plan import Member, PartialSet
@@ -17,8 +16,6 @@ from windloom.state.history import first_exact
 from windloom.state.positions import Positions
 from windloom.state.state import CellCoverage, State
 from windloom.state.windows.lifecycle import ReportProgress, RetainedCells, RoundBounds, WindowLifecycle
-
-# Folding: cells before the watermark that every open window of a landmark query covers become one.
 
 
 def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
@@ -76,7 +73,7 @@ def _needed_from(partial_set: PartialSet, turn: RoundBounds) -> int:
     )
 
 
-def time_lost(window: Window, reported: ReportProgress, ticks: NDArray[np.int64]) -> tuple[Mask, Mask]:
+def time_lost(window: Window, reported: ReportProgress, ticks: Ints) -> tuple[Mask, Mask]:
     """Return which ticks lie in a window of a query that is closed, and which in one that is still open."""
     closed_until, reported_from = reported_until(window, reported)
     first = (ticks - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1

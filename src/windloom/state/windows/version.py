@@ -11,7 +11,7 @@ from windloom.state.cells import Cells
 from windloom.state.frontiers import LateTuples
 from windloom.state.positions import Positions
 from windloom.state.state import CellCoverage, State
-from windloom.state.windows.lifecycle import ReportProgress, RetainedCells, RoundBounds, WindowLifecycle
+from windloom.state.windows.lifecycle import ReportProgress, WindowLifecycle
 
 
 class VersionLife(WindowLifecycle):
@@ -22,13 +22,7 @@ class VersionLife(WindowLifecycle):
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
         return fresh
 
-    def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
-        return RetainedCells(cells, history)
-
-    def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
-        return np.ones(len(cells), np.bool_)
-
-    def held_from(self, window: Window, seen: int | None) -> int | None:
+    def complete_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(
