@@ -1,4 +1,4 @@
-"""GROUP BY: the window of a query, and its grouping expressions."""
+"""GROUP BY, SELECT and HAVING: the window of a query, its grouping expressions, and the columns of its answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from windloom.errors import QueryError
 from windloom.language.sql.names import WINDOW_COLUMNS, AggregateUse, GroupScope, RowScope
 from windloom.language.sql.statement import Item, Statement, is_window_call
 from windloom.language.sql.terms import Term
-from windloom.language.windows.registry import syntax_of, syntax_of_function
+from windloom.language.windows.registry import SYNTAXES, syntax_of
 from windloom.language.windows.syntax import Bracket
-from windloom.model import Aggregate, Expression, Output, Window
+from windloom.model import Aggregate, Expression, Grouping, Output, Query, Window
+from windloom.model.query import Source
 from windloom.model.windows import WINDOW_FUNCTIONS
 
 
@@ -84,10 +85,9 @@ def _written(statement: Statement) -> list[exp.Expr]:
 
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
-    """Return the window of `window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes
-    them."""
+    """Return the window of Spark's `window(time, range [, slide [, offset]])` or `session_window(time, gap)`."""
     stream, name = statement.stream, node.name.lower()
-    syntax = syntax_of_function(name)
+    syntax = next(each for each in SYNTAXES.values() if each.window.function == name)
     takes = syntax.arguments
     assert takes is not None, "every function takes some"
     if not 1 <= len(node.expressions) - 1 <= takes.most:
@@ -136,8 +136,6 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         groups.append(Group(term, node, written))
 
 
-# The select list and HAVING: the columns of an answer, their names, and the aggregates that they need.
-
 #: Columns that every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
 
@@ -176,6 +174,12 @@ def read_answer(statement: Statement, window: Window | None, groups: list[Group]
             raise statement.error(f"two columns are called '{name}'", node, "give one of them another name with AS")
         seen.add(name.lower())
     return SelectList(aggregates, tuple(output for output, _, _ in outputs), having)
+
+
+def aggregated_query(name: str, source: Source, groups: list[Group], answer: SelectList, text: str) -> Query:
+    """Return the query that reports these groups and columns, without a WHERE."""
+    grouping = tuple(Grouping(group.name, group.term.row_expression()) for group in groups)
+    return Query(name, source, None, grouping, tuple(answer.aggregates), answer.outputs, answer.having, text)
 
 
 def _outputs(

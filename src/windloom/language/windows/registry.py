@@ -28,10 +28,6 @@ def syntax_of(tokens: Sequence[Token]) -> Syntax:
     return next(known, _TIME)
 
 
-def syntax_of_function(name: str) -> Syntax:
-    """Return the syntax of one of Spark's functions that make windows."""
-    return next(syntax for syntax in SYNTAXES.values() if syntax.window.function == name)
-
-
 def read_bracket(bracket: Bracket) -> Window:
+    """Return the window in a bracket."""
     return syntax_of(bracket.tokens).read(bracket)

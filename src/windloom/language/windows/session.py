@@ -48,7 +48,7 @@ class SessionSyntax(Syntax):
         return _checked(read_duration(parts["GAP"], source), source)
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
-        """Return a gap that is computed from each tuple is refused, although Spark accepts it."""
+        """Return the window; a gap that is computed from each tuple is refused, although Spark accepts it."""
         [gap] = arguments
         if not isinstance(gap, exp.Literal):
             raise statement.error(
