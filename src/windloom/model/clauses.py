@@ -29,7 +29,7 @@ VALID_UNTIL = "valid_until"
 
 
 def added_types(kind: Emits, time: str) -> dict[str, str]:
-    """The columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
+    """Return the columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
 
     >>> added_types(Emits.EARLY, "timestamp")
     {'report': 'string', 'as_of': 'timestamp'}
@@ -80,7 +80,7 @@ class Urgency:
             )
 
     def __str__(self) -> str:
-        """The clause that stands before AS; empty for a query that names neither deadline nor priority.
+        """Return the clause that stands before AS; empty for a query that names neither deadline nor priority.
 
         >>> str(Urgency(30_000_000, 2)), str(Urgency(priority=1)), str(Urgency())
         ('WITHIN 30 seconds PRIORITY 2', 'PRIORITY 1', '')

@@ -74,9 +74,9 @@ Scalar = ColumnRef | ConstantValue | Apply | Cast | Opaque
 
 
 def apply(name: str, *operands: Scalar) -> Scalar:
-    """The operator or function over its operands.
+    """Return the operator or function over its operands.
 
-    >>> apply("+", Read("__a0"), Read("__a1")).depth
+    >>> apply("+", ColumnRef("__a0"), ColumnRef("__a1")).depth
     2
     """
     depth = 1 + max((operand.depth for operand in operands), default=0)
@@ -121,7 +121,7 @@ class Expression:
 
     @classmethod
     def of_column(cls, name: str) -> Expression:
-        """The expression that reads one column.
+        """Return the expression that reads one column.
 
         >>> Expression.of_column("my`col").sql
         '`my``col`'
@@ -132,5 +132,5 @@ class Expression:
 
     @classmethod
     def of_placeholder(cls, name: str) -> Expression:
-        """The expression that reads one aggregate or one grouping: `__a0`, `__g0`, …"""
+        """Return the expression that reads one aggregate or one grouping: `__a0`, `__g0`, …"""
         return cls(name, (name,), tree=ColumnRef(name))

@@ -74,7 +74,7 @@ def with_emission(query: Query, clause: EmitClause | None, source: SourceText) -
     named = f"EMIT {kind.upper()}"
     if query.rows is not None and query.rows.columns:
         return _with_row_changes(query, query.rows, clause, source)
-    if (obstacle := query.window.emission_obstacle(kind)) is not None:
+    if (obstacle := query.window.emission_obstacles.get(kind)) is not None:
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
     if kind is Emits.EARLY and query.rows is not None:

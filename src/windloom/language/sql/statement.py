@@ -21,7 +21,7 @@ from windloom.model.windows import WINDOW_FUNCTIONS
 
 
 def _check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], source: SourceText) -> None:
-    """Refuse a relation with a window, and a query that reads only relations, which say not when to answer."""
+    """Refuse a relation with a window, and a query that reads only relations: nothing would say when to answer."""
     for from_source, stream in zip(sources, streams, strict=True):
         if isinstance(stream, Relation) and from_source.bracket is not None:
             if stream.is_retroactive:
