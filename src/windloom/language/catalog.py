@@ -100,11 +100,8 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
         # Streams and relations are called by their names in FROM.
         key = (kind, name.text) if kind == "QUERY" else ("SOURCE", name.text.lower())
         if key in places:
-            raise whole.error(
-                f"{kind.lower()} '{name.text}' is created twice",
-                name,
-                f"the first is at line {places[key]}; give one of them another name",
-            )
+            hint = f"the first is at line {places[key]}; give one of them another name"
+            raise whole.error(f"{kind.lower()} '{name.text}' is created twice", name, hint)
         places[key] = line
         if kind == "QUERY":
             query = _read_query_statement(tokens, name, whole, line_ends)

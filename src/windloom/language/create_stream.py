@@ -149,11 +149,8 @@ def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: 
         raise source.error(f"unknown column '{source.raw(token)}'", token, near_names(token.text, list(columns)))
     kind = columns[column]
     if kind.kind not in (*_TIME_KINDS, TypeKind.INTEGER):
-        raise source.error(
-            f"column '{column}' of type {kind} cannot be the event time",
-            token,
-            "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT",
-        )
+        hint = "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT"
+        raise source.error(f"column '{column}' of type {kind} cannot be the event time", token, hint)
     return column
 
 

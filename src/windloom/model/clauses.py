@@ -1,4 +1,4 @@
-"""When a query reports a row of a window: once it is final, also before that, only if it has changed, or also empty."""
+"""The clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ class Emission:
         every = f" EVERY {format_duration(self.every_ticks)}" if self.kind is Emits.EARLY else ""
         return f"EMIT {self.kind.upper()}{every}"
 
-
-# Urgency: by when the answers of a query are wanted, and before which other queries.
 
 #: Priorities go from the first, which is answered before all others, to the last.
 FIRST_PRIORITY, USUAL_PRIORITY, LAST_PRIORITY = 1, 5, 9

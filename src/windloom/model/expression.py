@@ -1,4 +1,8 @@
-"""A scalar expression, kept as canonical Spark SQL text and the columns it reads."""
+"""A scalar expression, kept as canonical Spark SQL text and the columns it reads, and perhaps as a tree.
+
+The text is what Spark would evaluate. The tree, over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a
+query, is for evaluation without Spark; an expression that has an unknown node is left to Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windloom.model.types import DataType
-
-# A scalar expression as a tree over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a query.
-#
-# The SQL text of the same expression is what Spark would evaluate. The tree is for evaluation without Spark; an
-# expression that has an unknown node is left to Spark.
 
 #: Deeper trees are not kept, because code that walks, copies or sends one may be recursive.
 MOST_LEVELS = 60

@@ -82,11 +82,8 @@ def short_duration(ticks: int) -> str:
     return f"{how_many} {_SHORT_UNITS[unit.removesuffix('s')]}"
 
 
-# Values of answers as JSON can hold them: in the service, in PostgreSQL's JSON columns, in letters to a webhook.
-
-
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it.
+    """Return a value as JSON can hold it: in the service, in PostgreSQL's JSON columns, in posts to a webhook.
 
     >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
     ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])

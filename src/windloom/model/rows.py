@@ -209,7 +209,14 @@ class RowQuery:
     @property
     def has_lifetimes(self) -> bool:
         """Whether every row is made of tuples: then it enters once, leaves once, and both are known beforehand."""
-        return all(selection.is_inner for selection in self.selections) and _is_union_all(self.body)
+        pending = [self.body]
+        while pending:
+            body = pending.pop()
+            if isinstance(body, SetOperation) and body.kind is SetKind.UNION_ALL:
+                pending += [body.left, body.right]
+            elif isinstance(body, SetOperation) or not body.is_inner:
+                return False
+        return True
 
     @property
     def window(self) -> Window:
@@ -247,12 +254,6 @@ class RowQuery:
 
     def __str__(self) -> str:
         return _text(self.body)
-
-
-def _is_union_all(body: Body) -> bool:
-    if isinstance(body, Selection):
-        return True
-    return body.kind is SetKind.UNION_ALL and _is_union_all(body.left) and _is_union_all(body.right)
 
 
 def _text(body: Body) -> str:

@@ -1,4 +1,4 @@
-"""Column types, named as in Spark, with only the facts that are needed here."""
+"""Column types, named as in Spark, with only the facts that are needed here, and their columns in Arrow."""
 
 from __future__ import annotations
 
@@ -121,8 +121,6 @@ BIGINT = DataType.parse("bigint")
 DOUBLE = DataType.parse("double")
 TIMESTAMP = DataType.parse("timestamp")
 
-
-# Arrow's types for Spark's, and Arrow's columns as arrays that kernels read.
 
 #: A column as Spark's table holds it, in chunks, or a plain array.
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"

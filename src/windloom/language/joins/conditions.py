@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import Token, TokenType, exp
 
@@ -31,7 +31,8 @@ class Conjunct:
 
     def rejects_nulls(self, side: int, names: JoinNames) -> bool:
         """Return whether it cannot hold if all columns of a side are NULL."""
-        return on_null_row(self.term.tree, names.columns_of(side)) in (NullRowValue.NULL, NullRowValue.FALSE)
+        columns = [column for column in self.term.columns if names.side_of(column) == side]
+        return on_null_row(self.term.tree, columns) in (NullRowValue.NULL, NullRowValue.FALSE)
 
     @property
     def is_true(self) -> bool:
@@ -46,9 +47,6 @@ class Equality:
     sides: tuple[int, int]
     nodes: tuple[exp.Expr, exp.Expr]
     null_safe: bool
-
-    def node_of(self, side: int) -> exp.Expr:
-        return self.nodes[self.sides.index(side)]
 
     def other(self, side: int) -> int:
         return self.sides[1 - self.sides.index(side)]
@@ -313,5 +311,5 @@ def read_condition(
         ]
         conjuncts += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
         merged_column = columns[1][0] if joined.is_right else columns[0][0]
-        names = names.merging(token.text, names.side_of(merged_column))
+        names = replace(names, merged={**names.merged, token.text.lower(): names.side_of(merged_column)})
     return conjuncts, names

@@ -233,7 +233,7 @@ class Linker:
             added = KeyClasses([equality], self._builders, self._names).classes[0]
             check_types(added, self._names, self._statement)
             key = added.key(side)
-            known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
+            known = classes.of(side, self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql)
             if side != link.parent and known is not None:
                 key = known.key(link.parent)
             link.keys.append((key, added.key(link.child), equality.null_safe))
@@ -258,8 +258,10 @@ class Linker:
         child = next(iter(equalities[0].conjunct.sides & inner))
         parents = set(above.members)
         for equality in equalities:
-            side = equality.other(child) if child in equality.sides else -1
-            sql = self._builders[side].bind(equality.node_of(side), "ON").sql if side >= 0 else ""
+            side, sql = -1, ""
+            if child in equality.sides:
+                side = equality.other(child)
+                sql = self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql
             known = classes.of(side, sql)
             parents &= {side} if known is None else set(known.members)
         for conjunct in (*residual, *of_parent):

@@ -7,7 +7,7 @@ NULL, SUM over pairs of rows is a sum of products of SUMs over rows, and a join 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -49,9 +49,6 @@ class Monomial:
     sign: int
     leaves: tuple[Leaf, ...]
 
-    def times(self, other: Monomial) -> Monomial:
-        return Monomial(self.sign * other.sign, self.leaves + other.leaves)
-
     def of(self, side: int | None) -> list[Leaf]:
         return [leaf for leaf in self.leaves if leaf.side == side]
 
@@ -78,7 +75,6 @@ class Decomposer:
     names: JoinNames
     statement: Statement
     shown: str
-    _products: int = field(default=0, init=False)
 
     def decompose(self, node: exp.Expr) -> Polynomial:
         polynomial = self._polynomial(node)
@@ -101,32 +97,19 @@ class Decomposer:
             return Polynomial(
                 tuple(Monomial(-monomial.sign, monomial.leaves) for monomial in operand.monomials), operand.kind
             )
-        if isinstance(node, exp.Cast):
+        if isinstance(node, exp.Cast) and node.args["to"].sql("spark").lower() == "double":
             # A cast to double changes a number only slightly, so it can be applied to the parts instead.
-            if node.args["to"].sql("spark").lower() != "double":
-                raise self._no_decomposition(node)
             return Polynomial(self._polynomial(node.this).monomials, DOUBLE)
-        if type(node) not in _OPERATORS:
-            raise self._no_decomposition(node)
-        return self._combined(node)
+        if type(node) in _OPERATORS:
+            return self._combined(node)
+        reason = "this part is no sum of products of parts over one stream each"
+        if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
+            reason = "a division by another stream's values is no product of what is known of each stream"
+        raise self._refuse(node, reason, "combine sums over each stream instead, or use +, - and * between streams")
 
     def _combined(self, node: exp.Expr) -> Polynomial:
         operator = _OPERATORS[type(node)]
         left, right = self._polynomial(node.this), self._polynomial(node.expression)
-        kind = self._type(operator, node, left, right)
-        if operator == "*":
-            products = tuple(monomial.times(other) for monomial in left.monomials for other in right.monomials)
-        else:
-            sign = -1 if operator == "-" else 1
-            products = left.monomials + tuple(
-                Monomial(sign * monomial.sign, monomial.leaves) for monomial in right.monomials
-            )
-        if len(products) > _MOST_PRODUCTS:
-            reason = f"it is a sum of more than {_MOST_PRODUCTS} products"
-            raise self._refuse(node, reason, "split it into several aggregates")
-        return Polynomial(products, kind)
-
-    def _type(self, operator: str, node: exp.Expr, left: Polynomial, right: Polynomial) -> DataType:
         kinds = [left.kind, right.kind]
         if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
             for index, (part, polynomial) in enumerate(((node.this, left), (node.expression, right))):
@@ -137,16 +120,24 @@ class Decomposer:
         if not result.is_certain:
             reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
             raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
-        return result.kind
+        if operator == "*":
+            products = tuple(
+                Monomial(monomial.sign * other.sign, monomial.leaves + other.leaves)
+                for monomial in left.monomials
+                for other in right.monomials
+            )
+        else:
+            sign = -1 if operator == "-" else 1
+            products = left.monomials + tuple(
+                Monomial(sign * monomial.sign, monomial.leaves) for monomial in right.monomials
+            )
+        if len(products) > _MOST_PRODUCTS:
+            reason = f"it is a sum of more than {_MOST_PRODUCTS} products"
+            raise self._refuse(node, reason, "split it into several aggregates")
+        return Polynomial(products, result.kind)
 
     def _tree(self, node: exp.Expr) -> Scalar:
         return self.statement.bind(node, RowScope(self.names, self.shown)).tree
-
-    def _no_decomposition(self, node: exp.Expr) -> QueryError:
-        reason = "this part is no sum of products of parts over one stream each"
-        if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
-            reason = "a division by another stream's values is no product of what is known of each stream"
-        return self._refuse(node, reason, "combine sums over each stream instead, or use +, - and * between streams")
 
     def _refuse(self, node: exp.Expr, reason: str, hint: str) -> QueryError:
         return self.statement.error(f"'{self.shown}' cannot be taken over a join: {reason}", node, hint)
@@ -294,11 +285,8 @@ class PolynomialFactors:
         missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
         more = missing if side == self._bearer(monomial) else 0
         if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
-            raise self._statement.error(
-                f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
-                leaves[0].node,
-                "use fewer digits, or doubles: CAST(… AS DOUBLE)",
-            )
+            message = f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits"
+            raise self._statement.error(message, leaves[0].node, "use fewer digits, or doubles: CAST(… AS DOUBLE)")
         term = _product([self._bind(side, leaf.node) for leaf in leaves])
         is_exact = not more and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
         return term if is_exact else cast_term(term, decimal(precision + more, scale + more))

@@ -18,7 +18,7 @@ from windloom.language.sql.names import RowScope
 from windloom.language.sql.statement import Statement, windowed
 from windloom.language.sql.terms import Term, all_of, inside
 from windloom.language.sql.tokens import SourceText, is_word
-from windloom.language.windows.registry import read_bracket, syntax_of
+from windloom.language.windows.registry import syntax_of
 from windloom.language.windows.syntax import Bracket, SlideCadence
 from windloom.model import Join, JoinKind, Link, VersionWindow, Window, format_duration
 from windloom.model.join import KeyPair
@@ -39,12 +39,13 @@ def read_windows(sources: Sequence[FromSource], source: SourceText) -> list[Wind
             raise source.error(message, from_source.bracket_span, hint)
     with_slide = (each for each in sources if any(is_word(token, "SLIDE", "TUMBLE") for token in each.bracket or ()))
     leader = next(with_slide, sources[0])
-    first = read_bracket(Bracket(leader.bracket or (), leader.bracket_span, source))
+    bracket = Bracket(leader.bracket or (), leader.bracket_span, source)
+    first = syntax_of(bracket.tokens).read(bracket)
     pace = SlideCadence(first.slide_ticks, first.end_ticks)
     windows = []
     for from_source in sources:
         bracket = Bracket(from_source.bracket or (), from_source.bracket_span, source, pace=pace)
-        window = first if from_source is leader else read_bracket(bracket)
+        window = first if from_source is leader else syntax_of(bracket.tokens).read(bracket)
         if window.slide_ticks != pace.slide_ticks:
             raise source.error(
                 f"the windows of a query have one slide, and '{from_source.name}' has another than '{leader.name}'",
@@ -53,11 +54,9 @@ def read_windows(sources: Sequence[FromSource], source: SourceText) -> list[Wind
             )
         if window.end_ticks != pace.end_ticks:
             mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
-            raise source.error(
-                f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
-                from_source.bracket_span,
-                f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
-            )
+            message = f"the windows of '{from_source.name}' never end together with those of '{leader.name}'"
+            hint = f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them"
+            raise source.error(message, from_source.bracket_span, hint)
         windows.append(window)
     return windows
 
@@ -155,11 +154,9 @@ class JoinReading:
         sides = set(map(self.names.side_of, group.term.columns))
         if len(sides) > 1:
             owners = " and ".join(f"'{self.names.labels[side]}'" for side in sorted(sides))
-            raise self.statement.error(
-                f"cannot group by '{group.term.sql}': it is made of columns of {owners}",
-                group.named,
-                "a side of a join is grouped before they meet; group by the parts of each stream instead",
-            )
+            message = f"cannot group by '{group.term.sql}': it is made of columns of {owners}"
+            hint = "a side of a join is grouped before they meet; group by the parts of each stream instead"
+            raise self.statement.error(message, group.named, hint)
         side = next(iter(sides), 0)
         term = (
             folder.bind_strictly(side, group.node, "GROUP BY")

@@ -17,7 +17,6 @@ from windloom.errors import QueryError
 from windloom.expressions.typing import operand_type
 from windloom.language.joins.conditions import Conjunct, equality_of, read_condition, read_conjuncts
 from windloom.language.relations.names import AttachedNames, EnrichedNames
-from windloom.language.sql.from_clause import Exists
 from windloom.language.sql.from_sources import FromSource, JoinedSource
 from windloom.language.sql.join_names import JoinNames, names_of
 from windloom.language.sql.names import Names, RowScope
@@ -60,11 +59,8 @@ def _check_key(node: exp.EQ | exp.NullSafeEQ, names: Names, statement: Statement
     left, right = (operand_type(side.tree, names.stream.columns) for side in sides)
     if left is None or right is None or left == right or (left.kind is right.kind and left.kind in _WIDTHS):
         return
-    raise statement.error(
-        f"the keys of a join must have one type, and these are {left} and {right}",
-        node,
-        f"cast one of them, for example CAST(… AS {left.name.upper()})",
-    )
+    hint = f"cast one of them, for example CAST(… AS {left.name.upper()})"
+    raise statement.error(f"the keys of a join must have one type, and these are {left} and {right}", node, hint)
 
 
 def attach_relations(statement: Statement) -> Statement:
@@ -147,7 +143,7 @@ class _Attachment:
             if self._is_attached(source):
                 self._attach(source)
         for exists in self._clause.exists:
-            if self._is_looked_into(exists):
+            if any(map(self._is_attached, exists.sources)):
                 # Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI.
                 source = exists.sources[0]
                 if len(exists.sources) > 1:
@@ -186,11 +182,9 @@ class _Attachment:
             raise self._no_key(source, joined.word)
         outside = [each for each in on if not each.sides <= {side} | base.members]
         if outside:
-            raise self._statement.error(
-                f"'{source.name}' is a non-retroactive relation, and tuples of one stream are joined with it",
-                outside[0].node,
-                f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE",
-            )
+            message = f"'{source.name}' is a non-retroactive relation, and tuples of one stream are joined with it"
+            hint = f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE"
+            raise self._statement.error(message, outside[0].node, hint)
         rejects = any(each.rejects_nulls(member, self._names) for each in on for member in base.members)
         if joined.kind is not JoinKind.LEFT or not rejects:
             self._check_present(base, source)
@@ -296,7 +290,7 @@ class _Attachment:
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
             raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
-        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
+        exists = tuple(each for each in self._clause.exists if not any(map(self._is_attached, each.sources)))
         sources = (*named, *(source for each in exists for source in each.sources))
         clause = replace(self._clause, sources=sources, exists=exists)
         relations = {names.stream.name: names.stream for names in self._names.sides}
@@ -329,6 +323,3 @@ class _Attachment:
         names = self._statement.names
         assert isinstance(names, JoinNames)
         return _is_attached(names.sides[self._side(source)].stream)
-
-    def _is_looked_into(self, exists: Exists) -> bool:
-        return any(map(self._is_attached, exists.sources))

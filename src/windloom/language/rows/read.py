@@ -23,25 +23,15 @@ from windloom.language.sql.tokens import (
     without_semicolons,
 )
 from windloom.model import EnrichedStream, JoinKind, Query, RowQuery, Window
-from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
+from windloom.model.rows import Body, Reports, SetKind, SetOperation
 
 _REPORTS = {"RSTREAM": Reports.STANDING, "ISTREAM": Reports.ENTERING, "DSTREAM": Reports.LEAVING}
 _OPERATORS = {TokenType.UNION: "UNION", TokenType.EXCEPT: "EXCEPT", TokenType.INTERSECT: "INTERSECT"}
 #: Tokens that are not names and can begin an item of the select list.
 _BEGINNING = (TokenType.STAR, TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, *LITERALS)
 #: Words that follow a column, and cannot begin an item.
-_FOLLOWING = (
-    TokenType.FROM,
-    TokenType.ALIAS,
-    TokenType.IS,
-    TokenType.IN,
-    TokenType.BETWEEN,
-    TokenType.LIKE,
-    TokenType.ILIKE,
-    TokenType.RLIKE,
-    TokenType.AND,
-    TokenType.OR,
-)
+_WORDS = ("FROM", "ALIAS", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "AND", "OR")
+_FOLLOWING = tuple(TokenType[word] for word in _WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +166,9 @@ def _refuse_relations(statement: Statement) -> None:
     for source, stream in zip(statement.clause.sides, streams, strict=True):
         joined = stream.relations[0] if isinstance(stream, EnrichedStream) else stream.name
         if stream.is_relation or isinstance(stream, EnrichedStream):
-            raise statement.source.error(
-                f"rows of windows cannot be joined with relation '{joined}'",
-                source.stream,
-                "aggregate the rows, grouping by columns of the relation; or join the answers where they are read",
-            )
+            message = f"rows of windows cannot be joined with relation '{joined}'"
+            hint = "aggregate the rows, grouping by columns of the relation; or join the answers where they are read"
+            raise statement.source.error(message, source.stream, hint)
 
 
 def _selects(written: Written) -> Iterator[Select]:
@@ -214,7 +202,7 @@ class _RowReader:
     def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
         if isinstance(written, CombinedSelects):
             left, right = self._body(written.left, windows), self._body(written.right, windows)
-            counts = [len(_first(body).columns) for body in (left, right)]
+            counts = [len(RowQuery(body).columns) for body in (left, right)]
             if counts[0] != counts[1]:
                 hint = "select the same columns on both sides, in the same order"
                 message = (
@@ -266,7 +254,3 @@ class _RowReader:
         for exists in clause.exists:
             hint = "give every stream a window: whether a row has a match depends on one"
             raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
-
-
-def _first(body: Body) -> Selection:
-    return body if isinstance(body, Selection) else _first(body.left)

@@ -43,10 +43,6 @@ class JoinNames(Names):
         """Return these names, if only these sides can be named."""
         return replace(self, visible=tuple(visible), inner=tuple(inner))
 
-    def merging(self, column: str, side: int) -> JoinNames:
-        """Return these names after USING: the column needs no qualifier, and is taken from this side."""
-        return replace(self, merged={**self.merged, column.lower(): side})
-
     def side_of(self, column: str) -> int:
         """Return the side of a column that is given by its qualified name."""
         return self.places[column][0]
@@ -54,11 +50,6 @@ class JoinNames(Names):
     def is_relation(self, side: int) -> bool:
         """Return whether a side is a relation instead of a stream."""
         return self.sides[side].stream.is_relation
-
-    def columns_of(self, side: int) -> frozenset[str]:
-        """Return the qualified names of the columns of a side."""
-        label = self.labels[side]
-        return frozenset(f"{label}.{column}" for column in self.sides[side].stream.columns)
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         if len(parts) > 1:

@@ -132,11 +132,8 @@ class Names:
         if fields and value.column is not None:
             kind = self.stream.columns[value.column]
             if kind.kind is not TypeKind.OTHER:
-                raise binder.error(
-                    f"column '{value.column}' has no field '{fields[0].name}'",
-                    fields[0],
-                    f"it is of type {kind}; only structs have fields",
-                )
+                hint = f"it is of type {kind}; only structs have fields"
+                raise binder.error(f"column '{value.column}' has no field '{fields[0].name}'", fields[0], hint)
         for each in fields:
             value = binder.field_of(value, each)
         return value

@@ -28,11 +28,8 @@ def _check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], s
                 seen = "version of the round in which it closes"
             else:
                 seen = "versions that its tuples were joined with when they came in"
-            raise source.error(
-                f"'{stream.name}' is a relation, and has no windows",
-                from_source.bracket_span,
-                f"remove the bracket: a window sees the {seen}",
-            )
+            hint = f"remove the bracket: a window sees the {seen}"
+            raise source.error(f"'{stream.name}' is a relation, and has no windows", from_source.bracket_span, hint)
     if all(isinstance(stream, Relation) for stream in streams):
         name = streams[0].name
         raise source.error(
@@ -88,6 +85,12 @@ class Statement:
         """The condition of WHERE."""
         where = self.tree.args.get("where")
         return None if where is None else where.this
+
+    @property
+    def group_by(self) -> list[exp.Expr]:
+        """The expressions of GROUP BY."""
+        group = self.tree.args.get("group")
+        return list(group.expressions) if group else []
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, self.span(node), hint)

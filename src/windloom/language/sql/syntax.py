@@ -25,18 +25,11 @@ _PREDICATES = (TokenType.BETWEEN, TokenType.IN, TokenType.IS, TokenType.LIKE, To
 
 #: Words that have a meaning for sqlglot that they do not have inside an expression of Spark SQL.
 _PLAIN_WORDS = {
-    TokenType.WINDOW,
-    TokenType.CURRENT_CATALOG,
-    TokenType.CURRENT_DATE,
-    TokenType.CURRENT_DATETIME,
-    TokenType.CURRENT_ROLE,
-    TokenType.CURRENT_SCHEMA,
-    TokenType.CURRENT_TIME,
-    TokenType.CURRENT_TIMESTAMP,
-    TokenType.CURRENT_USER,
-    TokenType.LOCALTIME,
-    TokenType.LOCALTIMESTAMP,
-    TokenType.SESSION_USER,
+    TokenType[word]
+    for word in """
+    WINDOW CURRENT_CATALOG CURRENT_DATE CURRENT_DATETIME CURRENT_ROLE CURRENT_SCHEMA CURRENT_TIME CURRENT_TIMESTAMP
+    CURRENT_USER LOCALTIME LOCALTIMESTAMP SESSION_USER
+    """.split()  # noqa: SIM905 - a table of words
 }
 
 #: Refused before parsing, because the tree does not hold their place.

@@ -262,11 +262,8 @@ def _literal_after_word(tokens: Sequence[Token], index: int, source: SourceText)
     if index + 1 < len(tokens) and tokens[index + 1].token_type is TokenType.STRING and is_word(token, *_TYPED):
         word, value = tokens[index], tokens[index + 1]
         if _CLOCK_WORDS.match(value.text):
-            raise source.error(
-                f"{word.text.upper()} '{value.text}' depends on when the query runs",
-                value,
-                "results must not depend on the clock; write the date itself",
-            )
+            hint = "results must not depend on the clock; write the date itself"
+            raise source.error(f"{word.text.upper()} '{value.text}' depends on when the query runs", value, hint)
         stop, text = _string(tokens, index + 1, source)
         return stop, TokenType.NUMBER, f"{word.text.upper()} {text}"
     return None
