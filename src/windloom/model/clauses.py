@@ -1,4 +1,4 @@
-"""The clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are."""
+"""Clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are."""
 
 from __future__ import annotations
 

@@ -70,11 +70,8 @@ class JoinNames(Names):
         return self._owners_among(self.visible, name)
 
     def _owners_among(self, sides: Iterable[int], name: str) -> list[tuple[str, str]]:
-        return [
-            (label, f"{self.labels[side]}.{column}")
-            for side in sides
-            for label, column in self.sides[side].owners(name)
-        ]
+        owners = ((side, owner) for side in sides for owner in self.sides[side].owners(name))
+        return [(label, f"{self.labels[side]}.{column}") for side, (label, column) in owners]
 
     def written(self, column: str) -> tuple[str, str]:
         side, name = self.places[column]
@@ -127,15 +124,11 @@ def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Bind
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
     """Return columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
-    qualified_close = [
-        f"{label}.{column}"
-        for close_name in close
-        for label, column in qualified
-        if column.lower() == close_name.lower()
-    ]
-    return (
-        meant(qualified_close) if qualified_close else known_names([f"{label}.{column}" for label, column in qualified])
-    )
+    by_name: dict[str, list[str]] = {}
+    for label, column in qualified:
+        by_name.setdefault(column.lower(), []).append(f"{label}.{column}")
+    qualified_close = [each for close_name in close for each in by_name[close_name.lower()]]
+    return meant(qualified_close) if qualified_close else known_names([f"{label}.{name}" for label, name in qualified])
 
 
 def joined_names(

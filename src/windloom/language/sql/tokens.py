@@ -20,13 +20,8 @@ _CLOSING = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]", TokenType.R_BRACE:
 OPEN, CLOSE = tuple(_OPENING), tuple(_CLOSING)
 
 #: Tokens whose text is a value, never a word of the language.
-LITERALS = (
-    TokenType.STRING,
-    TokenType.RAW_STRING,
-    TokenType.NATIONAL_STRING,
-    TokenType.HEX_STRING,
-    TokenType.NUMBER,
-)
+_LITERAL_WORDS = ("STRING", "RAW_STRING", "NATIONAL_STRING", "HEX_STRING", "NUMBER")
+LITERALS = tuple(TokenType[word] for word in _LITERAL_WORDS)
 
 #: The longest source line that is shown completely; of longer ones, only the part around the caret is.
 _SHOWN_CHARACTERS = 120
@@ -202,9 +197,9 @@ _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 #: Spark reads these words in typed literals as the time at which the query runs.
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 
+_UNIT_WORDS = "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND"
 #: Units of time as Spark SQL spells them.
-_UNIT = "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND"
-UNITS = {word for unit in _UNIT.split() for word in (unit, unit + "S")}
+UNITS = {word for unit in _UNIT_WORDS.split() for word in (unit, unit + "S")}
 
 
 def fold_literals(tokens: Sequence[Token], source: SourceText) -> list[Token]:
