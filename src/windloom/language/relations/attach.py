@@ -198,9 +198,8 @@ class _Attachment:
             message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
             raise self._statement.source.error(message, base_source.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
-        attached = AttachedNames(
-            relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}"
-        )
+        prefix = f"{relation.name} {count + 1}" if count else relation.name
+        attached = AttachedNames(relation, names.qualifiers, prefix)
         columns = {attached.column(name) for name in relation.columns}
         condition = _condition([each.node for each in on], base.scope(attached), columns, self._statement)
         base.enrichments.append(Enrichment(relation.name, attached.prefix, joined.kind, condition))
@@ -211,17 +210,15 @@ class _Attachment:
 
     def _joined(self, source: FromSource) -> JoinedSource:
         """Return how a relation is joined. If it comes first, the source after it determines that."""
-        if source.joined is not None and source.joined.is_right:
-            raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
-        if source.joined is not None:
-            return source.joined
-        following = next(each for each in self._clause.named if each.joined is not None).joined
-        assert following is not None
-        if following.is_right:
-            return replace(following, is_right=False)
-        if following.kind is not JoinKind.INNER:
-            raise self._keeps_rows(source, following.kind.words, following.word)
-        return following
+        joined = source.joined or next(each.joined for each in self._clause.named if each.joined is not None)
+        if source.joined is None and joined.is_right:
+            return replace(joined, is_right=False)
+        if joined.is_right or (source.joined is None and joined.kind is not JoinKind.INNER):
+            shown = "RIGHT JOIN" if joined.is_right else joined.kind.words
+            message = f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows"
+            example = f"FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
+            raise self._error(message, joined.word, f"begin with the stream: {example}")
+        return joined
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
         """Return the conditions that a source was joined with; for the first source, those of the next one."""
@@ -245,22 +242,13 @@ class _Attachment:
         hint = f"compare a column of '{source.name}' with one of a stream: ON {stream}.x = {source.name}.y"
         return self._error(f"relation '{source.name}' is joined without a key", at, hint)
 
-    def _keeps_rows(self, source: FromSource, shown: str, at: Token) -> QueryError:
-        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
-        return self._error(
-            f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows", at, hint
-        )
-
     def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuse to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
         base_source, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
         later = [each.joined for each in named[named.index(base_source) + 1 : until]]
-        is_left = (
-            base_source.joined is not None
-            and base_source.joined.kind is JoinKind.LEFT
-            and not base_source.joined.is_right
-        )
+        joined = base_source.joined
+        is_left = joined is not None and joined.kind is JoinKind.LEFT and not joined.is_right
         if is_left or any(joined is not None and joined.is_right for joined in later):
             raise self._error(
                 f"relation '{source.name}' is joined to '{base_source.name}', which may have no match itself",
