@@ -39,8 +39,8 @@ def _holistic_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> t
     while isinstance(inner, exp.Paren | exp.Neg):
         sign = -sign if isinstance(inner, exp.Neg) else sign
         inner = inner.this
+    text = str(inner.this) if isinstance(inner, exp.Literal) and not inner.is_string else ""
     try:
-        text = str(inner.this) if isinstance(inner, exp.Literal) and not inner.is_string else "no number"
         value = sign * (int(text) if text.isdigit() else float(text))
     except ValueError:
         message = f"{spelling}() needs a number as its {constant.letter}, the same for all tuples"
