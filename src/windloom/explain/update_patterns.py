@@ -148,7 +148,7 @@ def sink_text(query: Query) -> str:
             f" replaces: about {open_windows} of each group are open, and a later report may withdraw one"
         )
     text = "a row per window and group, which the one of the next window replaces"
-    if query.window.emission_obstacle(Emits.CHANGES) is None:
+    if Emits.CHANGES not in query.window.emission_obstacles:
         text += "; EMIT CHANGES reports what differs"
     return text
 

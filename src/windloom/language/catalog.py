@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sqlglot import Token, TokenType
 
@@ -90,46 +91,35 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
     places: dict[tuple[str, str], int] = {}
     line_ends = [match.start() for match in re.finditer("\n", text)]
     later_streams: list[tuple[CatalogQuery, Token]] = []
-    for tokens in _statements(tokenize(whole)):
+    tokens_of_text = [Token(TokenType.SEMICOLON, ";"), *tokenize(whole), Token(TokenType.SEMICOLON, ";")]
+    ends = [index for index, token in enumerate(tokens_of_text) if token.token_type is TokenType.SEMICOLON]
+    for tokens in (tokens_of_text[start + 1 : end] for start, end in pairwise(ends) if end > start + 1):
         kind, position = _head(tokens, whole)
         name = tokens[position]
         line = bisect(line_ends, tokens[0].start) + 1
         # Streams and relations are called by their names in FROM.
         key = (kind, name.text) if kind == "QUERY" else ("SOURCE", name.text.lower())
         if key in places:
-            raise whole.error(
-                f"{kind.lower()} '{name.text}' is created twice",
-                name,
-                f"the first is at line {places[key]}; give one of them another name",
-            )
+            hint = f"the first is at line {places[key]}; give one of them another name"
+            raise whole.error(f"{kind.lower()} '{name.text}' is created twice", name, hint)
         places[key] = line
-        if kind == "STREAM":
-            stream = read_stream(tokens, whole.about(f"stream '{name.text}'"))
-            _check_not_read_before(stream, later_streams, line)
-            streams.append(CatalogStream(stream, line))
-        elif kind == "RELATION":
-            relation = read_relation(tokens, position, whole.about(f"relation '{name.text}'"))
-            _check_not_read_before(relation, later_streams, line)
-            relations.append(CatalogStream(relation, line))
-        else:
+        if kind == "QUERY":
             query = _read_query_statement(tokens, name, whole, line_ends)
             queries.append(query)
             unknown = (read for read in _streams_read(query) if ("SOURCE", read.text.lower()) not in places)
             later_streams += ((query, read) for read in unknown)
+            continue
+        read_source = read_stream if kind == "STREAM" else read_relation
+        stream = read_source(tokens, position, whole.about(f"{kind.lower()} '{name.text}'"))
+        # A query before its stream: statements are in the wrong order or, more often, a name is used twice.
+        for query, token in later_streams:
+            if token.text.lower() == stream.name.lower():
+                message = f"{kind.lower()} '{token.text}' is created only later, at line {line}"
+                raise query._source.error(message, token, f"move CREATE {kind} above the queries that read it")
+        (streams if kind == "STREAM" else relations).append(CatalogStream(stream, line))
     if not streams and not relations and not queries:
         raise whole.error("no CREATE STREAM or CREATE QUERY statement found", Span(0, 1), _STATEMENTS)
     return Catalog(tuple(streams), tuple(queries), source, tuple(relations))
-
-
-def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    start = 0
-    for index, token in enumerate(tokens):
-        if token.token_type is TokenType.SEMICOLON:
-            if index > start:
-                yield tokens[start:index]
-            start = index + 1
-    if start < len(tokens):
-        yield tokens[start:]
 
 
 def _head(tokens: Sequence[Token], source: SourceText) -> tuple[str, int]:
@@ -179,15 +169,3 @@ def _streams_read(query: CatalogQuery) -> list[Token]:
         return [source.stream for source in read_sources(tokens, position, query._source)[0]]
     except QueryError:
         return list(tokens[position + 1 : position + 2])
-
-
-def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
-    """Refuse a query before its stream: statements are in the wrong order or, more often, a name is used twice."""
-    for query, token in readers:
-        if token.text.lower() == stream.name.lower():
-            what = "relation" if stream.is_relation else "stream"
-            raise query._source.error(
-                f"{what} '{token.text}' is created only later, at line {line}",
-                token,
-                f"move CREATE {what.upper()} above the queries that read it",
-            )

@@ -1,4 +1,8 @@
-"""`CREATE STREAM name (column type, …) TIME column [DELAY duration] [UNIT unit] [RATE number]`."""
+"""Reads the declarations of streams and relations.
+
+`CREATE STREAM name (column type, …) TIME column [DELAY duration] [UNIT unit] [RATE number]`
+`CREATE [NONRETROACTIVE] RELATION name (column type, …)`
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,9 @@ _TYPES = """
 _Options = dict[str, Sequence[Token]]
 
 
-def read_stream(tokens: Sequence[Token], source: SourceText) -> Stream:
-    """Return the stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
-    name = tokens[2]
-    columns, stop = read_columns(tokens, 2, "stream", _EXAMPLE, source)
+def read_stream(tokens: Sequence[Token], name: int, source: SourceText) -> Stream:
+    """Return the stream declared by the tokens of one statement; the token at `name` is its name."""
+    columns, stop = _columns(tokens, name, "stream", _EXAMPLE, source)
     options = _options(tokens[stop + 1 :], source)
     if "TIME" not in options:
         hint = f"say which column is the event time, for example TIME {next(iter(columns))}"
@@ -45,7 +48,7 @@ def read_stream(tokens: Sequence[Token], source: SourceText) -> Stream:
             hint = "give tuples per second: RATE 1000"
             raise source.error("the RATE must be a positive number", Span.of(options["RATE"]), hint)
     return Stream(
-        name.text,
+        tokens[name].text,
         columns,
         time=time,
         delay_ticks=delay_ticks,
@@ -54,7 +57,7 @@ def read_stream(tokens: Sequence[Token], source: SourceText) -> Stream:
     )
 
 
-def read_columns(
+def _columns(
     tokens: Sequence[Token], name: int, what: str, example: str, source: SourceText
 ) -> tuple[dict[str, DataType], int]:
     """Return the columns in parentheses after the token at `name`, and the index of the closing parenthesis."""
@@ -62,39 +65,28 @@ def read_columns(
     if len(tokens) <= first or tokens[first].token_type is not TokenType.L_PAREN:
         at = source_end(tokens[:first]) if len(tokens) <= first else tokens[first]
         raise source.error("the columns are missing after the name", at, example)
-    stop = closing(tokens, first)
-    columns = _columns(tokens[first + 1 : stop], example, source)
-    if not columns:
-        raise source.error(f"a {what} needs columns", Span.of(tokens[first : stop + 1]), example)
-    return columns, stop
-
-
-def _columns(tokens: Sequence[Token], example: str, source: SourceText) -> dict[str, DataType]:
+    end = closing(tokens, first)
     columns: dict[str, DataType] = {}
-    start = 0
-    while start < len(tokens):
-        stop = _column_end(tokens, start)
+    start = first + 1
+    while start < end:
+        # Commas inside decimal(10, 2) and struct<a: int, b: int> do not end a column.
+        stop, depth = start, 0
+        while stop < end and (depth or tokens[stop].text != ","):
+            depth += (tokens[stop].text in ("(", "<")) - (tokens[stop].text in (")", ">"))
+            stop += 1
         column = tokens[start:stop]
         if not column or not is_name(column[0]):
-            at = column[0] if column else tokens[min(start, len(tokens) - 1)]
+            at = tokens[start]
             raise source.error(f"a column name is expected, not '{source.raw(at)}'", at, example)
-        name = column[0].text
-        if name.lower() in (known.lower() for known in columns):
-            raise source.error(f"column '{name}' is declared twice", column[0], "names are compared without case")
-        columns[name] = _type(column, source)
+        column_name = column[0].text
+        if column_name.lower() in (known.lower() for known in columns):
+            hint = "names are compared without case"
+            raise source.error(f"column '{column_name}' is declared twice", column[0], hint)
+        columns[column_name] = _type(column, source)
         start = stop + 1
-    return columns
-
-
-def _column_end(tokens: Sequence[Token], start: int) -> int:
-    """Return the comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
-    depth = 0
-    for index in range(start, len(tokens)):
-        text = tokens[index].text
-        if text == "," and depth == 0:
-            return index
-        depth += (text in ("(", "<")) - (text in (")", ">"))
-    return len(tokens)
+    if not columns:
+        raise source.error(f"a {what} needs columns", Span.of(tokens[first : end + 1]), example)
+    return columns, end
 
 
 def _type(column: Sequence[Token], source: SourceText) -> DataType:
@@ -157,11 +149,8 @@ def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: 
         raise source.error(f"unknown column '{source.raw(token)}'", token, near_names(token.text, list(columns)))
     kind = columns[column]
     if kind.kind not in (*_TIME_KINDS, TypeKind.INTEGER):
-        raise source.error(
-            f"column '{column}' of type {kind} cannot be the event time",
-            token,
-            "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT",
-        )
+        hint = "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT"
+        raise source.error(f"column '{column}' of type {kind} cannot be the event time", token, hint)
     return column
 
 
@@ -184,18 +173,15 @@ def _unit(time: str, kind: DataType, options: _Options, source: SourceText) -> s
     raise source.error(f"unknown unit '{source.raw(tokens[0])}'", Span.of(tokens), f"use one of {units}")
 
 
-# `CREATE [NONRETROACTIVE] RELATION name (column type, …)`.
-
 _RELATION_EXAMPLE = "for example CREATE RELATION person (id BIGINT, city STRING);"
-_OF_STREAMS = ("TIME", "DELAY", "UNIT", "RATE")
 
 
 def read_relation(tokens: Sequence[Token], name: int, source: SourceText) -> Relation:
     """Return the relation declared by the tokens of one statement; the token at `name` is its name."""
-    columns, stop = read_columns(tokens, name, "relation", _RELATION_EXAMPLE, source)
+    columns, stop = _columns(tokens, name, "relation", _RELATION_EXAMPLE, source)
     if stop + 1 < len(tokens):
         token = tokens[stop + 1]
-        if is_word(token, *_OF_STREAMS):
+        if is_word(token, *_OPTIONS):
             hint = "remove it, or write CREATE STREAM if its rows are events with a time"
             raise source.error(f"{token.text.upper()} is for streams: a relation has no time", token, hint)
         hint = "nothing follows the columns; NONRETROACTIVE stands before RELATION"

@@ -9,18 +9,17 @@ from sqlglot import Token
 
 from windloom.errors import QueryError, WrongJoinError
 from windloom.language.clauses.emit import cut_emit, with_emission
-from windloom.language.clauses.select_list import read_answer, read_group_by, read_groups
+from windloom.language.clauses.select_list import aggregated_query, read_answer, read_group_by, read_groups
 from windloom.language.clauses.urgency import cut_header
 from windloom.language.joins.read import read_join
 from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.read import Select, asks_rows, read_aggregated_rows, read_rows, read_written
-from windloom.language.rows.selection import has_distances
 from windloom.language.sql.names import RowScope
 from windloom.language.sql.predicates import analyse
-from windloom.language.sql.statement import Statement, take_apart
+from windloom.language.sql.statement import Statement, take_apart, windowed
 from windloom.language.sql.syntax import too_deep
 from windloom.language.sql.tokens import SourceText, Span, tokenize
-from windloom.model import Expression, Grouping, Query, Stream, UserDefined
+from windloom.model import Query, Stream, UserDefined
 
 
 def parse_query(
@@ -57,42 +56,33 @@ def read_query(
         return take_apart(tokens, source, streams, own or {})
 
     body, clause = cut_emit(header.select, source)
-
-    def read() -> Query:
-        written = read_written(body, source)
-        if isinstance(written, Select) and written.is_plain:
-            statement = taken_apart(written.tokens)
-            if not asks_rows(statement):
-                statement = attach_relations(statement)
-                return (_read_join if statement.is_join else _read)(name, statement, text)
-        return read_rows(name, written, taken_apart, source, text)
-
     try:
-        return replace(with_emission(read(), clause, source), urgency=header.urgency)
+        written = read_written(body, source)
+        statement = taken_apart(written.tokens) if isinstance(written, Select) and written.is_plain else None
+        if statement is None or asks_rows(statement):
+            query = read_rows(name, written, taken_apart, source, text)
+        else:
+            statement = attach_relations(statement)
+            query = (_read_join if statement.is_join else _read)(name, statement, text)
+        return replace(with_emission(query, clause, source), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 
 
 def _read(name: str, statement: Statement, text: str) -> Query:
-    where = _where(statement)
+    scope = RowScope(statement.names, "WHERE")
+    where = None if statement.where is None else statement.bind(statement.where, scope).row_expression()
     window, groups = read_group_by(statement)
     answer = read_answer(statement, window, groups)
-    for aggregate, asked in answer.aggregates.items():
+    for aggregate, use in answer.aggregates.items():
         # FREQUENT needs the lists of sub-windows, and some windows merge their slices as time goes on.
         if aggregate.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
-            raise statement.error(f"'{aggregate}' cannot be taken over {window}", asked.node, hint)
-    return Query(
-        name,
-        statement.windowed(window),
-        where,
-        tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
-        tuple(answer.aggregates),
-        answer.outputs,
-        answer.having,
-        text,
-        None if where is None else analyse(where, statement.stream),
-    )
+            raise statement.error(f"'{aggregate}' cannot be taken over {window}", use.node, hint)
+    alias = statement.clause.first.alias
+    source = windowed(statement.stream, window, None if alias is None else alias.text)
+    predicate = None if where is None else analyse(where, statement.stream)
+    return replace(aggregated_query(name, source, groups, answer, text), where=where, predicate=predicate)
 
 
 def _read_join(name: str, statement: Statement, text: str) -> Query:
@@ -102,23 +92,15 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     condition on three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. If that is not
     possible either, it is refused with the reason why it cannot be folded.
     """
-    if has_distances(statement):  # partials do not show how far apart two tuples lie
+    if any(source.joined is not None and source.joined.within for source in statement.clause.sources):
+        # Partials do not show how far apart two tuples lie.
         return read_aggregated_rows(name, statement, text)
     try:
         # A join from partials; its conditions belong to sides and links of the join.
         reading = read_join(statement)
         groups = read_groups(reading.statement)
         answer = read_answer(reading.statement, None, groups)
-        return Query(
-            name,
-            reading.taken_apart(groups, answer),
-            None,
-            tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
-            tuple(answer.aggregates),
-            answer.outputs,
-            answer.having,
-            text,
-        )
+        return aggregated_query(name, reading.taken_apart(groups, answer), groups, answer, text)
     except WrongJoinError:
         raise
     except QueryError as refused:
@@ -126,10 +108,3 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
             return read_aggregated_rows(name, statement, text)
         except QueryError:
             raise refused from None
-
-
-def _where(statement: Statement) -> Expression | None:
-    where = statement.tree.args.get("where")
-    if where is None:
-        return None
-    return statement.bind(where.this, RowScope(statement.names, "WHERE")).row_expression()

@@ -105,7 +105,7 @@ class Function:
     is_approximate: bool = False  # the definition does not determine the answer completely
 
     def text(self, aggregate: Aggregate) -> str:
-        """The aggregate as CQL spells it, without FILTER."""
+        """Return the aggregate as CQL spells it, without FILTER."""
         return self.spelled(self.name, "*" if aggregate.argument is None else aggregate.arguments, aggregate.parameters)
 
     def spelled(self, name: str, arguments: str, parameters: tuple[float, ...]) -> str:
@@ -126,7 +126,7 @@ def declare_function(function: Function) -> None:
 
 
 def find_function(name: str) -> Function:
-    """The function that a card declared; names are those of aggregates, not their other spellings."""
+    """Return the function that a card declared; names are those of aggregates, not their other spellings."""
     try:
         return _FUNCTIONS[name]
     except KeyError:
@@ -149,8 +149,9 @@ class Component:
         return tuple(expression for expression in (self.argument, self.by, self.where) if expression is not None)
 
     def __str__(self) -> str:
-        call = self.kind if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
-        return _filtered(call, self.where)
+        arguments = ", ".join(map(str, filter(None, (self.argument, self.by))))
+        call = f"{self.kind}({arguments})" if arguments else self.kind
+        return call if self.where is None else f"{call} FILTER (WHERE {self.where})"
 
 
 #: Counts tuples. Every set has it: it shows which windows have a row, and it counts late tuples.
@@ -172,7 +173,8 @@ class Aggregate:
     own: UserDefined | None = None
 
     def __str__(self) -> str:
-        return _filtered(self.declared.text(self), self.where)
+        call = self.declared.text(self)
+        return call if self.where is None else f"{call} FILTER (WHERE {self.where})"
 
     @property
     def declared(self) -> Function | UserDefined:
@@ -181,7 +183,7 @@ class Aggregate:
 
     @property
     def arguments(self) -> str:
-        return "" if self.argument is None else _listed(self.argument, self.by)
+        return ", ".join(map(str, filter(None, (self.argument, self.by))))
 
     @property
     def is_approximate(self) -> bool:
@@ -199,17 +201,17 @@ class Aggregate:
         return tuple(Component(kind, self.argument, self.by, self.where, self.own) for kind in self.declared.kinds)
 
     def result_type(self, argument_type: DataType | None) -> DataType:
-        """Spark's own result type; refuses arguments Spark would not aggregate meaningfully."""
+        """Return Spark's own result type; refuse arguments Spark would not aggregate meaningfully."""
         if argument_type is None and self.function != "count":
             raise WindloomError(f"'{self}' needs an argument", hint=f"for example {self.function}(price)")
         return self.declared.type_of(self, argument_type or DataType.parse("void"))
 
     def check_by(self, by_type: DataType) -> None:
-        """Refuses a type whose values MIN_BY and MAX_BY cannot compare."""
+        """Refuse a type whose values MIN_BY and MAX_BY cannot compare."""
         self.check_order(self.by, by_type)
 
     def check_where(self, where_type: DataType) -> None:
-        """Refuses a FILTER that is not a condition; NULL is a condition that is never satisfied."""
+        """Refuse a FILTER that is not a condition; NULL is a condition that is never satisfied."""
         if where_type.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
             raise WindloomError(
                 f"the FILTER condition '{self.where}' is not a condition",
@@ -218,38 +220,29 @@ class Aggregate:
             )
 
     def check_number(self, argument_type: DataType) -> None:
-        """Refuses an argument that is not a number."""
-        if not argument_type.is_numeric:
-            raise WindloomError(
-                f"cannot take '{self}'",
-                f"'{self.argument}' is of type {argument_type}, which is not a number",
-                f"use a numeric column, or cast it: {self._spelled_of(f'cast({self.argument} AS double)')}",
-            )
-
-    def _spelled_of(self, argument: str) -> str:
-        """The aggregate of another argument, in as few words as CQL has for it."""
-        if not isinstance(self.declared, Function):
-            return f"{self.function}({argument})"
-        spellings = self.declared.spellings.items()
-        short = next((name for name, implied in spellings if implied and implied == self.parameters), None)
-        return f"{short}({argument})" if short else self.declared.spelled(self.function, argument, self.parameters)
+        """Refuse an argument that is not a number."""
+        if argument_type.is_numeric:
+            return
+        cast, spelled = f"cast({self.argument} AS double)", self.function + "({})"
+        if isinstance(self.declared, Function):
+            # The aggregate of the cast, in as few words as CQL has for it.
+            spellings = self.declared.spellings.items()
+            short = next((name for name, implied in spellings if implied and implied == self.parameters), None)
+            spelled = f"{short}({{}})" if short else self.declared.spelled(self.function, "{}", self.parameters)
+        raise WindloomError(
+            f"cannot take '{self}'",
+            f"'{self.argument}' is of type {argument_type}, which is not a number",
+            f"use a numeric column, or cast it: {spelled.format(cast)}",
+        )
 
     def check_order(self, expression: Expression | None, kind: DataType) -> None:
-        """Refuses an expression whose values have no order."""
+        """Refuse an expression whose values have no order."""
         if not kind.is_ordered:
             raise WindloomError(
                 f"cannot take '{self}'",
                 f"'{expression}' is of type {kind}, which has no order",
                 "use a number, string, date, timestamp or boolean",
             )
-
-
-def _listed(argument: Expression, by: Expression | None) -> str:
-    return str(argument) if by is None else f"{argument}, {by}"
-
-
-def _filtered(call: str, where: Expression | None) -> str:
-    return call if where is None else f"{call} FILTER (WHERE {where})"
 
 
 # The approximate aggregates: how coarse their summaries of a slice are, and the resulting error of an answer.

@@ -1,4 +1,4 @@
-"""When a query reports a row of a window: once it is final, also before that, only if it has changed, or also empty."""
+"""Clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VALID_UNTIL = "valid_until"
 
 
 def added_types(kind: Emits, time: str) -> dict[str, str]:
-    """The columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
+    """Return the columns that a way of emitting adds, with their Spark types; `time` is the type of window edges.
 
     >>> added_types(Emits.EARLY, "timestamp")
     {'report': 'string', 'as_of': 'timestamp'}
@@ -48,8 +48,6 @@ class Emission:
         every = f" EVERY {format_duration(self.every_ticks)}" if self.kind is Emits.EARLY else ""
         return f"EMIT {self.kind.upper()}{every}"
 
-
-# Urgency: by when the answers of a query are wanted, and before which other queries.
 
 #: Priorities go from the first, which is answered before all others, to the last.
 FIRST_PRIORITY, USUAL_PRIORITY, LAST_PRIORITY = 1, 5, 9
@@ -80,7 +78,7 @@ class Urgency:
             )
 
     def __str__(self) -> str:
-        """The clause that stands before AS; empty for a query that names neither deadline nor priority.
+        """Return the clause that stands before AS; empty for a query that names neither deadline nor priority.
 
         >>> str(Urgency(30_000_000, 2)), str(Urgency(priority=1)), str(Urgency())
         ('WITHIN 30 seconds PRIORITY 2', 'PRIORITY 1', '')

@@ -1,4 +1,8 @@
-"""A scalar expression, kept as canonical Spark SQL text and the columns it reads."""
+"""A scalar expression, kept as canonical Spark SQL text and the columns it reads, and perhaps as a tree.
+
+The text is what Spark would evaluate. The tree, over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a
+query, is for evaluation without Spark; an expression that has an unknown node is left to Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windloom.model.types import DataType
-
-# A scalar expression as a tree over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a query.
-#
-# The SQL text of the same expression is what Spark would evaluate. The tree is for evaluation without Spark; an
-# expression that has an unknown node is left to Spark.
 
 #: Deeper trees are not kept, because code that walks, copies or sends one may be recursive.
 MOST_LEVELS = 60
@@ -74,9 +73,9 @@ Scalar = ColumnRef | ConstantValue | Apply | Cast | Opaque
 
 
 def apply(name: str, *operands: Scalar) -> Scalar:
-    """The operator or function over its operands.
+    """Return the operator or function over its operands.
 
-    >>> apply("+", Read("__a0"), Read("__a1")).depth
+    >>> apply("+", ColumnRef("__a0"), ColumnRef("__a1")).depth
     2
     """
     depth = 1 + max((operand.depth for operand in operands), default=0)
@@ -121,7 +120,7 @@ class Expression:
 
     @classmethod
     def of_column(cls, name: str) -> Expression:
-        """The expression that reads one column.
+        """Return the expression that reads one column.
 
         >>> Expression.of_column("my`col").sql
         '`my``col`'
@@ -132,5 +131,5 @@ class Expression:
 
     @classmethod
     def of_placeholder(cls, name: str) -> Expression:
-        """The expression that reads one aggregate or one grouping: `__a0`, `__g0`, …"""
+        """Return the expression that reads one aggregate or one grouping: `__a0`, `__g0`, …"""
         return cls(name, (name,), tree=ColumnRef(name))

@@ -22,7 +22,7 @@ _SHORT_UNITS = {
 
 
 def number(value: float) -> str:
-    """Three significant digits below a thousand, whole numbers with separators above.
+    """Return three significant digits below a thousand, whole numbers with separators above.
 
     >>> number(1234567), number(12.345), number(0.000123456), number(40.0), number(3.2e18)
     ('1,234,567', '12.3', '0.000123', '40', '3.2e+18')
@@ -40,7 +40,7 @@ def number(value: float) -> str:
 
 
 def count(how_many: int, singular: str, many: str | None = None) -> str:
-    """A whole number with its noun.
+    """Return a whole number with its noun.
 
     >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
     ('1 query', '1,200 queries', '0 trees')
@@ -49,7 +49,7 @@ def count(how_many: int, singular: str, many: str | None = None) -> str:
 
 
 def amount(value: float, singular: str, many: str | None = None) -> str:
-    """A number that need not be whole, with its unit.
+    """Return a number that need not be whole, with its unit.
 
     >>> amount(1.0004, "window"), amount(0.5, "window"), amount(1.0, "edge/s", "edges/s"), amount(1200, "tuple")
     ('1 window', '0.5 windows', '1 edge/s', '1,200 tuples')
@@ -59,7 +59,7 @@ def amount(value: float, singular: str, many: str | None = None) -> str:
 
 
 def share(part: float) -> str:
-    """A share in whole per cent, which is 0 % or 100 % only if it is exactly that.
+    """Return a share in whole per cent, which is 0 % or 100 % only if it is exactly that.
 
     >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)
     ('50 %', '>99 %', '<1 %', '0 %', '100 %')
@@ -73,7 +73,7 @@ def share(part: float) -> str:
 
 
 def short_duration(ticks: int) -> str:
-    """A duration with the shortest name of its unit.
+    """Return a duration with the shortest name of its unit.
 
     >>> short_duration(3_600_000_000), short_duration(1_000_000_000), short_duration(1_500_000)
     ('1 h', '1000 s', '1500 ms')
@@ -82,11 +82,8 @@ def short_duration(ticks: int) -> str:
     return f"{how_many} {_SHORT_UNITS[unit.removesuffix('s')]}"
 
 
-# Values of answers as JSON can hold them: in the service, in PostgreSQL's JSON columns, in letters to a webhook.
-
-
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it.
+    """Return a value as JSON can hold it: in the service, in PostgreSQL's JSON columns, in posts to a webhook.
 
     >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
     ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])

@@ -16,8 +16,6 @@ from windloom.model.predicate import Predicate
 from windloom.model.stream import EnrichedStream, JoinKind
 from windloom.model.windows import LandmarkWindow, TimeWindow, Window
 
-# A stream through a window, which is what a plain query reads; `model.join` has the other class of source.
-
 
 @dataclass(frozen=True, slots=True)
 class WindowedStream:
@@ -58,7 +56,7 @@ class WindowedStream:
         return self.stream
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
-        """The windows through which it reads one stream; none if it does not."""
+        """Return the windows through which it reads one stream; none if it does not."""
         return (self.window,) if stream in self.streams else ()
 
     def __str__(self) -> str:
@@ -225,7 +223,7 @@ class Join:
         return ", ".join(f"{side.source.stream} AS {side.alias}" for side in self.sides)
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
-        """The windows through which it reads one stream; none if it does not."""
+        """Return the windows through which it reads one stream; none if it does not."""
         return tuple(window for side in self.sides for window in side.source.windows_over(stream))
 
     def __str__(self) -> str:

@@ -1,4 +1,9 @@
-"""Predicates as values: which are equal, imply or exclude each other, and the conditions they have in common."""
+"""Predicates as values: which are equal, imply or exclude each other, and the conditions they have in common.
+
+A predicate holds a formula with two truth values: subjects whose value is in a set, joined by AND and OR. NOT is not
+needed: a set has a complement, in which NULL, the origin of SQL's third truth value, is a value like any other. The
+constructors `all_of` and `any_of` keep formulas flat, with one atom per subject and without constants.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 from windloom.model.expression import Expression
 from windloom.model.value_sets import (
@@ -22,11 +28,6 @@ from windloom.model.value_sets import (
     join_texts,
     union,
 )
-
-# Conditions on a tuple with two truth values: subjects whose value is in a set, joined by AND and OR.
-#
-# NOT is not needed: a set has a complement, in which NULL, the origin of SQL's third truth value, is a value like any
-# other. The constructors `all_of` and `any_of` keep formulas flat, with one atom per subject and without constants.
 
 #: The known or assumed values of some subjects.
 Context = Mapping[Subject, ValueSet]
@@ -64,6 +65,9 @@ class _Compound:
     `operands` are in the order in which they were written; formulas that differ only in that are equal.
     """
 
+    level: ClassVar[SubjectLevel]
+    without_operands: ClassVar[str]
+
     members: frozenset[Formula]
     operands: tuple[Formula, ...] = field(compare=False)
 
@@ -81,29 +85,23 @@ class _Compound:
         safe = sorted((operand for operand in self.operands if operand.is_safe), key=lambda operand: operand.text[0])
         return safe + [operand for operand in self.operands if not operand.is_safe]
 
+    @cached_property
+    def text(self) -> Text:
+        if not self.operands:
+            return self.without_operands, SubjectLevel.ONE
+        return join_texts([operand.text for operand in self.ordered], self.level)
+
 
 class All(_Compound):
     """Every operand holds; without operands: always."""
 
-    @cached_property
-    def text(self) -> Text:
-        return (
-            join_texts([operand.text for operand in self.ordered], SubjectLevel.AND)
-            if self.operands
-            else ("TRUE", SubjectLevel.ONE)
-        )
+    level, without_operands = SubjectLevel.AND, "TRUE"
 
 
 class AnyOf(_Compound):
     """Some operand holds; without operands: never."""
 
-    @cached_property
-    def text(self) -> Text:
-        return (
-            join_texts([operand.text for operand in self.ordered], SubjectLevel.OR)
-            if self.operands
-            else ("FALSE", SubjectLevel.ONE)
-        )
+    level, without_operands = SubjectLevel.OR, "FALSE"
 
 
 Formula = Atom | All | AnyOf
@@ -112,7 +110,7 @@ ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
 
 
 def guarded(formula: Formula) -> str:
-    """SQL that is TRUE for the same tuples, and evaluates an operand only if those before it do not decide.
+    """Return SQL that is TRUE for the same tuples, and evaluates an operand only if those before it do not decide.
 
     Spark guarantees that order for CASE. It also evaluates AND and OR from left to right, with one exception: an
     operand that several expressions of one projection have in common is evaluated first, before any guard.
@@ -120,7 +118,7 @@ def guarded(formula: Formula) -> str:
     if isinstance(formula, Atom) or formula.is_safe:
         return formula.text[0]
     safe = [operand.text for operand in formula.ordered if operand.is_safe]
-    operands = [join_texts(safe, SubjectLevel.AND if isinstance(formula, All) else SubjectLevel.OR)[0]] if safe else []
+    operands = [join_texts(safe, formula.level)[0]] if safe else []
     operands += [guarded(operand) for operand in formula.ordered if not operand.is_safe]
     conditions, last = operands[:-1], operands[-1]
     if isinstance(formula, AnyOf):
@@ -165,7 +163,7 @@ def _combined(kind: type[All] | type[AnyOf], operands: Iterable[Formula]) -> For
 
 @lru_cache(maxsize=4_096)
 def negation(formula: Formula) -> Formula:
-    """The formula that holds for exactly the other tuples."""
+    """Return the formula that holds for exactly the other tuples."""
     if isinstance(formula, Atom):
         return Atom(formula.subject, formula.values.complement)
     opposite = any_of if isinstance(formula, All) else all_of
@@ -173,7 +171,7 @@ def negation(formula: Formula) -> Formula:
 
 
 def given(formula: Formula, context: Context) -> Formula:
-    """The part of the formula that remains to be tested for tuples that satisfy the context."""
+    """Return the part of the formula that remains to be tested for tuples that satisfy the context."""
     if isinstance(formula, Atom):
         known = context.get(formula.subject)
         decided = None if known is None else _decided(known, formula.values)
@@ -186,7 +184,7 @@ def given(formula: Formula, context: Context) -> Formula:
 
 @lru_cache(maxsize=65_536)
 def _decided(known: ValueSet, values: ValueSet) -> bool | None:
-    """Whether the known values decide the atom; None if they do not."""
+    """Return whether the known values decide the atom; None if they do not."""
     if known <= values:
         return True
     return False if (known & values).is_empty else None
@@ -197,7 +195,7 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:
-    """Every atom, at any depth."""
+    """Yield every atom, at any depth."""
     if isinstance(formula, Atom):
         yield formula
     else:
@@ -206,7 +204,7 @@ def atoms(formula: Formula) -> Iterator[Atom]:
 
 
 def projection(formula: Formula, subject: Subject) -> ValueSet:
-    """A superset of the values of the subject for which the formula can hold."""
+    """Return a superset of the values of the subject for which the formula can hold."""
     if isinstance(formula, Atom):
         return formula.values if formula.subject == subject else ValueSet(True, True)
     join = intersection if isinstance(formula, All) else union
@@ -214,7 +212,7 @@ def projection(formula: Formula, subject: Subject) -> ValueSet:
 
 
 def is_satisfiable(formula: Formula) -> bool:
-    """Whether it can hold for some tuple; also true if it takes too many cases to find out.
+    """Return whether it can hold for some tuple; also true if it takes too many cases to find out.
 
     Subjects are assumed to be independent of each other; if they are not, the result may be True needlessly.
     """
@@ -226,25 +224,19 @@ def is_satisfiable(formula: Formula) -> bool:
         if isinstance(case, AnyOf):
             pending += ((operand, {}) for operand in case.operands)
             continue
-        split = None if isinstance(case, Atom) else _shared_subject(case)
-        if split is None or cases > _MOST_CASES:
+        compounds = [] if isinstance(case, Atom) else [part for part in case.operands if not isinstance(part, Atom)]
+        if isinstance(case, Atom) or not compounds or cases > _MOST_CASES:
             return True
+        # Distinguish the cases of the subject of the most operands, or of that of an inner operand.
+        counts = Counter(subject for operand in case.operands for subject in operand.subjects)
+        split = max(counts if max(counts.values()) > 1 else compounds[0].subjects, key=lambda each: counts[each])
         sets = {each.values: None for each in atoms(case) if each.subject == split}
         pending += ((case, {split: cell}) for cell in classes(list(sets)).values())
     return False
 
 
-def _shared_subject(formula: All) -> Subject | None:
-    """The subject of the most operands, or that of an inner operand; None if only atoms are left."""
-    if all(isinstance(operand, Atom) for operand in formula.operands):
-        return None
-    counts = Counter(subject for operand in formula.operands for subject in operand.subjects)
-    compound = next(operand for operand in formula.operands if not isinstance(operand, Atom))
-    return max(counts if max(counts.values()) > 1 else compound.subjects, key=lambda each: counts[each])
-
-
 def formula_implies(formula: Formula, other: Formula) -> bool:
-    """Whether every tuple that satisfies the one certainly satisfies the other."""
+    """Return whether every tuple that satisfies the one certainly satisfies the other."""
     known = {operand.subject: operand.values for operand in conjuncts(formula) if isinstance(operand, Atom)}
     atoms_first = sorted(conjuncts(other), key=lambda operand: not isinstance(operand, Atom))
     return all(_implies_operand(formula, known, operand) for operand in atoms_first)
@@ -265,7 +257,7 @@ def _implies_operand(formula: Formula, known: Context, operand: Formula) -> bool
 
 
 def simplified(formula: Formula) -> Formula:
-    """The condition without operands that its other operands already decide."""
+    """Return the condition without operands that its other operands already decide."""
     if isinstance(formula, Atom):
         return formula
     before: Formula | None = None
@@ -285,7 +277,7 @@ def simplified(formula: Formula) -> Formula:
 
 
 def _without_implied(formula: All | AnyOf) -> Formula:
-    """Leaves out what is superfluous.
+    """Leave out what is superfluous.
 
     In a conjunction, that is an operand that another one implies; in a disjunction, one that implies another.
     """
@@ -325,7 +317,7 @@ class Predicate:
 
     @classmethod
     def opaque(cls, where: Expression) -> Predicate:
-        """A condition of which only the text is known; the parentheses keep it together."""
+        """Return a condition of which only the text is known; the parentheses keep it together."""
         sql = where.sql if where.column is not None else f"({where.sql})"
         return cls(atom(Subject(sql, TRUTH, columns=where.columns, is_safe=False), IS_TRUE))
 
@@ -362,27 +354,27 @@ class Predicate:
 
 
 def condition_of(predicate: Predicate | None, where: Expression | None) -> Predicate | None:
-    """The predicate that tuples must satisfy, given WHERE and what is understood of it; None if all tuples do."""
+    """Return the predicate that tuples must satisfy, given WHERE and its analysis; None if all tuples do."""
     if predicate is None and where is not None:
         predicate = Predicate.opaque(where)
     return None if predicate is None or predicate.is_always else predicate
 
 
 def implies(a: Predicate, b: Predicate) -> bool:
-    """Whether every tuple of `a` is certainly one of `b`."""
+    """Return whether every tuple of `a` is certainly one of `b`."""
     return a.is_never or formula_implies(a.formula, b.formula)
 
 
 def covers(predicates: Iterable[Predicate]) -> bool:
-    """Whether every tuple certainly satisfies one of them."""
+    """Return whether every tuple certainly satisfies one of them."""
     return not is_satisfiable(all_of(negation(each.formula) for each in predicates))
 
 
 def common(predicates: Sequence[Predicate]) -> Predicate | None:
-    """The condition that all predicates require, found by single columns and whole conditions; None if there is none.
+    """Return the condition that all predicates require; None if there is none.
 
-    For a column, it admits every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1`
-    and `x = 2` have `x IN (1, 2)`.
+    It is found by single columns and whole conditions. For a column, it admits every value that one of them admits:
+    `x > 5` and `x > 7` have `x > 5` in common, `x = 1` and `x = 2` have `x IN (1, 2)`.
     """
     possible = [each.formula for each in predicates if not each.is_never]
     if not possible:

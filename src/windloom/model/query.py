@@ -122,7 +122,7 @@ class Query:
         return tuple(dict.fromkeys(source.enriched for source in sources if source.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
-        """The key of the type of one of its expressions."""
+        """Return the key of the type of one of its expressions."""
         return ExpressionKey(self.source.relation, expression.sql)
 
     @property

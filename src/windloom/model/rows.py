@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import WindowedStream
@@ -176,6 +177,9 @@ class RowQuery:
     aggregates.
     """
 
+    #: Rows are made of tuples of streams.
+    relations: ClassVar[tuple[str, ...]] = ()
+
     body: Body
     reports: Reports = Reports.STANDING
     within: bool = False
@@ -183,7 +187,14 @@ class RowQuery:
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        return tuple(_selections(self.body))
+        pending, selections = [self.body], list[Selection]()
+        while pending:
+            body = pending.pop()
+            if isinstance(body, Selection):
+                selections.append(body)
+            else:
+                pending += [body.right, body.left]
+        return tuple(selections)
 
     @property
     def strands(self) -> tuple[RowInput, ...]:
@@ -198,7 +209,14 @@ class RowQuery:
     @property
     def has_lifetimes(self) -> bool:
         """Whether every row is made of tuples: then it enters once, leaves once, and both are known beforehand."""
-        return all(selection.is_inner for selection in self.selections) and _is_union_all(self.body)
+        pending = [self.body]
+        while pending:
+            body = pending.pop()
+            if isinstance(body, SetOperation) and body.kind is SetKind.UNION_ALL:
+                pending += [body.left, body.right]
+            elif isinstance(body, SetOperation) or not body.is_inner:
+                return False
+        return True
 
     @property
     def window(self) -> Window:
@@ -212,17 +230,12 @@ class RowQuery:
         return tuple(dict.fromkeys(strand.stream for strand in self.strands))
 
     @property
-    def relations(self) -> tuple[str, ...]:
-        """None: rows are made of tuples of streams."""
-        return ()
-
-    @property
     def relation(self) -> str:
         """The name of the tuples on which expressions of the first selection are evaluated."""
         return self.selections[0].relation
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
-        """The windows through which it reads one stream; none if it does not read it, or asks for no windows at all."""
+        """Return the windows through which it reads one stream; none if it does not read it, or asks for no windows."""
         return () if self.within else tuple(strand.window for strand in self.strands if strand.stream == stream)
 
     @property
@@ -236,25 +249,11 @@ class RowQuery:
                     yield strand.stream, strand.where
 
     def key_of(self, selection: Selection, expression: Expression) -> ExpressionKey:
-        """The key of the type of an expression of a selection."""
+        """Return the key of the type of an expression of a selection."""
         return ExpressionKey(selection.relation, expression.sql)
 
     def __str__(self) -> str:
         return _text(self.body)
-
-
-def _selections(body: Body) -> Iterator[Selection]:
-    if isinstance(body, Selection):
-        yield body
-    else:
-        yield from _selections(body.left)
-        yield from _selections(body.right)
-
-
-def _is_union_all(body: Body) -> bool:
-    if isinstance(body, Selection):
-        return True
-    return body.kind is SetKind.UNION_ALL and _is_union_all(body.left) and _is_union_all(body.right)
 
 
 def _text(body: Body) -> str:

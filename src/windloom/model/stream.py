@@ -1,10 +1,17 @@
-"""A stream: a name, columns, the column with the event time, and how late tuples may come."""
+"""Streams and relations: what a query may read, and how tuples are joined with relations.
+
+Relations are rows without a time, given version by version. The words are those of Golab (source E, section 3.3.1). A
+*retroactive* relation is a source of a join like a windowed stream: windows that close in a round see the version that
+the round has. A *non-retroactive* one is joined with every tuple as it comes in, and later versions of the relation
+change nothing for that tuple: queries read a stream that is *enriched* with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
 from windloom.model.expression import Expression
 from windloom.model.types import TIMESTAMP, DataType, TypeKind
@@ -20,6 +27,9 @@ class Stream:
     `time_unit` is None for timestamp columns, else the unit (`s`, `ms`, `us`) of an integer time column.
     """
 
+    #: Whether its rows have no time.
+    is_relation: ClassVar[bool] = False
+
     name: str
     columns: Mapping[str, DataType] = field(hash=False)
     time: str = ""
@@ -34,11 +44,6 @@ class Stream:
         return kind if kind.kind is TypeKind.TIMESTAMP_NTZ else TIMESTAMP
 
     @property
-    def is_relation(self) -> bool:
-        """Whether its rows have no time: see `model.relation`."""
-        return False
-
-    @property
     def title(self) -> str:
         """Its kind and name, as used in messages.
 
@@ -48,14 +53,11 @@ class Stream:
         return f"{'relation' if self.is_relation else 'stream'} '{self.name}'"
 
     def find_column(self, name: str) -> str | None:
-        """The spelling of the column; names are case-insensitive, as in Spark by default."""
+        """Return the spelling of the column; names are case-insensitive, as in Spark by default."""
         if name in self.columns:
             return name
         lowered = name.lower()
         return next((column for column in self.columns if column.lower() == lowered), None)
-
-
-# Kinds of joins.
 
 
 class JoinKind(StrEnum):
@@ -81,23 +83,13 @@ class JoinKind(StrEnum):
         return self in (JoinKind.INNER, JoinKind.LEFT)
 
 
-# Relations: rows without a time, given version by version; and streams that are joined with them on arrival.
-#
-# The words are those of Golab (source E, section 3.3.1). A *retroactive* relation is a source of a join like a windowed
-# stream: windows that close in a round see the version that the round has. A *non-retroactive* one is joined with every
-# tuple as it comes in, and later versions of the relation change nothing for that tuple: queries read a stream that is
-# *enriched* with it.
-
-
 @dataclass(frozen=True, slots=True)
 class Relation(Stream):
     """A name and columns; `time` and the other fields that concern time have no meaning."""
 
-    is_retroactive: bool = True
+    is_relation: ClassVar[bool] = True
 
-    @property
-    def is_relation(self) -> bool:
-        return True
+    is_retroactive: bool = True
 
     @property
     def kind(self) -> str:
@@ -137,7 +129,7 @@ class Enrichment:
     on: Expression
 
     def column(self, name: str) -> str:
-        """The name that a column of the relation has in the enriched stream."""
+        """Return the name that a column of the relation has in the enriched stream."""
         return f"{self.label}.{name}"
 
     def __str__(self) -> str:
@@ -162,7 +154,7 @@ class EnrichedStream(Stream):
 
 
 def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> EnrichedStream:
-    """A stream joined with relations.
+    """Return a stream joined with relations.
 
     >>> kinds = {"ts": DataType.parse("timestamp"), "user": DataType.parse("int")}
     >>> person = Relation("person", {"id": kinds["user"]}, is_retroactive=False)

@@ -47,7 +47,7 @@ INTEGER_UNITS = {"us": 1, "ms": 1_000, "s": TICKS_PER_SECOND}
 
 
 def unit_ticks(word: str) -> int:
-    """Ticks in one `word` (`hour`, `Minutes`, `ms`, …); months and years have no fixed length."""
+    """Return ticks in one `word` (`hour`, `Minutes`, `ms`, …); months and years have no fixed length."""
     name = word.lower()
     name = _ALIASES.get(name, name)
     if name not in _UNITS and name.endswith("s"):
@@ -68,7 +68,7 @@ def unit_ticks(word: str) -> int:
 
 
 def parse_duration(value: str | timedelta) -> int:
-    """The ticks of a duration given as text or `timedelta`; zero and negative ones are accepted.
+    """Return the ticks of a duration given as text or `timedelta`; zero and negative ones are accepted.
 
     >>> parse_duration("10 seconds")
     10000000
@@ -105,7 +105,7 @@ def parse_duration(value: str | timedelta) -> int:
 
 
 def format_duration(ticks: int) -> str:
-    """A duration in the largest unit that divides it.
+    """Return a duration in the largest unit that divides it.
 
     >>> format_duration(3_600_000_000), format_duration(90_000_000), format_duration(0)
     ('1 hour', '90 seconds', '0 seconds')
@@ -120,7 +120,7 @@ def format_duration(ticks: int) -> str:
 
 
 def format_instant(tick: int) -> str:
-    """An instant in ISO format, to the microsecond.
+    """Return an instant in ISO format, to the microsecond.
 
     >>> format_instant(1_767_571_200_000_000)
     '2026-01-05T00:00:00.000000'

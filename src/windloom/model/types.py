@@ -1,4 +1,4 @@
-"""Column types, named as in Spark, with only the facts that are needed here."""
+"""Column types, named as in Spark, with only the facts that are needed here, and their columns in Arrow."""
 
 from __future__ import annotations
 
@@ -62,12 +62,7 @@ _KINDS = {
 
 #: Words in nested types; the names of fields, which keep their spelling, come before a colon.
 _WORD = re.compile(r"\b[A-Za-z_]+\b(?!\s*:)")
-_NESTED = {"array", "map", "struct", "decimal", *_INTEGER_BITS, *_ALIASES}
-
-
-def _lowered_type(word: re.Match[str]) -> str:
-    lowered = word[0].lower()
-    return lowered if lowered in _NESTED or lowered in _KINDS else word[0]
+_NESTED = {"array", "map", "struct", "decimal", *_INTEGER_BITS, *_ALIASES, *_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ class DataType:
 
     @classmethod
     def parse(cls, text: str) -> DataType:
-        """Reads the name of a type as Spark SQL spells it.
+        """Read the name of a type as Spark SQL spells it.
 
         >>> DataType.parse("LONG").name, DataType.parse("decimal(10, 2)").scale, DataType.parse("ARRAY<INT>").name
         ('bigint', 2, 'array<int>')
@@ -101,7 +96,8 @@ class DataType:
         # Strings with another collation are compared in ways that only Spark knows.
         if base in _KINDS and ("collate" not in lowered or lowered.endswith("collate utf8_binary")):
             return cls(base, _KINDS[base])
-        return cls(_WORD.sub(_lowered_type, text.strip()), TypeKind.OTHER)
+        lowered_words = _WORD.sub(lambda word: word[0].lower() if word[0].lower() in _NESTED else word[0], text.strip())
+        return cls(lowered_words, TypeKind.OTHER)
 
     @property
     def is_numeric(self) -> bool:
@@ -126,8 +122,6 @@ DOUBLE = DataType.parse("double")
 TIMESTAMP = DataType.parse("timestamp")
 
 
-# Arrow's types for Spark's, and Arrow's columns as arrays that kernels read.
-
 #: A column as Spark's table holds it, in chunks, or a plain array.
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
 Number = TypeVar("Number", bound=np.generic)
@@ -150,7 +144,7 @@ _ARROW = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The type of a column of grouping values or of answers; arrays and structs are the nested types it knows.
+    """Return the type of a column of grouping values or of answers; arrays and structs are the nested types it knows.
 
     >>> arrow_type(DataType.parse("array<struct<value:decimal(10,2),count:bigint>>")).value_type.field("count").type
     DataType(int64)
@@ -166,7 +160,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def _fields(text: str) -> list[str]:
-    """The text split at commas outside brackets."""
+    """Return the text split at commas outside brackets."""
     fields, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")
@@ -178,7 +172,7 @@ def _fields(text: str) -> list[str]:
 
 
 def as_array(column: Column) -> pa.Array:
-    """The column of a table as one contiguous array."""
+    """Return the column of a table as one contiguous array."""
     if isinstance(column, pa.ChunkedArray):
         return (
             column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
@@ -195,12 +189,12 @@ def as_floats(column: Column) -> NDArray[np.float64]:
 
 
 def _as_numpy(column: Column, kind: type[Number]) -> NDArray[Number]:
-    """A copy of the values, with 0 for NULL: Arrow's memory is read-only, and Numba would compile again for it."""
+    """Return a copy of the values, with 0 for NULL; Arrow's memory is read-only, for which Numba would recompile."""
     filled = pc.fill_null(column, 0) if column.null_count else column
     values = filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(zero_copy_only=False)
     return np.require(values, dtype=kind, requirements=["C", "W"])
 
 
 def with_nulls(values: NDArray[np.generic], valid: NDArray[np.bool_] | None) -> pa.Array:
-    """Values as a column that is NULL where they are not valid."""
+    """Return values as a column that is NULL where they are not valid."""
     return pa.array(values, mask=None if valid is None else ~valid)

@@ -13,8 +13,6 @@ from math import ceil, floor
 from operator import and_
 from typing import Any
 
-# Sets of values of an ordered domain, possibly with NULL, kept as the places where they begin and end.
-
 #: A place in the order of a domain: `(value, 0)` just before the value, `(value, 1)` just after it.
 ValueBound = tuple[Any, int]
 
@@ -65,7 +63,7 @@ class ValueSet:
         return union((self.complement, other.complement)).complement
 
     def __le__(self, other: ValueSet) -> bool:
-        """Whether it is a subset of the other."""
+        """Return whether it is a subset of the other."""
         return (self & other.complement).is_empty
 
 
@@ -76,7 +74,7 @@ PRESENT = ValueSet(False, True)
 
 
 def union(sets: Iterable[ValueSet]) -> ValueSet:
-    """The values of any of the sets, in one pass over their cuts."""
+    """Return the values of any of the sets, in one pass over their cuts."""
     null, depth = False, 0
     steps: dict[ValueBound, int] = defaultdict(int)
     for each in sets:
@@ -99,7 +97,7 @@ def intersection(sets: Iterable[ValueSet]) -> ValueSet:
 
 
 def hull(values: ValueSet) -> ValueSet:
-    """The set with its inner gaps filled."""
+    """Return the set with its inner gaps filled."""
     stretches = values.stretches
     if not stretches:
         return values
@@ -108,14 +106,14 @@ def hull(values: ValueSet) -> ValueSet:
 
 
 def is_point(start: ValueBound | None, end: ValueBound | None) -> bool:
-    """Whether exactly one value lies between the two."""
+    """Return whether exactly one value lies between the two."""
     if start is None or end is None:
         return False
     return bool(start[0] == end[0] or (isinstance(end[0], int) and end[0] - start[0] == 1))
 
 
 def classes(sets: Sequence[ValueSet]) -> dict[int, ValueSet]:
-    """Every combination of sets (bit i: set i) that holds some value, with the set of these values."""
+    """Return every combination of sets (bit i: set i) that holds some value, with the set of these values."""
     steps: dict[ValueBound, int] = defaultdict(int)
     mask, null = 0, 0
     for index, each in enumerate(sets):
@@ -163,7 +161,7 @@ class Domain:
     high: int | None = None
 
     def compare(self, operator: str, value: Any) -> ValueSet:
-        """The values that are `<`, `<=`, `=`, `<>`, `>=` or `>` a given one."""
+        """Return the values that are `<`, `<=`, `=`, `<>`, `>=` or `>` a given one."""
         less, at_most = self._below(value, False), self._below(value, True)
         if operator in ("=", "<>"):
             equal = at_most & less.complement
@@ -221,9 +219,15 @@ class Subject:
         return hash((self.sql, self.other))  # compared very often; the domain seldom differs
 
     def text(self, values: ValueSet) -> Text:
-        """Spark SQL that is TRUE exactly for these values, which are neither all nor none."""
+        """Return Spark SQL that is TRUE exactly for these values, which are neither all nor none."""
         if self.domain.kind is SubjectKind.TRUTH:
-            return self._truth_text(values), SubjectLevel.ONE
+            operand = f"({self.sql})" if self.is_loose else self.sql
+            is_true = values.present == IS_TRUE
+            if values in (NULL, PRESENT):
+                return f"{operand} IS {'NULL' if values.null else 'NOT NULL'}", SubjectLevel.ONE
+            if values.null:
+                return f"{operand} IS NOT {'FALSE' if is_true else 'TRUE'}", SubjectLevel.ONE
+            return self.sql if is_true else f"NOT {self.sql}", SubjectLevel.ONE
         if self.domain.kind is SubjectKind.ORDER:
             return self._order_text(values), SubjectLevel.ONE
         if values == PRESENT:
@@ -232,15 +236,6 @@ class Subject:
         if values.null:
             pieces.append((f"{self.sql} IS NULL", SubjectLevel.ONE))
         return join_texts(pieces, SubjectLevel.OR)
-
-    def _truth_text(self, values: ValueSet) -> str:
-        operand = f"({self.sql})" if self.is_loose else self.sql
-        if values in (NULL, PRESENT):
-            return f"{operand} IS {'NULL' if values.null else 'NOT NULL'}"
-        truth = values.present == IS_TRUE
-        if values.null:
-            return f"{operand} IS NOT {'FALSE' if truth else 'TRUE'}"
-        return self.sql if truth else f"NOT {self.sql}"
 
     def _order_text(self, values: ValueSet) -> str:
         if values in (NULL, PRESENT):
@@ -252,7 +247,7 @@ class Subject:
 
 
 def join_texts(texts: list[Text], level: SubjectLevel) -> Text:
-    """Texts joined by AND or OR."""
+    """Return texts joined by AND or OR."""
     if len(texts) == 1:
         return texts[0]
     bound = [f"({sql})" if level is SubjectLevel.AND and inner is SubjectLevel.OR else sql for sql, inner in texts]
@@ -266,7 +261,7 @@ class _Line:
     subject: Subject
 
     def pieces(self, values: ValueSet) -> list[Text]:
-        """Parts of a set without NULL, to be joined by OR: single values, then stretches from left to right."""
+        """Return parts of a set without NULL, to be joined by OR: single values, then stretches from left to right."""
         points: list[Any] = []
         runs: list[tuple[ValueBound | None, ValueBound | None, list[Any]]] = []
         for start, end in values.stretches:
@@ -280,10 +275,15 @@ class _Line:
             else:
                 runs[-1] = (runs[-1][0], end, runs[-1][2] + gap)
         texts: list[Text] = [(self._one_of(points), SubjectLevel.ONE)] if points else []
-        return texts + [self._run(*run) for run in runs]
+        for start, end, without in runs:
+            parts = [] if start is None else [self._bound(start, ">=", ">")]
+            parts += [] if end is None else [self._bound(end, "<", "<=")]
+            parts += [self._one_of(without, negated=True)] if without else []
+            texts.append(join_texts([(part, SubjectLevel.ONE) for part in parts], SubjectLevel.AND))
+        return texts
 
     def _listed(self, start: ValueBound | None, end: ValueBound | None) -> list[Any] | None:
-        """The values between two cuts, if they are few."""
+        """Return the values between two cuts, if they are few."""
         if self.subject.domain.kind in (SubjectKind.FLOAT, SubjectKind.STRING):
             single = start is not None and end is not None and start[0] == end[0]
             return [start[0]] if single and start is not None else None
@@ -299,18 +299,8 @@ class _Line:
             return f"{self.subject.sql} {'<>' if negated else '='} {listed[0]}"
         return f"{self.subject.sql} {'NOT IN' if negated else 'IN'} ({', '.join(listed)})"
 
-    def _run(self, start: ValueBound | None, end: ValueBound | None, without: list[Any]) -> Text:
-        texts: list[Text] = []
-        if start is not None:
-            texts.append((self._bound(start, ">=", ">"), SubjectLevel.ONE))
-        if end is not None:
-            texts.append((self._bound(end, "<", "<="), SubjectLevel.ONE))
-        if without:
-            texts.append((self._one_of(without, negated=True), SubjectLevel.ONE))
-        return join_texts(texts, SubjectLevel.AND)
-
     def _bound(self, cut: ValueBound, before: str, after: str) -> str:
-        """A comparison that holds on one side of the cut; it names the rounder of two neighbouring whole values."""
+        """Return a comparison that holds on one side of the cut, with the rounder of two neighbouring whole values."""
         value, side = cut
         if self.subject.domain.kind not in (SubjectKind.FLOAT, SubjectKind.STRING):
             value, side = (value, 0) if self._roundness(value) > self._roundness(value - 1) else (value - 1, 1)

@@ -29,13 +29,13 @@ from windloom.model.arrays import Ints
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function compiled like a kernel; this folder cannot import the kernels."""
+    """Return the function compiled like a kernel; this folder cannot import the kernels."""
     fast: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return fast
 
 
 def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
-    """The position at which the run of each class begins, which depends on the class alone."""
+    """Return the position at which the run of each class begins, which depends on the class alone."""
     # Splitmix64 on period and residue: neighbouring classes begin far from each other.
     with np.errstate(over="ignore"):
         mixed = np.array([period for period, _ in classes], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -47,7 +47,7 @@ def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
 
 @compiled
 def _times(left: int, right: int, modulus: int) -> int:
-    """left·right mod modulus, all below it, in 64 bits."""
+    """Return left·right mod modulus, all below it, in 64 bits."""
     if modulus < 1 << 31:
         return left * right % modulus
     total = 0
@@ -61,7 +61,7 @@ def _times(left: int, right: int, modulus: int) -> int:
 
 @compiled
 def first_held(period: int, residue: int, begin: int, other: int, other_residue: int) -> tuple[int, int]:
-    """The first edge of the run that the other class holds and the distance to the next; (-1, 0) if it holds none."""
+    """Return the first edge of the run that the other class holds, and the distance to the next; (-1, 0) if none."""
     common, rest, left, right = period, other, 1, 0  # left·period + …·other = common
     while rest:
         quotient = common // rest
@@ -79,7 +79,7 @@ def first_held(period: int, residue: int, begin: int, other: int, other_residue:
 
 @compiled
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
-    """For each class, the number of edges of its run that no earlier class holds."""
+    """Return, for each class, the number of edges of its run that no earlier class holds."""
     fresh = np.zeros(len(periods), np.int64)
     for own in range(len(periods)):
         length = lengths[own]
@@ -95,7 +95,7 @@ def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> I
 
 @compiled
 def holders(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """(class, edge) for every edge of every run and every class that holds it; edges are numbered run after run."""
+    """Return (class, edge) for every edge of a run and class that holds it; edges are numbered run after run."""
     room = max(16, int(2 * lengths.sum()))
     classes, edges, count = np.empty(room, np.int64), np.empty(room, np.int64), 0
     start = 0
@@ -146,7 +146,7 @@ class _BudgetSpentError(Exception):
 
 @lru_cache(maxsize=65_536)
 def union_density(classes: tuple[Class, ...]) -> Density:
-    """The share of all ticks that lie in at least one class."""
+    """Return the share of all ticks that lie in at least one class."""
     if not classes:
         return Density(Fraction(0), True)
     # The classes are shifted and scaled so that they share no common step: the same edges, counted in panes.
@@ -200,7 +200,7 @@ def _drop_covered(classes: frozenset[Class]) -> list[Class]:
 
 
 def _independent_parts(classes: list[Class]) -> list[list[Class]]:
-    """Groups of classes such that periods of different groups have no common factor."""
+    """Return groups of classes such that periods of different groups have no common factor."""
     parts: list[tuple[int, list[Class]]] = []
     for edge_class in classes:
         product, members, apart = edge_class[0], [edge_class], []
@@ -214,7 +214,7 @@ def _independent_parts(classes: list[Class]) -> list[list[Class]]:
 
 
 def _restrict(edge_class: Class, period: int, residue: int) -> Class | None:
-    """The class restricted to `k·period + residue`, as a class of k; None if they never meet."""
+    """Return the class restricted to `k·period + residue`, as a class of k; None if they never meet."""
     common = gcd(edge_class[0], period)
     distance, rest = divmod(edge_class[1] - residue, common)
     if rest:
@@ -226,7 +226,7 @@ def _restrict(edge_class: Class, period: int, residue: int) -> Class | None:
 
 
 def _estimated(classes: list[Class]) -> tuple[Fraction, float]:
-    """The share of ticks in the union, and a bound on its error: three standard errors of the estimate.
+    """Return the share of ticks in the union, and a bound on its error: three standard errors of the estimate.
 
     Each class in turn adds its own edges, less those that earlier classes hold; their share is estimated from a run of
     its edges.

@@ -30,7 +30,7 @@ class EdgeClass:
         object.__setattr__(self, "residue", self.residue % self.period)
 
     def covers(self, other: EdgeClass) -> bool:
-        """Whether every edge of `other` is also an edge of this class."""
+        """Return whether every edge of `other` is also an edge of this class."""
         return other.period % self.period == 0 and other.residue % self.period == self.residue
 
 
@@ -81,7 +81,7 @@ class EdgeSet:
         return int(self.density.value * self.composite_slide) if self.density.exact else None
 
     def last_edge(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each tick, the latest edge at or before it, which is the start of the slice that holds the tick."""
+        """Return, for each tick, the latest edge at or before it: the start of the slice that holds the tick."""
         best = np.full(len(ticks), np.iinfo(np.int64).min, dtype=np.int64)
         for edge_class in self.classes:
             np.maximum(best, ticks - (ticks - edge_class.residue) % edge_class.period, out=best)
@@ -89,13 +89,13 @@ class EdgeSet:
 
 
 def weaveability(left: EdgeSet, right: EdgeSet) -> float:
-    """Common edges as a share of all edges of the two sets (Weave Share, Eq. 4)."""
+    """Return common edges as a share of all edges of the two sets (Weave Share, Eq. 4)."""
     both = left.union(right).density.value
     return float((left.density.value + right.density.value - both) / both)
 
 
 def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
-    """The weaveability of any number of sets, whose union is given: 1 if all edges are the same."""
+    """Return the weaveability of any number of sets, whose union is given: 1 if all edges are the same."""
     if len(members) == 1:
         return 1.0
     rate = union.edges_per_second
@@ -129,7 +129,7 @@ LONGEST = 1 << 62
 
 
 def union_table(sets: Sequence[EdgeSet]) -> NDArray[np.float64]:
-    """Edges per tick of the union of every subset of `sets`; subset S is the entry at the sum of 2^i, i in S.
+    """Return edges per tick of the union of every subset of `sets`; subset S is the entry at the sum of 2^i, i in S.
 
     Classes of one set must not meet each other, as those of one window never do.
 
@@ -162,7 +162,7 @@ def union_table(sets: Sequence[EdgeSet]) -> NDArray[np.float64]:
 def _meet(
     subsets: Ints, periods: Ints, residues: Ints, own_periods: Ints, own_residues: Ints, bit: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Every class intersected with every class of one more set, whose subset is `bit`."""
+    """Return every class intersected with every class of one more set, whose subset is `bit`."""
     room = len(subsets) * len(own_periods)
     met_subsets, met_periods, met_residues = (
         np.empty(room, np.int64),

@@ -57,7 +57,7 @@ SliceId = RegularSlice | LookupSlice | GreatestSlice | PaneSlice
 
 
 def choose_slice_id(edges: EdgeSet) -> SliceId:
-    """The cheapest exact way, or panes if the composite slide is too long for a table."""
+    """Return the cheapest exact way, or panes if the composite slide is too long for a table."""
     pane = edges.pane
     if len(edges.classes) == 1 or edges.density.value * pane.period == 1:
         return RegularSlice(pane)
@@ -71,7 +71,7 @@ def choose_slice_id(edges: EdgeSet) -> SliceId:
 
 
 def _table(edges: EdgeSet, entries: int) -> tuple[int, ...]:
-    """Slice starts relative to the composite slide's origin, which is an edge of the first class."""
+    """Return slice starts relative to the composite slide's origin, which is an edge of the first class."""
     pane_ticks, origin = edges.pane.period, edges.classes[0].residue
     is_edge = [False] * entries
     for edge_class in edges.classes:

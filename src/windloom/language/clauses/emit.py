@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, is_name, is_word
+from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, is_name, is_word, without_semicolons
 from windloom.language.windows.syntax import read_duration
 from windloom.model.clauses import ADDED_COLUMNS, CHANGE, VALID_UNTIL, Emission, Emits
 from windloom.model.query import Query
@@ -31,21 +31,15 @@ class EmitClause:
 
 def cut_emit(tokens: Sequence[Token], source: SourceText) -> tuple[Sequence[Token], EmitClause | None]:
     """Return the query without its last clause, and that clause, if it has one."""
-    stop = len(tokens)
-    while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
-        stop -= 1
-    depth = 0
-    for index in range(stop - 1, 0, -1):
-        depth += (tokens[index].token_type in CLOSE) - (tokens[index].token_type in OPEN)
-        if depth == 0 and is_word(tokens[index], "EMIT") and _is_clause(tokens[index - 1], tokens[index + 1 : stop]):
-            return tokens[:index], _read(tokens[index:stop], source)
+    depth, query = 0, without_semicolons(tokens)
+    for index in range(len(query) - 2, 0, -1):
+        depth += (query[index + 1].token_type in CLOSE) - (query[index + 1].token_type in OPEN)
+        before, after = query[index - 1], query[index + 1 :]
+        is_a_name = is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT)
+        is_complete = is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+        if depth == 0 and is_word(query[index], "EMIT") and not is_a_name and is_complete:
+            return tokens[:index], _read(query[index:], source)
     return tokens, None
-
-
-def _is_clause(before: Token, after: Sequence[Token]) -> bool:
-    if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
-        return False
-    return is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
 
 
 def _read(tokens: Sequence[Token], source: SourceText) -> EmitClause:
@@ -80,7 +74,7 @@ def with_emission(query: Query, clause: EmitClause | None, source: SourceText) -
     named = f"EMIT {kind.upper()}"
     if query.rows is not None and query.rows.columns:
         return _with_row_changes(query, query.rows, clause, source)
-    if (obstacle := query.window.emission_obstacle(kind)) is not None:
+    if (obstacle := query.window.emission_obstacles.get(kind)) is not None:
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
     if kind is Emits.EARLY and query.rows is not None:
@@ -91,14 +85,12 @@ def with_emission(query: Query, clause: EmitClause | None, source: SourceText) -
             fact="they are made from kept tuples, when a window is closed",
         )
     names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
-    for added in ADDED_COLUMNS.get(kind, ()):
-        _check_added(added, names, clause, source)
+    _check_added(ADDED_COLUMNS.get(kind, ()), names, clause, source)
     return replace(query, emission=clause.emission)
 
 
 def _with_row_changes(query: Query, rows: RowQuery, clause: EmitClause, source: SourceText) -> Query:
-    """Return a query of rows with EMIT CHANGES: rows whose end is known when they come are reported once, with that
-    end."""
+    """Return a query of rows with EMIT CHANGES; rows whose end is known at their start are reported once, with it."""
     if clause.emission.kind is not Emits.CHANGES:
         hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
         named = f"EMIT {clause.emission.kind.upper()}"
@@ -110,13 +102,15 @@ def _with_row_changes(query: Query, rows: RowQuery, clause: EmitClause, source: 
         hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
         raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
     added = VALID_UNTIL if rows.has_lifetimes else CHANGE
-    _check_added(added, [row_column.name for row_column in rows.columns], clause, source)
+    _check_added((added,), [row_column.name for row_column in rows.columns], clause, source)
     if rows.has_lifetimes:
         rows = replace(rows, reports=Reports.ENTERING, tells_end=True)
     return replace(query, source=rows, emission=clause.emission)
 
 
-def _check_added(added: str, names: Sequence[str], clause: EmitClause, source: SourceText) -> None:
-    if added in (name.lower() for name in names):
-        kind = clause.emission.kind.upper()
-        raise source.error(f"EMIT {kind} adds a column '{added}'", clause.at, "give yours another name with AS")
+def _check_added(added: Sequence[str], names: Sequence[str], clause: EmitClause, source: SourceText) -> None:
+    lowered = [name.lower() for name in names]
+    for column in added:
+        if column in lowered:
+            message = f"EMIT {clause.emission.kind.upper()} adds a column '{column}'"
+            raise source.error(message, clause.at, "give yours another name with AS")

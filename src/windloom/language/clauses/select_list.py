@@ -1,8 +1,8 @@
-"""GROUP BY: the window of a query, and its grouping expressions."""
+"""GROUP BY, SELECT and HAVING: the window of a query, its grouping expressions, and the columns of its answer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -10,9 +10,10 @@ from windloom.errors import QueryError
 from windloom.language.sql.names import WINDOW_COLUMNS, AggregateUse, GroupScope, RowScope
 from windloom.language.sql.statement import Item, Statement, is_window_call
 from windloom.language.sql.terms import Term
-from windloom.language.windows.registry import syntax_of, syntax_of_function
+from windloom.language.windows.registry import SYNTAXES, syntax_of
 from windloom.language.windows.syntax import Bracket
-from windloom.model import Aggregate, Expression, Output, Window
+from windloom.model import Aggregate, Expression, Grouping, Output, Query, Window
+from windloom.model.query import Source
 from windloom.model.windows import WINDOW_FUNCTIONS
 
 
@@ -40,7 +41,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     )
     window = None if bracket is None else syntax_of(bracket.tokens).read(bracket)
     groups: list[Group] = []
-    for written in _written(statement):
+    for written in statement.group_by:
         node = _meant(written, statement)
         if not is_window_call(node):
             _add(node, written, groups, statement)
@@ -65,7 +66,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
 def read_groups(statement: Statement) -> list[Group]:
     """Return the grouping expressions of a join, whose windows stand in brackets."""
     groups: list[Group] = []
-    for written in _written(statement):
+    for written in statement.group_by:
         node = _meant(written, statement)
         if is_window_call(node):
             raise no_window_call(written, statement)
@@ -78,16 +79,10 @@ def no_window_call(node: exp.Expr, statement: Statement) -> QueryError:
     return statement.error("the windows of a join stand in brackets after its streams", node, hint)
 
 
-def _written(statement: Statement) -> list[exp.Expr]:
-    group_by = statement.tree.args.get("group")
-    return list(group_by.expressions) if group_by else []
-
-
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
-    """Return the window of `window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes
-    them."""
+    """Return the window of Spark's `window(time, range [, slide [, offset]])` or `session_window(time, gap)`."""
     stream, name = statement.stream, node.name.lower()
-    syntax = syntax_of_function(name)
+    syntax = next(each for each in SYNTAXES.values() if each.window.function == name)
     takes = syntax.arguments
     assert takes is not None, "every function takes some"
     if not 1 <= len(node.expressions) - 1 <= takes.most:
@@ -96,11 +91,8 @@ def read_window_call(node: exp.Expr, statement: Statement) -> Window:
         )
     column, *others = node.expressions
     if statement.names.find_node(column) != (stream.time, []):
-        raise statement.error(
-            f"{name}() must be over the time column of stream '{stream.name}'",
-            column,
-            f"write {name}({stream.time}, …)",
-        )
+        hint = f"write {name}({stream.time}, …)"
+        raise statement.error(f"{name}() must be over the time column of stream '{stream.name}'", column, hint)
     return syntax.read_call(others, statement)
 
 
@@ -136,8 +128,6 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         groups.append(Group(term, node, written))
 
 
-# The select list and HAVING: the columns of an answer, their names, and the aggregates that they need.
-
 #: Columns that every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
 
@@ -156,15 +146,15 @@ class SelectList:
 
 def read_answer(statement: Statement, window: Window | None, groups: list[Group]) -> SelectList:
     """Read SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
-    aggregates: dict[Aggregate, AggregateUse] = {}
-    outputs = _outputs(statement, window, groups, aggregates)
+    scope = GroupScope(statement.names, {group.term.sql: index for index, group in enumerate(groups)}, {}, {})
+    outputs = _outputs(statement, window, groups, scope)
     condition, having = statement.tree.args.get("having"), None
     if condition is not None:
         aliases = {output.name.lower(): term for output, term, _ in reversed(outputs)}
         for index, group in enumerate(groups):
             aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
-        scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases, in_having=True)
-        having = _grouped(condition.this, scope, statement).group_expression()
+        in_having = replace(scope, aliases=aliases, in_having=True)
+        having = _grouped(condition.this, in_having, statement).group_expression()
     # Case does not count, as in Spark and in readers of Parquet.
     seen: set[str] = set()
     named = [(group.name, group.named) for group in groups]
@@ -175,22 +165,24 @@ def read_answer(statement: Statement, window: Window | None, groups: list[Group]
         if name.lower() in seen:
             raise statement.error(f"two columns are called '{name}'", node, "give one of them another name with AS")
         seen.add(name.lower())
-    return SelectList(aggregates, tuple(output for output, _, _ in outputs), having)
+    return SelectList(scope.aggregates, tuple(output for output, _, _ in outputs), having)
 
 
-def _outputs(
-    statement: Statement, window: Window | None, groups: list[Group], aggregates: dict[Aggregate, AggregateUse]
-) -> list[_Named]:
+def aggregated_query(name: str, source: Source, groups: list[Group], answer: SelectList, text: str) -> Query:
+    """Return the query that reports these groups and columns, without a WHERE."""
+    grouping = tuple(Grouping(group.name, group.term.row_expression()) for group in groups)
+    return Query(name, source, None, grouping, tuple(answer.aggregates), answer.outputs, answer.having, text)
+
+
+def _outputs(statement: Statement, window: Window | None, groups: list[Group], scope: GroupScope) -> list[_Named]:
     """Return the select items that are not grouping columns; those that are give the groupings their names."""
-    aliases: dict[str, Term] = {}
-    scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases)
     outputs: list[_Named] = []
     for item in statement.items:
         if _is_window(item, window, statement):
             continue
         term = _grouped(item.node, scope, statement)
         if item.alias is not None:
-            aliases.setdefault(item.alias.lower(), term)
+            scope.aliases.setdefault(item.alias.lower(), term)
         placeholder = term.placeholder or ""
         name = item.alias or term.name or term.sql
         if placeholder.startswith("__a"):
@@ -202,20 +194,13 @@ def _outputs(
     return outputs
 
 
-def _indexes(groups: list[Group]) -> dict[str, int]:
-    return {group.term.sql: index for index, group in enumerate(groups)}
-
-
 def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
     """Return an expression that consists of aggregates, groupings and constants only."""
     term = statement.bind(node, scope)
     if term.loose is not None:
         column = term.loose.name
-        raise statement.error(
-            f"column '{column}' is neither grouped nor aggregated",
-            term.loose,
-            f"add it to GROUP BY, or aggregate it, for example max({column})",
-        )
+        hint = f"add it to GROUP BY, or aggregate it, for example max({column})"
+        raise statement.error(f"column '{column}' is neither grouped nor aggregated", term.loose, hint)
     return term
 
 
@@ -225,11 +210,8 @@ def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
     if name is None:
         return False
     if item.alias is not None and item.alias.lower() != name:
-        raise statement.error(
-            f"the window cannot be called '{item.alias}'",
-            item.named,
-            "the first columns are always window_start and window_end; leave the alias out",
-        )
+        hint = "the first columns are always window_start and window_end; leave the alias out"
+        raise statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
     if is_window_call(item.node) and window is None:
         raise no_window_call(item.node, statement)
     if is_window_call(item.node) and read_window_call(item.node, statement) != window:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import Token, TokenType, exp
 
@@ -15,10 +15,7 @@ from windloom.language.sql.names import RowScope
 from windloom.language.sql.statement import Statement
 from windloom.language.sql.syntax import parse_condition
 from windloom.language.sql.terms import Term, inside
-from windloom.language.sql.tokens import fold_literals
 from windloom.model import JoinKind
-
-# Conditions of joins, divided into conjuncts, each with the sides whose columns it reads.
 
 #: The parts of a column's name in a syntax tree, the last one first.
 _PARTS = ("this", "table", "db", "catalog")
@@ -34,7 +31,8 @@ class Conjunct:
 
     def rejects_nulls(self, side: int, names: JoinNames) -> bool:
         """Return whether it cannot hold if all columns of a side are NULL."""
-        return on_null_row(self.term.tree, names.columns_of(side)) in (NullRowValue.NULL, NullRowValue.FALSE)
+        columns = [column for column in self.term.columns if names.side_of(column) == side]
+        return on_null_row(self.term.tree, columns) in (NullRowValue.NULL, NullRowValue.FALSE)
 
     @property
     def is_true(self) -> bool:
@@ -50,9 +48,6 @@ class Equality:
     nodes: tuple[exp.Expr, exp.Expr]
     null_safe: bool
 
-    def node_of(self, side: int) -> exp.Expr:
-        return self.nodes[self.sides.index(side)]
-
     def other(self, side: int) -> int:
         return self.sides[1 - self.sides.index(side)]
 
@@ -64,7 +59,7 @@ def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Stat
     conjuncts = []
     for part in _parts(node):
         term = statement.bind(part, RowScope(names, place))
-        conjuncts.append(Conjunct(_qualified(part, names), term, sides_of(term, names)))
+        conjuncts.append(Conjunct(_qualified(part, names), term, frozenset(map(names.side_of, term.columns))))
     return conjuncts
 
 
@@ -84,11 +79,6 @@ def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
         return qualified
 
     return node.transform(qualify)
-
-
-def sides_of(term: Term, names: JoinNames) -> frozenset[int]:
-    """Return the sides whose columns an expression reads."""
-    return frozenset(map(names.side_of, term.columns))
 
 
 def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
@@ -168,7 +158,7 @@ class JoinShape:
             side = sides.index(source)
             before = self.names.visible
             self.names = self.names.seeing([*before, side])
-            on = self._condition(side, source.joined)
+            on, self.names = read_condition(self.names, side, source.joined, statement)
             if source.joined.kind is JoinKind.INNER:
                 self.top.members.append(side)
                 self.top.conditions += on
@@ -179,12 +169,6 @@ class JoinShape:
                 self._hang(OuterBranch(source.joined.kind, JoinCluster([side]), on, source.joined.word))
             if source.joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
                 self.names = self.names.seeing(before)
-
-    # ---- FROM ---------------------------------------------------------------------------------------------------
-
-    def _condition(self, side: int, joined: JoinedSource) -> list[Conjunct]:
-        conjuncts, self.names = read_condition(self.names, side, joined, self._statement)
-        return conjuncts
 
     def _hang(self, hanging: OuterBranch) -> None:
         """Hang a cluster on the sides that its condition names."""
@@ -206,8 +190,6 @@ class JoinShape:
                 owner = self.top
         owner.hanging.append(hanging)
 
-    # ---- WHERE --------------------------------------------------------------------------------------------------
-
     def look_for(self, exists: Exists) -> None:
         """Add `[NOT] EXISTS`, after everything else of WHERE has been added."""
         before, sides = self.names.visible, self._statement.clause.sides
@@ -216,9 +198,11 @@ class JoinShape:
         for index, source in enumerate(exists.sources):
             seen = inner[: index + 1]
             self.names = self.names.seeing([*before, *seen], seen)
-            on += [] if source.joined is None else self._condition(inner[index], source.joined)
+            if source.joined is not None:
+                conjuncts, self.names = read_condition(self.names, inner[index], source.joined, self._statement)
+                on += conjuncts
         if exists.where:
-            node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+            node = parse_condition(exists.where, self._statement.source)
             on += read_conjuncts(node, self.names, "WHERE", self._statement)
         self.names = self.names.seeing(before)
         self._hang(OuterBranch(exists.kind, JoinCluster(inner), on, exists.word))
@@ -308,7 +292,7 @@ def read_condition(
     """Return the condition with which a side is joined to the others that may be named, and the names after it."""
     source = statement.source
     if joined.on:
-        node = parse_condition(fold_literals(joined.on, source), source)
+        node = parse_condition(joined.on, source)
         return read_conjuncts(node, names, "ON", statement), names
     conjuncts = []
     for token in joined.using:
@@ -327,5 +311,5 @@ def read_condition(
         ]
         conjuncts += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
         merged_column = columns[1][0] if joined.is_right else columns[0][0]
-        names = names.merging(token.text, names.side_of(merged_column))
+        names = replace(names, merged={**names.merged, token.text.lower(): names.side_of(merged_column)})
     return conjuncts, names

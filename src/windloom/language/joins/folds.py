@@ -14,12 +14,12 @@ from windloom.language.joins.polynomials import Decomposer, PolynomialFactors, S
 from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import AggregateUse
 from windloom.language.sql.statement import Statement
-from windloom.language.sql.terms import Term, all_of, cast_term, inside
-from windloom.model import Aggregate, Component, DataType, Expression, TypeKind
+from windloom.language.sql.terms import Term, cast_term, condition_of, inside
+from windloom.model import Aggregate, Component, TypeKind
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Corner, Folded, Product, SideComponent, SumOfProducts
+from windloom.model.types import DOUBLE
 
-_DOUBLE = DataType.parse("double")
 _CORNERS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 
 
@@ -35,8 +35,8 @@ class Folder:
     def fold(self, aggregates: Mapping[Aggregate, AggregateUse]) -> tuple[Folded, ...]:
         """Return a fold for every distinct component of the aggregates, in the order of `Query.components`."""
         folded: dict[Component, Folded] = {}
-        for aggregate, asked in aggregates.items():
-            folding = _Folding(self, aggregate, asked)
+        for aggregate, use in aggregates.items():
+            folding = _Folding(self, aggregate, use)
             for component in aggregate.components:
                 if component not in folded:
                     folded[component] = folding.fold(component)
@@ -64,18 +64,16 @@ class Folder:
 class _Folding:
     """One aggregate, with its conditions by side."""
 
-    def __init__(self, folder: Folder, aggregate: Aggregate, asked: AggregateUse) -> None:
+    def __init__(self, folder: Folder, aggregate: Aggregate, use: AggregateUse) -> None:
         self._folder = folder
         self._aggregate = aggregate
-        self._asked = asked
+        self._use = use
         self._filters = self._split_filters()
-
-    # ---- conditions ---------------------------------------------------------------------------------------------
 
     def _split_filters(self) -> dict[int, list[Term]]:
         """Return the conditions of FILTER by side, conjunct by conjunct."""
         folder, filters = self._folder, dict[int, list[Term]]()
-        for node in self._asked.conditions:
+        for node in self._use.conditions:
             for conjunct in read_conjuncts(node, folder.names, "FILTER", folder.statement):
                 if len(conjunct.sides) > 1:
                     hint = "join FILTER conditions of single streams with AND, or move the condition into ON"
@@ -88,52 +86,43 @@ class _Folding:
                 filters.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
         return filters
 
-    @property
-    def _weights(self) -> tuple[int, ...]:
-        """For every side, the component that counts the tuples that satisfy the conditions."""
-        return tuple(builder.count(self._filters.get(side, [])) for side, builder in enumerate(self._folder.builders))
-
-    def _weights_but(self, *sides: int) -> tuple[int, ...]:
-        """Return what `_weights` holds, except that the entries of these sides are not used."""
+    def _weights(self, *but: int) -> tuple[int, ...]:
+        """Return, by side, the component that counts tuples that satisfy the conditions; 0 for the sides in `but`."""
         builders = enumerate(self._folder.builders)
-        return tuple(0 if side in sides else builder.count(self._filters.get(side, [])) for side, builder in builders)
-
-    def _where(self, side: int) -> Expression | None:
-        where = all_of(self._filters.get(side, []))
-        return None if where is None else where.row_expression()
-
-    # ---- components ---------------------------------------------------------------------------------------------
+        return tuple(0 if side in but else builder.count(self._filters.get(side, [])) for side, builder in builders)
 
     def fold(self, component: Component) -> Folded:
         if component.kind == COUNT_STAR.kind:
-            return SumOfProducts((Product(1, self._weights),))
+            return SumOfProducts((Product(1, self._weights()),))
         if self._aggregate.function == "frequent":
-            raise self._refuse(self._asked.node, "it needs lists of every slide", "use top(k, x)")
-        sides = [node_sides(node, self._folder.names) for node in self._asked.arguments]
+            raise self._refuse(self._use.node, "it needs lists of every slide", "use top(k, x)")
+        sides = [node_sides(node, self._folder.names) for node in self._use.arguments]
         together = frozenset[int]().union(*sides)
         if len(together) < 2:
             return self._carried(component, next(iter(together), 0))
         if len(sides) > 1:
-            raise self._refuse(self._asked.node, "its arguments belong to two streams", "take both from one stream")
+            raise self._refuse(self._use.node, "its arguments belong to two streams", "take both from one stream")
         if component.kind in ("sum", "count"):
             return self._summed(component)
         if self._aggregate.function in ("min", "max"):
             return self._corner()
         reason = f"{self._aggregate.function}() of values that several streams make is not known from each stream alone"
-        raise self._refuse(self._asked.arguments[0], reason, "only sum, avg, count, min and max take such values")
+        raise self._refuse(self._use.arguments[0], reason, "only sum, avg, count, min and max take such values")
 
     def _carried(self, component: Component, side: int) -> SideComponent:
         if component.kind in ("first", "last") and self._folder.names.is_relation(side):
             reason = f"the rows of relation '{self._folder.names.labels[side]}' have no time"
-            raise self._refuse(self._asked.node, reason, "use min_by(x, y) or max_by(x, y)")
-        bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._asked.arguments]
+            raise self._refuse(self._use.node, reason, "use min_by(x, y) or max_by(x, y)")
+        bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._use.arguments]
         argument, by = [*(term.row_expression() for term in bound), None][:2]
-        side_component = Component(component.kind, argument, by, self._where(side), component.own)
-        return SideComponent(side, self._folder.builders[side].keep(side_component), self._weights_but(side))
+        side_component = Component(
+            component.kind, argument, by, condition_of(self._filters.get(side, [])), component.own
+        )
+        return SideComponent(side, self._folder.builders[side].keep(side_component), self._weights(side))
 
     def _summed(self, component: Component) -> SumOfProducts:
         folder, shown = self._folder, str(self._aggregate)
-        polynomial = Decomposer(folder.names, folder.statement, shown).decompose(self._asked.arguments[0])
+        polynomial = Decomposer(folder.names, folder.statement, shown).decompose(self._use.arguments[0])
         for side in polynomial.sides:
             for leaf in polynomial.leaves(side):
                 folder.bind_strictly(side, leaf.node, shown)
@@ -144,7 +133,7 @@ class _Folding:
 
     def _corner(self) -> Corner:
         """Return the lowest and highest values of u + v, u - v or u * v, from those of u and v."""
-        folder, shown, node = self._folder, str(self._aggregate), inside(self._asked.arguments[0])
+        folder, shown, node = self._folder, str(self._aggregate), inside(self._use.arguments[0])
         operator = _CORNERS.get(type(node))
         parts = [] if operator is None else [inside(node.this), inside(node.expression)]
         sides = [node_sides(part, folder.names) for part in parts]
@@ -158,12 +147,11 @@ class _Folding:
         for part, (side,) in zip(parts, sides, strict=True):
             term = folder.bind_strictly(side, part, shown)
             part_kind = Decomposer(folder.names, folder.statement, shown).decompose(part).kind
-            term = cast_term(term, _DOUBLE) if kind == _DOUBLE and part_kind != _DOUBLE else term
-            lowest, highest = (
-                Component(name, term.row_expression(), where=self._where(side)) for name in ("min", "max")
-            )
-            ends.append((side, folder.builders[side].keep(lowest), folder.builders[side].keep(highest)))
-        return Corner(operator, ends[0], ends[1], self._weights_but(ends[0][0], ends[1][0]))
+            term = cast_term(term, DOUBLE) if kind == DOUBLE and part_kind != DOUBLE else term
+            where, keep = condition_of(self._filters.get(side, [])), folder.builders[side].keep
+            lowest, highest = (keep(Component(name, term.row_expression(), where=where)) for name in ("min", "max"))
+            ends.append((side, lowest, highest))
+        return Corner(operator, ends[0], ends[1], self._weights(ends[0][0], ends[1][0]))
 
     def _refuse(self, node: exp.Expr, reason: str, hint: str) -> QueryError:
         return self._folder.statement.error(f"'{self._aggregate}' cannot be taken over a join: {reason}", node, hint)

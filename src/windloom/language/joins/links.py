@@ -15,8 +15,7 @@ from windloom.language.sql.terms import Precedence, Term, all_of, cast_term, com
 from windloom.model import DataType, JoinKind, TypeKind
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.time import TICKS_PER_SECOND
-
-_DOUBLE = DataType.parse("double")
+from windloom.model.types import DOUBLE
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class KeyClass:
             return next(iter(known))
         if {kind.kind for kind in known} == {TypeKind.INTEGER}:
             return max(known, key=lambda kind: kind.bits)
-        return _DOUBLE if {kind.kind for kind in known} == {TypeKind.FLOAT} else None
+        return DOUBLE if {kind.kind for kind in known} == {TypeKind.FLOAT} else None
 
     def key(self, side: int) -> Term:
         """Return the member of a side that is compared, in the type of the class."""
@@ -82,17 +81,6 @@ class KeyClasses:
         return self._of.get((side, sql))
 
 
-def require_equal(key_class: KeyClass, builders: list[SideBuilder]) -> None:
-    """Require, in each side, that two expressions of one class are equal."""
-    for side, terms in key_class.members.items():
-        first, *others = (term for term, _ in terms.values())
-        symbol = " <=> " if key_class.null_safe else " = "
-        for other in others:
-            builders[side].require(
-                compose(Precedence.COMPARE, first.fit(Precedence.BIT_OR), symbol, other.fit(Precedence.BIT_OR))
-            )
-
-
 def check_types(key_class: KeyClass, names: JoinNames, statement: Statement) -> None:
     """Refuse keys whose types are known and differ in more than their width."""
     typed = [
@@ -116,12 +104,9 @@ def check_types(key_class: KeyClass, names: JoinNames, statement: Statement) -> 
             raise statement.error(f"a key of a join cannot be of type {kind}", key_class.written[-1].node, hint)
 
 
-# Links between sides: a tree for each cluster, by the keys that sides have in common, and the clusters below it.
-
-
 @dataclass(slots=True)
 class LinkPlan:
-    """A link whose keys are terms of both sides; `residual` are conditions on pairs of rows."""
+    """A link between two sides; its keys are terms of both, and `residual` are conditions on pairs of rows."""
 
     parent: int
     child: int
@@ -131,7 +116,7 @@ class LinkPlan:
 
 
 class Linker:
-    """Gives each condition to a side or to a link. In the order of links, parents come before children."""
+    """Gives each condition to a side or to a link; links form a tree, in which parents come before children."""
 
     def __init__(self, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> None:
         self._builders = builders
@@ -155,12 +140,15 @@ class Linker:
         classes = KeyClasses(equalities, self._builders, self._names)
         for key_class in classes.classes:
             check_types(key_class, self._names, self._statement)
-            require_equal(key_class, self._builders)
+            # In each side, all expressions of one class must be equal.
+            for side, terms in key_class.members.items():
+                first, *others = (term.fit(Precedence.BIT_OR) for term, _ in terms.values())
+                symbol = " <=> " if key_class.null_safe else " = "
+                for other in others:
+                    self._builders[side].require(compose(Precedence.COMPARE, first, symbol, other))
         self._span(cluster, root, classes, residual)
         for hanging in cluster.hanging:
             self._hang(hanging, cluster, classes)
-
-    # ---- INNER --------------------------------------------------------------------------------------------------
 
     def _span(self, cluster: JoinCluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
         """Link the sides by the tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
@@ -169,7 +157,13 @@ class Linker:
         weight = 0
         while left:
             pairs = [(parent, child) for parent in linked for child in left]
-            conditions_of_pairs = [self._between(parent, child, shared, residual) for parent, child in pairs]
+            conditions_of_pairs = [
+                (
+                    [key_class for key_class in shared if key_class.members.keys() >= set(pair)],
+                    [conjunct for conjunct in residual if conjunct.sides == set(pair)],
+                )
+                for pair in pairs
+            ]
             rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in conditions_of_pairs]
             best = rank.index(max(rank))
             (keys, conditions), (parent, child) = conditions_of_pairs[best], pairs[best]
@@ -183,18 +177,13 @@ class Linker:
         if weight < sum(len(key_class.members) - 1 for key_class in shared) + len(residual):
             raise self._cyclic(cluster, shared, residual)
 
-    def _between(
-        self, parent: int, child: int, shared: list[KeyClass], residual: list[Conjunct]
-    ) -> tuple[list[KeyClass], list[Conjunct]]:
-        """Return the keys that two sides have in common, and the conditions on both."""
-        both = frozenset((parent, child))
-        keys = [key_class for key_class in shared if both <= key_class.members.keys()]
-        return keys, [conjunct for conjunct in residual if conjunct.sides == both]
-
     def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
         """Return the error for sides without a common key; another condition may still pair their tuples."""
         side_builder, other = self._builders[linked[0]], self._builders[left[0]]
-        pairs = _expected_tuples(side_builder) * _expected_tuples(other)
+        pairs = 1.0
+        for builder in (side_builder, other):  # the tuples in one window, at the rate of the stream
+            rate = builder.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
+            pairs *= rate * builder.source.window.range_ticks / TICKS_PER_SECOND
         names = self._names.labels
         refused = self._statement.source.error(
             f"'{names[left[0]]}' is joined without a key: every tuple would be paired with every other",
@@ -221,8 +210,6 @@ class Linker:
             "the conditions of a join must form a tree; leave one out, or equate one key of all of them",
         )
 
-    # ---- LEFT, SEMI, ANTI ---------------------------------------------------------------------------------------
-
     def _hang(self, hanging: OuterBranch, above: JoinCluster, classes: KeyClasses) -> None:
         inner = frozenset(hanging.members)
         across: list[Conjunct] = []
@@ -246,7 +233,7 @@ class Linker:
             added = KeyClasses([equality], self._builders, self._names).classes[0]
             check_types(added, self._names, self._statement)
             key = added.key(side)
-            known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
+            known = classes.of(side, self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql)
             if side != link.parent and known is not None:
                 key = known.key(link.parent)
             link.keys.append((key, added.key(link.child), equality.null_safe))
@@ -271,8 +258,10 @@ class Linker:
         child = next(iter(equalities[0].conjunct.sides & inner))
         parents = set(above.members)
         for equality in equalities:
-            side = equality.other(child) if child in equality.sides else -1
-            sql = self._builders[side].bind(equality.node_of(side), "ON").sql if side >= 0 else ""
+            side, sql = -1, ""
+            if child in equality.sides:
+                side = equality.other(child)
+                sql = self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql
             known = classes.of(side, sql)
             parents &= {side} if known is None else set(known.members)
         for conjunct in (*residual, *of_parent):
@@ -333,9 +322,3 @@ def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]
                 changed = True
                 break
     return frozenset(keys)
-
-
-def _expected_tuples(builder: SideBuilder) -> float:
-    """Return tuples in one window, at the rate of the stream."""
-    rate = builder.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
-    return rate * builder.source.window.range_ticks / TICKS_PER_SECOND

@@ -97,18 +97,6 @@ def _null_safe(values: list[NullRowValue]) -> NullRowValue:
     return NullRowValue.UNKNOWN
 
 
-def _in(values: list[NullRowValue]) -> NullRowValue:
-    return NullRowValue.NULL if values[0] is NullRowValue.NULL else NullRowValue.UNKNOWN
-
-
-def _first_present(values: list[NullRowValue]) -> NullRowValue:
-    return next((value for value in values if value is not NullRowValue.NULL), NullRowValue.NULL)
-
-
-def _greatest(values: list[NullRowValue]) -> NullRowValue:
-    return NullRowValue.NULL if all(value is NullRowValue.NULL for value in values) else NullRowValue.UNKNOWN
-
-
 def _case(values: list[NullRowValue]) -> NullRowValue:
     for condition, value in zip(values[:-1:2], values[1::2], strict=True):
         if condition is NullRowValue.TRUE:
@@ -125,10 +113,15 @@ _RULES: dict[str, Callable[[list[NullRowValue]], NullRowValue]] = {
     "isnull": _is_null,
     "isnotnull": lambda values: _not([_is_null(values)]),
     "<=>": _null_safe,
-    "in": _in,
-    **dict.fromkeys(("coalesce", "nvl", "ifnull"), _first_present),
-    "nullif": lambda values: NullRowValue.NULL if values[0] is NullRowValue.NULL else NullRowValue.UNKNOWN,
-    **dict.fromkeys(("greatest", "least"), _greatest),
+    **dict.fromkeys(("in", "nullif"), lambda values: _strict(values[:1])),
+    **dict.fromkeys(
+        ("coalesce", "nvl", "ifnull"),
+        lambda values: next((value for value in values if value is not NullRowValue.NULL), NullRowValue.NULL),
+    ),
+    **dict.fromkeys(
+        ("greatest", "least"),
+        lambda values: NullRowValue.NULL if set(values) <= {NullRowValue.NULL} else NullRowValue.UNKNOWN,
+    ),
     "case": _case,
     "if": lambda values: _case(values) if len(values) == 3 else NullRowValue.UNKNOWN,
 }

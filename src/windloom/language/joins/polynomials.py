@@ -7,7 +7,7 @@ NULL, SUM over pairs of rows is a sum of products of SUMs over rows, and a join 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -20,12 +20,12 @@ from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import Names, RowScope
 from windloom.language.sql.predicates import analyse
 from windloom.language.sql.statement import Statement
-from windloom.language.sql.terms import Precedence, Term, all_of, cast_term, compose, inside, is_not_null
+from windloom.language.sql.terms import Precedence, Term, cast_term, compose, condition_of, inside, is_not_null
 from windloom.model import Component, DataType, Expression, Side, Stream, TypeKind, WindowedStream
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import ConstantValue, Scalar
 from windloom.model.join import Product
-from windloom.model.types import DOUBLE
+from windloom.model.types import BIGINT, DOUBLE
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 #: More products than this are hardly intended, and each costs a component of every side.
@@ -48,9 +48,6 @@ class Monomial:
 
     sign: int
     leaves: tuple[Leaf, ...]
-
-    def times(self, other: Monomial) -> Monomial:
-        return Monomial(self.sign * other.sign, self.leaves + other.leaves)
 
     def of(self, side: int | None) -> list[Leaf]:
         return [leaf for leaf in self.leaves if leaf.side == side]
@@ -78,7 +75,6 @@ class Decomposer:
     names: JoinNames
     statement: Statement
     shown: str
-    _products: int = field(default=0, init=False)
 
     def decompose(self, node: exp.Expr) -> Polynomial:
         polynomial = self._polynomial(node)
@@ -101,21 +97,35 @@ class Decomposer:
             return Polynomial(
                 tuple(Monomial(-monomial.sign, monomial.leaves) for monomial in operand.monomials), operand.kind
             )
-        if isinstance(node, exp.Cast):
+        if isinstance(node, exp.Cast) and node.args["to"].sql("spark").lower() == "double":
             # A cast to double changes a number only slightly, so it can be applied to the parts instead.
-            if node.args["to"].sql("spark").lower() != "double":
-                raise self._no_decomposition(node)
             return Polynomial(self._polynomial(node.this).monomials, DOUBLE)
-        if type(node) not in _OPERATORS:
-            raise self._no_decomposition(node)
-        return self._combined(node)
+        if type(node) in _OPERATORS:
+            return self._combined(node)
+        reason = "this part is no sum of products of parts over one stream each"
+        if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
+            reason = "a division by another stream's values is no product of what is known of each stream"
+        raise self._refuse(node, reason, "combine sums over each stream instead, or use +, - and * between streams")
 
     def _combined(self, node: exp.Expr) -> Polynomial:
         operator = _OPERATORS[type(node)]
         left, right = self._polynomial(node.this), self._polynomial(node.expression)
-        kind = self._type(operator, node, left, right)
+        kinds = [left.kind, right.kind]
+        if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
+            for index, (part, polynomial) in enumerate(((node.this, left), (node.expression, right))):
+                tree = None if polynomial.sides else self._tree(part)
+                if isinstance(tree, ConstantValue):
+                    kinds[index] = literal_digits(typed(tree, {}))
+        result = arithmetic_type(operator, *kinds)
+        if not result.is_certain:
+            reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
+            raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
         if operator == "*":
-            products = tuple(monomial.times(other) for monomial in left.monomials for other in right.monomials)
+            products = tuple(
+                Monomial(monomial.sign * other.sign, monomial.leaves + other.leaves)
+                for monomial in left.monomials
+                for other in right.monomials
+            )
         else:
             sign = -1 if operator == "-" else 1
             products = left.monomials + tuple(
@@ -124,39 +134,20 @@ class Decomposer:
         if len(products) > _MOST_PRODUCTS:
             reason = f"it is a sum of more than {_MOST_PRODUCTS} products"
             raise self._refuse(node, reason, "split it into several aggregates")
-        return Polynomial(products, kind)
-
-    def _type(self, operator: str, node: exp.Expr, left: Polynomial, right: Polynomial) -> DataType:
-        kinds = [left.kind, right.kind]
-        if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
-            for index, (part, polynomial) in enumerate(((node.this, left), (node.expression, right))):
-                tree = None if polynomial.sides else self._tree(part)
-                if isinstance(tree, ConstantValue):
-                    kinds[index] = literal_digits(typed(tree, {}))
-        found = arithmetic_type(operator, *kinds)
-        if not found.is_certain:
-            reason = f"Spark rounds {kinds[0]} {operator} {kinds[1]}"
-            raise self._refuse(node, reason, f"compute with doubles, or with fewer digits: {_CAST}")
-        return found.kind
+        return Polynomial(products, result.kind)
 
     def _tree(self, node: exp.Expr) -> Scalar:
         return self.statement.bind(node, RowScope(self.names, self.shown)).tree
-
-    def _no_decomposition(self, node: exp.Expr) -> QueryError:
-        reason = "this part is no sum of products of parts over one stream each"
-        if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
-            reason = "a division by another stream's values is no product of what is known of each stream"
-        return self._refuse(node, reason, "combine sums over each stream instead, or use +, - and * between streams")
 
     def _refuse(self, node: exp.Expr, reason: str, hint: str) -> QueryError:
         return self.statement.error(f"'{self.shown}' cannot be taken over a join: {reason}", node, hint)
 
 
-# Collects what a join asks of each of its sides, as expressions over the columns of one stream.
-
-
 class SideBuilder:
-    """One side of a join while it is being read. Grouping columns are sorted in the end; until then they are texts."""
+    """One side of a join while it is being read, as expressions over the columns of its stream.
+
+    Grouping columns are sorted in the end; until then they are texts.
+    """
 
     def __init__(self, source: WindowedStream, names: Names, statement: Statement) -> None:
         self.source = source
@@ -190,16 +181,14 @@ class SideBuilder:
 
     def count(self, conditions: list[Term]) -> int:
         """Keep the number of tuples that satisfy all conditions, and return the index of that component."""
-        where = all_of(conditions)
-        return self.keep(Component(COUNT_STAR.kind, where=None if where is None else where.row_expression()))
+        return self.keep(Component(COUNT_STAR.kind, where=condition_of(conditions)))
 
     def position(self, sql: str) -> int:
         """Return the final position of a grouping expression."""
         return sorted(self._group_by).index(sql)
 
     def build(self) -> Side:
-        where = all_of(self._conditions)
-        condition = None if where is None else where.row_expression()
+        condition = condition_of(self._conditions)
         return Side(
             self.source,
             condition,
@@ -209,13 +198,8 @@ class SideBuilder:
         )
 
 
-# The factors of a polynomial: each side sums or counts, and the products of these add up to the whole.
-
-_BIGINT, _DOUBLE = DataType.parse("bigint"), DataType.parse("double")
-
-
 class PolynomialFactors:
-    """Products of sums and counts of all sides, for one polynomial; `filters` are conditions by side.
+    """Products of sums and counts of all sides, which add up to one polynomial; `filters` are conditions by side.
 
     A pair of rows has a value only if no part of the *whole* polynomial is NULL, so every factor counts only tuples
     for which no part of its side is NULL.
@@ -234,7 +218,12 @@ class PolynomialFactors:
         self._filters = filters
         self._statement = statement
         self._shown = shown
-        self._atoms = {side: self._guards(side) for side in polynomial.sides}
+        # By side, the terms that must not be NULL in a tuple of the side, by their text.
+        self._atoms: dict[int, dict[str, Term]] = {}
+        for side in polynomial.sides:
+            nodes = (node for leaf in polynomial.leaves(side) for node in null_atoms(leaf.node))
+            terms = sorted((self._bind(side, node) for node in nodes), key=lambda term: term.sql)
+            self._atoms[side] = {term.sql: term for term in terms}
 
     @property
     def counted(self) -> Product:
@@ -249,12 +238,6 @@ class PolynomialFactors:
             for monomial in self._polynomial.monomials
         )
 
-    def _guards(self, side: int) -> dict[str, Term]:
-        """Return the terms that must not be NULL in a tuple of the side, by their text."""
-        leaves = self._polynomial.leaves(side)
-        terms = (self._bind(side, node) for leaf in leaves for node in null_atoms(leaf.node))
-        return {term.sql: term for term in sorted(terms, key=lambda term: term.sql)}
-
     def _bind(self, side: int, node: exp.Expr) -> Term:
         return self._builders[side].bind(node, self._shown)
 
@@ -262,9 +245,7 @@ class PolynomialFactors:
         atoms, filters = list(self._atoms.get(side, {}).values()), self._filters.get(side, [])
         builder = self._builders[side]
         if len(atoms) == 1:
-            where = all_of(filters)
-            condition = None if where is None else where.row_expression()
-            return builder.keep(Component("count", atoms[0].row_expression(), where=condition))
+            return builder.keep(Component("count", atoms[0].row_expression(), where=condition_of(filters)))
         return builder.count([*filters, *map(is_not_null, atoms)])
 
     def _factor(self, side: int, monomial: Monomial) -> int:
@@ -276,33 +257,26 @@ class PolynomialFactors:
         term = self._typed(side, leaves, monomial)
         bound = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
         others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in bound]
-        where = all_of([*self._filters.get(side, []), *others])
-        condition = None if where is None else where.row_expression()
-        return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
+        where = condition_of([*self._filters.get(side, []), *others])
+        return self._builders[side].keep(Component("sum", term.row_expression(), where=where))
 
     def _bearer(self, monomial: Monomial) -> int:
         """Return the side whose factor includes the constants of a product."""
         return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
 
-    # ---- types --------------------------------------------------------------------------------------------------
-
     def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
         """Return the product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
-        if kind is TypeKind.FLOAT:
-            is_alone = len(leaves) == 1
-            return _product([self._as_double(side, leaf, is_alone) for leaf in leaves])
         if kind is TypeKind.DECIMAL:
             return self._as_decimal(side, leaves, monomial)
         terms = [self._bind(side, leaf.node) for leaf in leaves]
-        if len(terms) > 1 and all(leaf.kind.bits <= 32 for leaf in leaves):
-            terms[0] = cast_term(terms[0], _BIGINT)  # then no product of two of them overflows
+        if kind is TypeKind.FLOAT:
+            for index, leaf in enumerate(leaves):
+                is_plain = leaf.kind == DOUBLE or (len(leaves) == 1 and leaf.kind.kind is TypeKind.FLOAT)
+                terms[index] = terms[index] if is_plain else cast_term(terms[index], DOUBLE)
+        elif len(terms) > 1 and all(leaf.kind.bits <= 32 for leaf in leaves):
+            terms[0] = cast_term(terms[0], BIGINT)  # then no product of two of them overflows
         return _product(terms)
-
-    def _as_double(self, side: int, leaf: Leaf, is_alone: bool) -> Term:
-        term = self._bind(side, leaf.node)
-        is_double = leaf.kind == _DOUBLE or (is_alone and leaf.kind.kind is TypeKind.FLOAT)
-        return term if is_double else cast_term(term, _DOUBLE)
 
     def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
         """Scales add up to that of the whole: the factor that bears the constants makes up the difference."""
@@ -311,11 +285,8 @@ class PolynomialFactors:
         missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
         more = missing if side == self._bearer(monomial) else 0
         if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
-            raise self._statement.error(
-                f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits",
-                leaves[0].node,
-                "use fewer digits, or doubles: CAST(… AS DOUBLE)",
-            )
+            message = f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits"
+            raise self._statement.error(message, leaves[0].node, "use fewer digits, or doubles: CAST(… AS DOUBLE)")
         term = _product([self._bind(side, leaf.node) for leaf in leaves])
         is_exact = not more and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
         return term if is_exact else cast_term(term, decimal(precision + more, scale + more))

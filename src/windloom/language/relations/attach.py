@@ -7,8 +7,9 @@ become the condition of the join, and everything else stays a condition on the j
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from sqlglot import Token, exp
 
@@ -16,67 +17,50 @@ from windloom.errors import QueryError
 from windloom.expressions.typing import operand_type
 from windloom.language.joins.conditions import Conjunct, equality_of, read_condition, read_conjuncts
 from windloom.language.relations.names import AttachedNames, EnrichedNames
-from windloom.language.sql.from_clause import Exists, FromClause
 from windloom.language.sql.from_sources import FromSource, JoinedSource
 from windloom.language.sql.join_names import JoinNames, names_of
 from windloom.language.sql.names import Names, RowScope
 from windloom.language.sql.statement import Statement
 from windloom.language.sql.syntax import parse_condition
-from windloom.language.sql.terms import all_of, inside
-from windloom.language.sql.tokens import fold_literals
+from windloom.language.sql.terms import condition_of, inside
 from windloom.language.windows.registry import syntax_of
-from windloom.model import DataType, Enrichment, Expression, JoinKind, Relation, Stream, TypeKind
+from windloom.model import Enrichment, Expression, JoinKind, Relation, Stream, TypeKind
 from windloom.model.stream import enriched
-
-# The conditions with which tuples are joined with a relation as they come in.
 
 _PLACE = "the condition of a join"
 _WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
 
 
-def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
-    """Return the conjunction of conditions, over the columns of the enriched stream; `columns` are those of the
-    relation.
+def _condition(nodes: Sequence[exp.Expr], names: Names, columns: Set[str], statement: Statement) -> Expression:
+    """Return the conjunction of conditions, over the columns of the enriched stream.
 
-    Conditions are in a fixed order, and equalities have the relation on their right, so that queries which ask for the
-    same have the same text.
+    Conditions are in a fixed order, and equalities have the relation, whose columns are `columns`, on their right, so
+    that queries which ask for the same have the same text.
     """
-    terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
-    conjunction = all_of(sorted(terms, key=lambda term: term.sql))
+    terms = []
+    for node in nodes:
+        if isinstance(node, exp.EQ | exp.NullSafeEQ):
+            _check_key(node, names, statement)
+            left, right = (
+                {found[0] for column in side.find_all(exp.Column) if (found := names.find_node(column)) is not None}
+                for side in (node.this, node.expression)
+            )
+            if right and left & columns and not right & columns:
+                node = type(node)(this=node.expression, expression=node.this)
+        terms.append(statement.bind(node, RowScope(names, _PLACE)))
+    conjunction = condition_of(sorted(terms, key=lambda term: term.sql))
     assert conjunction is not None, "a relation without a key has been refused"
-    return conjunction.row_expression()
+    return conjunction
 
 
-def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
-    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
-        return node
-    left, right = (_columns(side, names) for side in (node.this, node.expression))
-    is_backwards = right and left & set(columns) and not right & set(columns)
-    return type(node)(this=node.expression, expression=node.this) if is_backwards else node
-
-
-def _columns(node: exp.Expr, names: Names) -> set[str]:
-    columns = (names.find_node(column) for column in node.find_all(exp.Column))
-    return {column[0] for column in columns if column is not None}
-
-
-def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
+def _check_key(node: exp.EQ | exp.NullSafeEQ, names: Names, statement: Statement) -> None:
     """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
-    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
-        return
     sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
-    kinds = [operand_type(side.tree, names.stream.columns) for side in sides]
-    if kinds[0] is None or kinds[1] is None or _is_alike(kinds[0], kinds[1]):
+    left, right = (operand_type(side.tree, names.stream.columns) for side in sides)
+    if left is None or right is None or left == right or (left.kind is right.kind and left.kind in _WIDTHS):
         return
-    raise statement.error(
-        f"the keys of a join must have one type, and these are {kinds[0]} and {kinds[1]}",
-        node,
-        f"cast one of them, for example CAST(… AS {kinds[0].name.upper()})",
-    )
-
-
-def _is_alike(left: DataType, right: DataType) -> bool:
-    return left == right or (left.kind is right.kind and left.kind in _WIDTHS)
+    hint = f"cast one of them, for example CAST(… AS {left.name.upper()})"
+    raise statement.error(f"the keys of a join must have one type, and these are {left} and {right}", node, hint)
 
 
 def attach_relations(statement: Statement) -> Statement:
@@ -84,7 +68,7 @@ def attach_relations(statement: Statement) -> Statement:
     names = statement.names
     if not isinstance(names, JoinNames) or not any(_is_attached(side.stream) for side in names.sides):
         return statement
-    return _Attaching(statement, names).attached()
+    return _Attachment(statement, names).attached()
 
 
 def _is_attached(stream: Stream) -> bool:
@@ -123,8 +107,11 @@ class _Base:
         return EnrichedNames(stream, names.qualifiers, names.aliases, names.own, names.stream, attached, hidden, merged)
 
 
-class _Attaching:
-    """`_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used."""
+class _Attachment:
+    """Attaches relations one by one.
+
+    `_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used.
+    """
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause
@@ -147,8 +134,8 @@ class _Attaching:
             if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
         self._names = names.seeing(visible)
-        where = statement.tree.args.get("where")
-        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
+        where = statement.where
+        self._where = [] if where is None else read_conjuncts(where, self._names, "WHERE", statement)
         self._used: list[Conjunct] = []
 
     def attached(self) -> Statement:
@@ -156,7 +143,7 @@ class _Attaching:
             if self._is_attached(source):
                 self._attach(source)
         for exists in self._clause.exists:
-            if self._is_looked_into(exists):
+            if any(map(self._is_attached, exists.sources)):
                 # Attaches by EXISTS, which means SEMI, or NOT EXISTS, which means ANTI.
                 source = exists.sources[0]
                 if len(exists.sources) > 1:
@@ -164,20 +151,21 @@ class _Attaching:
                     raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
                 side, on = self._side(source), list[Conjunct]()
                 if exists.where:
-                    node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+                    node = parse_condition(exists.where, self._statement.source)
                     names = self._names.seeing([*self._names.visible, side], [side])
                     on = read_conjuncts(node, names, "WHERE", self._statement)
                 self._attach_outside(source, JoinedSource(exists.kind, exists.word), on)
         return self._rest()
-
-    # ---- one relation -------------------------------------------------------------------------------------------
 
     def _attach(self, source: FromSource) -> None:
         side, joined = self._side(source), self._joined(source)
         if joined.kind is not JoinKind.INNER:
             self._attach_outside(source, joined, self._conditions(source))
             return
-        pool = list(self._loose())
+        # The conditions that every row has to satisfy, and that are not used yet.
+        inner = [each for each in self._clause.named if each.joined is None or each.joined.kind is JoinKind.INNER]
+        conditions = [*(each for other in inner for each in self._on[self._side(other)]), *self._where]
+        pool = [each for each in conditions if each not in self._used]
         base = next((base_of for each in pool if (base_of := self._linked(each, side)) is not None), None)
         if base is None:
             raise self._no_key(source, source.stream)
@@ -194,11 +182,9 @@ class _Attaching:
             raise self._no_key(source, joined.word)
         outside = [each for each in on if not each.sides <= {side} | base.members]
         if outside:
-            raise self._statement.error(
-                f"'{source.name}' is a non-retroactive relation, and tuples of one stream are joined with it",
-                outside[0].node,
-                f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE",
-            )
+            message = f"'{source.name}' is a non-retroactive relation, and tuples of one stream are joined with it"
+            hint = f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE"
+            raise self._statement.error(message, outside[0].node, hint)
         rejects = any(each.rejects_nulls(member, self._names) for each in on for member in base.members)
         if joined.kind is not JoinKind.LEFT or not rejects:
             self._check_present(base, source)
@@ -212,50 +198,31 @@ class _Attaching:
             message = f"{kind.plural} cannot be joined: {kind.enriched_obstacle}"
             raise self._statement.source.error(message, base_source.bracket_span, "use windows of time, or sessions")
         count = sum(each.relation == relation.name for each in base.enrichments)
-        attached = AttachedNames(
-            relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}"
-        )
-        scope, nodes = base.scope(attached), [each.node for each in on]
-        for node in nodes:
-            check_keys(node, scope, self._statement)
+        prefix = f"{relation.name} {count + 1}" if count else relation.name
+        attached = AttachedNames(relation, names.qualifiers, prefix)
         columns = {attached.column(name) for name in relation.columns}
-        condition = condition_of(nodes, scope, columns, self._statement)
+        condition = _condition([each.node for each in on], base.scope(attached), columns, self._statement)
         base.enrichments.append(Enrichment(relation.name, attached.prefix, joined.kind, condition))
         (base.attached if joined.kind.shows_child else base.hidden).append(attached)
         base.members.add(side)
         base.merged |= {token.text.lower() for token in joined.using}
         self._used += on
 
-    # ---- conditions ---------------------------------------------------------------------------------------------
-
     def _joined(self, source: FromSource) -> JoinedSource:
         """Return how a relation is joined. If it comes first, the source after it determines that."""
-        if source.joined is not None and source.joined.is_right:
-            raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
-        if source.joined is not None:
-            return source.joined
-        following = next(each for each in self._clause.named if each.joined is not None).joined
-        assert following is not None
-        if following.is_right:
-            return replace(following, is_right=False)
-        if following.kind is not JoinKind.INNER:
-            raise self._keeps_rows(source, following.kind.words, following.word)
-        return following
+        joined = source.joined or next(each.joined for each in self._clause.named if each.joined is not None)
+        if source.joined is None and joined.is_right:
+            return replace(joined, is_right=False)
+        if joined.is_right or (source.joined is None and joined.kind is not JoinKind.INNER):
+            shown = "RIGHT JOIN" if joined.is_right else joined.kind.words
+            message = f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows"
+            example = f"FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
+            raise self._error(message, joined.word, f"begin with the stream: {example}")
+        return joined
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
-        """Return the conditions that a source was joined with; for the first source, those of the source that follows
-        it.
-        """
-        if source.joined is not None:
-            return self._on[self._side(source)]
-        return self._on[self._side(self._clause.named[1])]
-
-    def _loose(self) -> Iterator[Conjunct]:
-        """Yield conditions that every row has to satisfy, and that are not used yet."""
-        for source in self._clause.named:
-            if source.joined is None or source.joined.kind is JoinKind.INNER:
-                yield from (each for each in self._on[self._side(source)] if each not in self._used)
-        yield from (each for each in self._where if each not in self._used)
+        """Return the conditions that a source was joined with; for the first source, those of the next one."""
+        return self._on[self._side(source if source.joined is not None else self._clause.named[1])]
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
         """Return the stream that a condition compares a relation with; None if there is none, or several."""
@@ -270,29 +237,18 @@ class _Attaching:
         """Return the stream that an equality compares a relation with; None if it is no equality, or there is none."""
         return None if equality_of(conjunct, self._names) is None else self._compared(conjunct, side)
 
-    # ---- what is refused ----------------------------------------------------------------------------------------
-
     def _no_key(self, source: FromSource, at: Token) -> QueryError:
         stream = next(base.names.label for base in self._bases if not base.names.stream.is_relation)
         hint = f"compare a column of '{source.name}' with one of a stream: ON {stream}.x = {source.name}.y"
         return self._error(f"relation '{source.name}' is joined without a key", at, hint)
-
-    def _keeps_rows(self, source: FromSource, shown: str, at: Token) -> QueryError:
-        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
-        return self._error(
-            f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows", at, hint
-        )
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuse to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
         base_source, named = self._sides[base.side], self._clause.named
         until = named.index(source) if source in named else len(named)
         later = [each.joined for each in named[named.index(base_source) + 1 : until]]
-        is_left = (
-            base_source.joined is not None
-            and base_source.joined.kind is JoinKind.LEFT
-            and not base_source.joined.is_right
-        )
+        joined = base_source.joined
+        is_left = joined is not None and joined.kind is JoinKind.LEFT and not joined.is_right
         if is_left or any(joined is not None and joined.is_right for joined in later):
             raise self._error(
                 f"relation '{source.name}' is joined to '{base_source.name}', which may have no match itself",
@@ -302,8 +258,6 @@ class _Attaching:
 
     def _error(self, message: str, at: Token, hint: str) -> QueryError:
         return self._statement.source.error(message, at, hint)
-
-    # ---- what is left -------------------------------------------------------------------------------------------
 
     def _rest(self) -> Statement:
         """Return the statement of streams, with the conditions that were not used."""
@@ -324,10 +278,17 @@ class _Attaching:
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
             raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
-        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
+        exists = tuple(each for each in self._clause.exists if not any(map(self._is_attached, each.sources)))
         sources = (*named, *(source for each in exists for source in each.sources))
         clause = replace(self._clause, sources=sources, exists=exists)
-        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
+        relations = {names.stream.name: names.stream for names in self._names.sides}
+        by_side = {base.side: base for base in self._bases}
+        sides = tuple(by_side[self._side(source)].final(relations) for source in clause.sides)
+        names = sides[0]
+        if len(sides) > 1:
+            labels, streams = tuple(source.name for source in clause.sides), tuple(each.stream for each in sides)
+            names = replace(names_of(labels, streams, self._names.aliases, self._names.own), sides=sides)
+        return replace(self._statement, clause=clause, tree=self._tree(moved), names=names)
 
     def _tree(self, moved: Sequence[Conjunct]) -> exp.Select:
         """Return the rest of the statement with other conditions in WHERE, if there are any."""
@@ -335,20 +296,12 @@ class _Attaching:
         if not moved and not any(each in self._used or each.is_true for each in self._where):
             return tree
         left = [each.node for each in (*moved, *self._where) if each not in self._used and not each.is_true]
+        if len(left) > 1:
+            left = [exp.Paren(this=node) for node in left]
+        conjunction = reduce(lambda before, node: exp.And(this=before, expression=node), left) if left else None
         tree = tree.copy()
-        tree.set("where", exp.Where(this=_all_of(left)) if left else None)
+        tree.set("where", None if conjunction is None else exp.Where(this=conjunction))
         return tree
-
-    def _names_left(self, clause: FromClause) -> Names:
-        relations = {names.stream.name: names.stream for names in self._names.sides}
-        by_side = {base.side: base for base in self._bases}
-        found = [by_side[self._side(source)].final(relations) for source in clause.sides]
-        if len(found) == 1:
-            return found[0]
-        labels, streams = tuple(source.name for source in clause.sides), tuple(names.stream for names in found)
-        return replace(names_of(labels, streams, self._names.aliases, self._names.own), sides=tuple(found))
-
-    # ---- places -------------------------------------------------------------------------------------------------
 
     def _side(self, source: FromSource) -> int:
         """Return the side of a source, which may have lost its condition."""
@@ -358,15 +311,3 @@ class _Attaching:
         names = self._statement.names
         assert isinstance(names, JoinNames)
         return _is_attached(names.sides[self._side(source)].stream)
-
-    def _is_looked_into(self, exists: Exists) -> bool:
-        return any(map(self._is_attached, exists.sources))
-
-
-def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:
-    if len(nodes) == 1:
-        return nodes[0]
-    conjunction: exp.Expr = exp.Paren(this=nodes[0])
-    for node in nodes[1:]:
-        conjunction = exp.And(this=conjunction, expression=exp.Paren(this=node))
-    return conjunction

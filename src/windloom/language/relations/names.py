@@ -10,9 +10,7 @@ from sqlglot import exp
 from windloom.language.sql.binder import Binder
 from windloom.language.sql.join_names import ambiguous, near_columns, no_source
 from windloom.language.sql.names import Names, no_column
-from windloom.language.sql.terms import Term
-from windloom.model import Expression, Stream
-from windloom.model.expression import ColumnRef
+from windloom.model import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +78,11 @@ class EnrichedNames(Names):
             (attached.label, column) for attached in self.attached if (column := attached.find(name)) is not None
         ]
 
-    def has_column(self, name: str) -> bool:
-        return bool(self.owners(name))
-
     def written(self, column: str) -> tuple[str, str]:
         for attached in self.attached:
             if column.startswith(f"{attached.prefix}.") and column not in self.base.columns:
                 return attached.label, column.removeprefix(f"{attached.prefix}.")
         return self.label, column
-
-    def column_term(self, column: str, node: exp.Expr) -> Term:
-        sql, name = Expression.of_column(column).sql, self.written(column)[1]
-        return Term(
-            sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=ColumnRef(column)
-        )
 
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: Sequence[str]) -> Exception:
         name, owners = parts[0], [label for label, _ in self.owners(parts[0].name)]

@@ -7,41 +7,31 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType, exp
 
-from windloom.language.clauses.select_list import read_answer, read_groups
+from windloom.language.clauses.select_list import aggregated_query, read_answer, read_groups
 from windloom.language.rows.selection import SelectionReader, is_interval_join, row_windows
 from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.statement import Statement, is_window_call
-from windloom.language.sql.tokens import CLOSE, LITERALS, OPEN, SourceText, Span, closing, is_name, is_word
-from windloom.model import EnrichedStream, Grouping, JoinKind, Query, RowQuery, Window
-from windloom.model import Reports as ModelReports
-from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
-
-# The outline of a query before any SELECT is read: which rows it reports, and SELECTs between set operations.
+from windloom.language.sql.tokens import (
+    CLOSE,
+    LITERALS,
+    OPEN,
+    SourceText,
+    Span,
+    closing,
+    is_name,
+    is_word,
+    without_semicolons,
+)
+from windloom.model import EnrichedStream, JoinKind, Query, RowQuery, Window
+from windloom.model.rows import Body, Reports, SetKind, SetOperation
 
 _REPORTS = {"RSTREAM": Reports.STANDING, "ISTREAM": Reports.ENTERING, "DSTREAM": Reports.LEAVING}
 _OPERATORS = {TokenType.UNION: "UNION", TokenType.EXCEPT: "EXCEPT", TokenType.INTERSECT: "INTERSECT"}
 #: Tokens that are not names and can begin an item of the select list.
-_BEGINNING = (
-    TokenType.STAR,
-    TokenType.L_PAREN,
-    TokenType.DASH,
-    TokenType.PLUS,
-    TokenType.TILDE,
-    *LITERALS,
-)
+_BEGINNING = (TokenType.STAR, TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, *LITERALS)
 #: Words that follow a column, and cannot begin an item.
-_FOLLOWING = (
-    TokenType.FROM,
-    TokenType.ALIAS,
-    TokenType.IS,
-    TokenType.IN,
-    TokenType.BETWEEN,
-    TokenType.LIKE,
-    TokenType.ILIKE,
-    TokenType.RLIKE,
-    TokenType.AND,
-    TokenType.OR,
-)
+_WORDS = ("FROM", "ALIAS", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "AND", "OR")
+_FOLLOWING = tuple(TokenType[word] for word in _WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +67,7 @@ Written = Select | CombinedSelects
 
 def read_written(tokens: Sequence[Token], source: SourceText) -> Written:
     """Take a query apart at its set operations; INTERSECT binds more tightly than the others, as in Spark."""
-    stop = len(tokens)
-    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
-        stop -= 1
-    tokens = tokens[:stop] if stop else tokens
+    tokens = without_semicolons(tokens) or tokens
     for kinds in ((TokenType.UNION, TokenType.EXCEPT), (TokenType.INTERSECT,)):
         # The last operator outside of brackets: operators of one rank are read from the left.
         depth, operator = 0, None
@@ -146,9 +133,8 @@ def asks_rows(statement: Statement) -> bool:
 
 def read_rows(name: str, written: Written, take_apart: TakeApart, source: SourceText, text: str) -> Query:
     """Return a query that reports rows of windows."""
-    reading = _Reading(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
-    rows = reading.rows(written)
-    return Query(name, rows, None, (), (), (), None, text)
+    reader = _RowReader(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
+    return Query(name, reader.rows(written), None, (), (), (), None, text)
 
 
 def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
@@ -164,22 +150,13 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
     answer = read_answer(joined_statement, None, groups)
     for group in groups:
         reader.use(group.term.columns)
-    for aggregate, asked in answer.aggregates.items():
+    for aggregate, use in answer.aggregates.items():
         if aggregate.function == "frequent":
             hint = "use top(k, x), which needs none"
-            raise statement.error("frequent() over a join needs lists of every slide", asked.node, hint)
+            raise statement.error("frequent() over a join needs lists of every slide", use.node, hint)
         for expression in aggregate.expressions:
             reader.use(expression.columns)
-    return Query(
-        name,
-        RowQuery(reader.build()),
-        None,
-        tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
-        tuple(answer.aggregates),
-        answer.outputs,
-        answer.having,
-        text,
-    )
+    return aggregated_query(name, RowQuery(reader.build()), groups, answer, text)
 
 
 def _refuse_relations(statement: Statement) -> None:
@@ -189,11 +166,9 @@ def _refuse_relations(statement: Statement) -> None:
     for source, stream in zip(statement.clause.sides, streams, strict=True):
         joined = stream.relations[0] if isinstance(stream, EnrichedStream) else stream.name
         if stream.is_relation or isinstance(stream, EnrichedStream):
-            raise statement.source.error(
-                f"rows of windows cannot be joined with relation '{joined}'",
-                source.stream,
-                "aggregate the rows, grouping by columns of the relation; or join the answers where they are read",
-            )
+            message = f"rows of windows cannot be joined with relation '{joined}'"
+            hint = "aggregate the rows, grouping by columns of the relation; or join the answers where they are read"
+            raise statement.source.error(message, source.stream, hint)
 
 
 def _selects(written: Written) -> Iterator[Select]:
@@ -205,7 +180,7 @@ def _selects(written: Written) -> Iterator[Select]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _RowReader:
     source: SourceText
     statements: Mapping[int, Statement]  # by id of the `Select`
 
@@ -222,12 +197,12 @@ class _Reading:
             self._check_interval_join(written, first)
         by_source = {id(source): window for source, window in zip(sources, windows, strict=True)}
         body = self._body(written, by_source)
-        return RowQuery(body, ModelReports.ENTERING if within else first.reports or ModelReports.STANDING, within)
+        return RowQuery(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
 
     def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
         if isinstance(written, CombinedSelects):
             left, right = self._body(written.left, windows), self._body(written.right, windows)
-            counts = [len(_first(body).columns) for body in (left, right)]
+            counts = [len(RowQuery(body).columns) for body in (left, right)]
             if counts[0] != counts[1]:
                 hint = "select the same columns on both sides, in the same order"
                 message = (
@@ -260,7 +235,7 @@ class _Reading:
         if isinstance(written, CombinedSelects):
             hint = "give every stream a window instead: [RANGE 30 minutes SLIDE 1 minute]"
             raise self.source.error(f"{written.kind} needs windows, and WITHIN alone makes none", written.word, hint)
-        if first.reports in (ModelReports.STANDING, ModelReports.LEAVING):
+        if first.reports in (Reports.STANDING, Reports.LEAVING):
             assert first.said is not None
             hint = "leave it out: pairs are reported once, when both tuples are there; windows are written in brackets"
             raise self.source.error(f"{first.said.text.upper()} needs windows", first.said, hint)
@@ -279,7 +254,3 @@ class _Reading:
         for exists in clause.exists:
             hint = "give every stream a window: whether a row has a match depends on one"
             raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
-
-
-def _first(body: Body) -> Selection:
-    return body if isinstance(body, Selection) else _first(body.left)

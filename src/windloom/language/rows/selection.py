@@ -15,23 +15,32 @@ from windloom.language.sql.from_sources import FromSource, JoinedSource
 from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import WINDOW_COLUMNS, Names, RowScope
 from windloom.language.sql.predicates import analyse
-from windloom.language.sql.statement import Item, Statement
+from windloom.language.sql.statement import Statement
 from windloom.language.sql.syntax import parse_condition
-from windloom.language.sql.terms import Term, all_of
-from windloom.language.sql.tokens import SourceText, Span, fold_literals
+from windloom.language.sql.terms import Term, condition_of
+from windloom.language.sql.tokens import SourceText, Span
 from windloom.language.windows.syntax import Duration
-from windloom.model import Expression, JoinKind, RowInput, Selection, TimeWindow, Window, WindowedStream
+from windloom.model import JoinKind, RowInput, Selection, TimeWindow, Window, WindowedStream
 from windloom.model.rows import AttachedRelation, Condition, ExistsInput, RowColumn
-
-# The windows of row queries: those in brackets, which end together, or those that WITHIN stands for.
 
 _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
 
 
 def row_windows(sources: Sequence[FromSource], source: SourceText) -> list[Window]:
-    """Return the window of every source of a query; without brackets, windows of the distances that WITHIN names."""
+    """Return the window of every source of a query.
+
+    Windows in brackets end together. Without brackets, windows end at every tick, and each is as long as the largest
+    distance (WITHIN) that concerns its stream.
+    """
     if is_interval_join(sources):
-        return _intervals(sources, source)
+        reach = [0] * len(sources)
+        for index, from_source in enumerate(sources[1:], 1):
+            ticks = distance_ticks(from_source.joined, source)
+            if ticks is None:
+                message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
+                raise source.error(message, from_source.stream, _BOUND)
+            reach = [max(ticks, other) if side <= index else other for side, other in enumerate(reach)]
+        return [TimeWindow(ticks, 1) for ticks in reach]
     for from_source in sources:
         kind = kind_of(from_source, source, ", or join it WITHIN a duration")
         if not kind.reports_rows:
@@ -70,24 +79,6 @@ def distance_ticks(joined: JoinedSource | None, source: SourceText) -> int | Non
     return ticks
 
 
-def _intervals(sources: Sequence[FromSource], source: SourceText) -> list[Window]:
-    """Return windows that end at every tick; each is as long as the largest distance that concerns its stream."""
-    reach = [0] * len(sources)
-    for index, from_source in enumerate(sources[1:], 1):
-        ticks = distance_ticks(from_source.joined, source)
-        if ticks is None:
-            message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
-            raise source.error(message, from_source.stream, _BOUND)
-        for other in range(index + 1):
-            reach[other] = max(reach[other], ticks)
-    return [TimeWindow(ticks, 1) for ticks in reach]
-
-
-def has_distances(statement: Statement) -> bool:
-    """Return whether any source has a WITHIN."""
-    return any(distance(source) for source in statement.clause.sources)
-
-
 #: Columns that every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
 
@@ -102,8 +93,7 @@ class _StrandBuilder:
     columns: set[str] = field(default_factory=set)
 
     def build(self) -> RowInput:
-        where = all_of(self.conditions)
-        condition = None if where is None else where.row_expression()
+        condition = condition_of(self.conditions)
         predicate = None if condition is None else analyse(condition, self.names.stream)
         if condition is not None:
             self.columns.update(condition.columns)
@@ -123,12 +113,17 @@ class SelectionReader:
             hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
             raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
         self._sources = sources
-        self._builders = [
-            _StrandBuilder(
-                WindowedStream(names.stream.name, windows[statement.clause.sources.index(source)], label), names
+        if isinstance(statement.names, JoinNames):
+            labeled: list[tuple[Names, str | None]] = list(
+                zip(statement.names.sides, statement.names.labels, strict=True)
             )
-            for source, (names, label) in zip(self._sources, self._named(), strict=True)
-        ]
+        else:
+            alias = statement.clause.first.alias
+            labeled = [(statement.names, None if alias is None else alias.text)]
+        self._builders = []
+        for source, (names, label) in zip(sources, labeled, strict=True):
+            window = windows[statement.clause.sources.index(source)]
+            self._builders.append(_StrandBuilder(WindowedStream(names.stream.name, window, label), names))
         self._made = [0]
         self._attached: list[AttachedRelation] = []
         self._looked: list[ExistsInput] = []
@@ -138,22 +133,13 @@ class SelectionReader:
             self.names = self.names.seeing([0])
             for strand, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
                 self._add(strand, source)
-        where = statement.tree.args.get("where")
+        where = statement.where
         if where is not None and isinstance(self.names, JoinNames):
-            self._keep(read_conjuncts(where.this, self.names, "WHERE", statement))
+            self._keep(read_conjuncts(where, self.names, "WHERE", statement))
         elif where is not None:
-            self._builders[0].conditions.append(statement.bind(where.this, RowScope(self.names, "WHERE")))
+            self._builders[0].conditions.append(statement.bind(where, RowScope(self.names, "WHERE")))
         for exists in statement.clause.exists:
             self._add_exists(exists)
-
-    def _named(self) -> list[tuple[Names, str | None]]:
-        names = self._statement.names
-        if isinstance(names, JoinNames):
-            return list(zip(names.sides, names.labels, strict=True))
-        alias = self._statement.clause.first.alias
-        return [(names, None if alias is None else alias.text)]
-
-    # ---- FROM and WHERE -----------------------------------------------------------------------------------------
 
     def _add(self, strand: int, source: FromSource) -> None:
         names = self.names
@@ -162,10 +148,10 @@ class SelectionReader:
         # The source that a RIGHT join names last comes first, and carries the condition of the join.
         joined = source.joined or self._sources[0].joined
         assert joined is not None
-        self.names = names.seeing([*before, strand])
-        conjuncts = self._condition(strand, joined)
+        conjuncts, self.names = read_condition(names.seeing([*before, strand]), strand, joined, self._statement)
         if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self._look_for(joined.kind, [strand], conjuncts)
+            on = self._across(conjuncts, frozenset((strand,)))
+            self._looked.append(ExistsInput(joined.kind, (strand,), on))
             self.names = names.seeing(before)
             return
         self._made.append(strand)
@@ -176,33 +162,25 @@ class SelectionReader:
         self._attached.append(AttachedRelation(within_ticks=within))
         self._keep(conjuncts)
 
-    def _condition(self, strand: int, joined: JoinedSource) -> list[Conjunct]:
-        statement, names = self._statement, self.names
-        assert isinstance(names, JoinNames)
-        conjuncts, self.names = read_condition(names, strand, joined, statement)
-        return conjuncts
-
-    def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:
-        self._looked.append(ExistsInput(kind, tuple(places), self._across(conjuncts, frozenset(places))))
-
     def _add_exists(self, exists: Exists) -> None:
         """Add `[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
         names, statement = self.names, self._statement
         assert isinstance(names, JoinNames)
+        visible = names
         inner = [self._sources.index(source) for source in exists.sources]
         conjuncts: list[Conjunct] = []
         for count, source in enumerate(exists.sources, 1):
             if distance(source):
                 hint = "join it in FROM instead"
                 raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(source)), hint)
-            self.names = names.seeing([*names.visible, *inner[:count]], inner[:count])
-            conjuncts += [] if source.joined is None else self._condition(inner[count - 1], source.joined)
+            visible = names.seeing([*names.visible, *inner[:count]], inner[:count])
+            if source.joined is not None:
+                on, visible = read_condition(visible, inner[count - 1], source.joined, statement)
+                conjuncts += on
         if exists.where:
-            node = parse_condition(fold_literals(exists.where, statement.source), statement.source)
-            assert isinstance(self.names, JoinNames)
-            conjuncts += read_conjuncts(node, self.names, "WHERE", statement)
-        self.names = names
-        self._look_for(exists.kind, inner, conjuncts)
+            node = parse_condition(exists.where, statement.source)
+            conjuncts += read_conjuncts(node, visible, "WHERE", statement)
+        self._looked.append(ExistsInput(exists.kind, tuple(inner), self._across(conjuncts, frozenset(inner))))
 
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
         """Add conditions on rows: a condition on one strand goes to it, unless the strand may be absent from a row."""
@@ -211,40 +189,30 @@ class SelectionReader:
             for strand, attached in zip(self._made[1:], self._attached, strict=True)
             if attached.kind is not JoinKind.INNER
         ]
-        for conjunct in conjuncts:
-            if conjunct.is_true:
-                continue
-            if len(conjunct.sides) < 2 and not conjunct.sides & set(optional):
-                self._require_of(next(iter(conjunct.sides), self._made[0]), conjunct)
-            else:
-                self._conditions.append(self._across_condition(conjunct))
+        present = frozenset(range(len(self._builders))) - set(optional)
+        self._conditions += self._across(conjuncts, present, self._made[0])
 
-    def _across(self, conjuncts: Iterable[Conjunct], strands: frozenset[int]) -> tuple[Condition, ...]:
-        """Return conditions of a LEFT, SEMI or ANTI join; those on its own strands alone leave out tuples of these
-        strands.
+    def _across(
+        self, conjuncts: Iterable[Conjunct], strands: frozenset[int], constants: int | None = None
+    ) -> tuple[Condition, ...]:
+        """Return the conditions that concern rows; those on one of these strands alone leave out tuples of it.
+
+        A condition without a column goes to the strand `constants`, if there is one.
         """
-        conditions = []
+        names, conditions = self._statement.names, []
+        assert isinstance(names, JoinNames)
         for conjunct in conjuncts:
+            strand = next(iter(conjunct.sides), constants)
             if conjunct.is_true:
                 continue
-            if len(conjunct.sides) == 1 and conjunct.sides <= strands:
-                self._require_of(next(iter(conjunct.sides)), conjunct)
+            if strand is not None and len(conjunct.sides) < 2 and conjunct.sides <= strands:
+                builder = self._builders[strand]
+                builder.conditions.append(self._statement.bind(conjunct.node, RowScope(builder.names, "WHERE")))
             else:
-                conditions.append(self._across_condition(conjunct))
+                self.use(conjunct.term.columns)
+                is_key = equality_of(conjunct, names) is not None
+                conditions.append(Condition(conjunct.term.row_expression(), tuple(sorted(conjunct.sides)), is_key))
         return tuple(conditions)
-
-    def _require_of(self, strand: int, conjunct: Conjunct) -> None:
-        builder = self._builders[strand]
-        builder.conditions.append(self._statement.bind(conjunct.node, RowScope(builder.names, "WHERE")))
-
-    def _across_condition(self, conjunct: Conjunct) -> Condition:
-        assert isinstance(self._statement.names, JoinNames)
-        is_key = equality_of(conjunct, self._statement.names) is not None
-        return Condition(self._used(conjunct.term), tuple(sorted(conjunct.sides)), is_key)
-
-    def _used(self, term: Term) -> Expression:
-        self.use(term.columns)
-        return term.row_expression()
 
     def use(self, columns: Iterable[str]) -> None:
         """Note columns that the rows must have, by their names in terms."""
@@ -252,8 +220,6 @@ class SelectionReader:
         for column in columns:
             side, name = names.places[column] if isinstance(names, JoinNames) else (0, column)
             self._builders[side].columns.add(name)
-
-    # ---- SELECT -------------------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[RowColumn, ...]:
         """Return the select list; the columns of the window are left out, because they are always reported first."""
@@ -265,7 +231,12 @@ class SelectionReader:
                     hint = "the first columns are always window_start and window_end; leave the alias out"
                     raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
                 continue
-            for name, term, node in self._item(item):
+            if _is_star(item.node):
+                named = self._all_columns(item.node)
+            else:
+                term = self._statement.bind(item.node, RowScope(self.names, "the select list"))
+                named = [(item.alias or term.name or term.sql, term, item.named)]
+            for name, term, node in named:
                 if name.lower() in _RESERVED:
                     raise self._statement.error(
                         f"the column name '{name}' is reserved", node, "give it another name with AS"
@@ -275,44 +246,35 @@ class SelectionReader:
                     if _is_star(node):
                         hint = "name the columns instead of '*', and give one of them another name with AS"
                     raise self._statement.error(f"two columns are called '{name}'", node, hint)
-                columns_by_name[name.lower()] = RowColumn(name, self._used(term))
+                self.use(term.columns)
+                columns_by_name[name.lower()] = RowColumn(name, term.row_expression())
         if not columns_by_name:
             hint = "name the columns of the rows, or write SELECT *"
             raise self._statement.error("the select list has no columns", self._statement.tree, hint)
         return tuple(columns_by_name.values())
 
-    def _item(self, item: Item) -> Iterable[tuple[str, Term, exp.Expr]]:
-        if _is_star(item.node):
-            return self._all_columns(item.node)
-        term = self._statement.bind(item.node, RowScope(self.names, "the select list"))
-        return [(item.alias or term.name or term.sql, term, item.named)]
-
     def _all_columns(self, node: exp.Expr) -> list[tuple[str, Term, exp.Expr]]:
         """Return the columns that `*` or `o.*` stands for."""
         wanted = node.table if isinstance(node, exp.Column) else ""
         names = self.names
-        if not isinstance(names, JoinNames):
-            if wanted and wanted.lower() not in (qualifier.lower() for qualifier in names.qualifiers):
-                raise self._no_such_source(wanted, node, list(names.qualifiers))
-            return [(column, names.column_term(column, node), node) for column in names.stream.columns]
+        by_side = {side: names.sides[side] for side in names.visible} if isinstance(names, JoinNames) else {0: names}
         sides = [
             side
-            for side in names.visible
-            if not wanted or wanted.lower() in (qualifier.lower() for qualifier in names.sides[side].qualifiers)
+            for side, side_names in by_side.items()
+            if not wanted or wanted.lower() in (qualifier.lower() for qualifier in side_names.qualifiers)
         ]
         if not sides:
-            raise self._no_such_source(wanted, node, [names.labels[side] for side in names.visible])
+            known = [names.labels[side] for side in by_side] if isinstance(names, JoinNames) else names.qualifiers
+            hint = f"known are: {', '.join(known)}"
+            raise self._statement.error(f"'{wanted}' is no source of this query", node, hint)
+        if not isinstance(names, JoinNames):
+            return [(column, names.column_term(column, node), node) for column in names.stream.columns]
         return [
             (column, names.column_term(f"{names.labels[side]}.{column}", node), node)
             for side in sides
             for column in names.sides[side].stream.columns
             if wanted or names.merged.get(column.lower(), side) == side
         ]
-
-    def _no_such_source(self, wanted: str, node: exp.Expr, known: list[str]) -> Exception:
-        return self._statement.error(f"'{wanted}' is no source of this query", node, f"known are: {', '.join(known)}")
-
-    # ---- all of it ----------------------------------------------------------------------------------------------
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
         """Return the selection, once everything that uses columns has been read; strands that are only searched come

@@ -133,29 +133,12 @@ class Binder:
 
     # Leaves -----------------------------------------------------------------------------------------------------
 
-    def _literal(self, node: exp.Expr) -> Term:
-        return Term.text(str(node.this), literals.literal(str(node.this)))
-
-    def _boolean(self, node: exp.Expr) -> Term:
-        return Term.text("TRUE" if node.this else "FALSE", ConstantValue(bool(node.this), BOOLEAN))
-
-    def _null(self, node: exp.Expr) -> Term:
-        return Term.text("NULL", literals.NULL)
-
     def _column(self, node: exp.Expr) -> Term:
-        return self.scope.column(self.parts(node), node, self)
-
-    def parts(self, node: exp.Expr) -> list[exp.Identifier]:
-        """Return the dotted parts of a column."""
         dotted = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
         parts = [part for part in dotted if isinstance(part, exp.Identifier)]
         if len(parts) != sum(part is not None for part in dotted):
             raise self.error("'*' can only stand in count(*)", node, "name the columns")
-        return parts
-
-    def _lambda_variable(self, node: exp.Expr) -> Term:
-        # A bare identifier is a variable of an enclosing lambda; columns come as Column nodes.
-        return Term.text(Expression.of_column(node.name).sql)
+        return self.scope.column(parts, node, self)
 
     # Operators --------------------------------------------------------------------------------------------------
 
@@ -181,8 +164,10 @@ class Binder:
             left = link
         return term
 
-    def _negative(self, node: exp.Expr) -> Term:
+    def _unary(self, node: exp.Expr) -> Term:
         operand = self.operand(node.this, Precedence.UNARY)
+        if isinstance(node, exp.BitwiseNot):
+            return compose(Precedence.UNARY, "~", operand, typed_as=apply("~", operand.tree))
         tree = literals.negative(operand.tree, operand.sql)
         if isinstance(node.this, exp.Paren) and literals.is_narrower(tree, operand.tree):
             operand, tree = (
@@ -192,10 +177,6 @@ class Binder:
         # Two minus signs in a row would open a comment.
         operand = operand.fit(Precedence.PRIMARY) if operand.sql.startswith("-") else operand
         return compose(Precedence.UNARY, "-", operand, tree=tree)
-
-    def _bitwise_not(self, node: exp.Expr) -> Term:
-        operand = self.operand(node.this, Precedence.UNARY)
-        return compose(Precedence.UNARY, "~", operand, typed_as=apply("~", operand.tree))
 
     def _not(self, node: exp.Expr) -> Term:
         inner = inside(node.this)
@@ -303,10 +284,12 @@ class Binder:
         self.refuse_extras(node, "this", "to", "safe", "_type")
         inner = self.bind(node.this)
         word, to = "TRY_CAST" if node.args.get("safe") else "CAST", node.args["to"].sql("spark")
-        tree = _cast_tree(inner.tree, to)
+        try:
+            tree: Scalar | None = cast(inner.tree, DataType.parse(to))
+        except WindloomError:  # no type that we know has this name
+            tree = None
         pieces = (f"{word}(", inner, f" AS {to})")
-        is_cast = word == "CAST" and tree is not None
-        term = compose(Precedence.PRIMARY, *pieces, tree=tree if is_cast else None, typed_as=tree)
+        term = compose(Precedence.PRIMARY, *pieces, tree=tree if word == "CAST" else None, typed_as=tree)
         return replace(term, name=inner.column)  # Spark calls a column and its cast by one name
 
     def _subscript(self, node: exp.Expr) -> Term:
@@ -414,27 +397,19 @@ class Binder:
         return self._call(name, [self.bind(argument) for argument in arguments])
 
 
-def _cast_tree(operand: Scalar, type_name: str) -> Scalar | None:
-    """CAST(operand AS type); None if the type has no name that we know."""
-    try:
-        kind = DataType.parse(type_name)
-    except WindloomError:
-        return None
-    return cast(operand, kind)
-
-
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
     **dict.fromkeys(_BINARY, Binder._binary),
-    exp.Literal: Binder._literal,
+    exp.Literal: lambda binder, node: Term.text(str(node.this), literals.literal(str(node.this))),
     exp.Boolean: lambda binder, node: Term.text(
         "TRUE" if node.this else "FALSE", ConstantValue(bool(node.this), BOOLEAN)
     ),
     exp.Null: lambda binder, node: Term.text("NULL", literals.NULL),
-    exp.Column: lambda binder, node: binder.scope.column(binder.parts(node), node, binder),
-    exp.Identifier: Binder._lambda_variable,
+    exp.Column: Binder._column,
+    # A bare identifier is a variable of an enclosing lambda; columns come as Column nodes.
+    exp.Identifier: lambda binder, node: Term.text(Expression.of_column(node.name).sql),
     exp.Paren: lambda binder, node: binder.bind(node.this),
-    exp.Neg: Binder._negative,
-    exp.BitwiseNot: Binder._bitwise_not,
+    exp.Neg: Binder._unary,
+    exp.BitwiseNot: Binder._unary,
     exp.Not: Binder._not,
     exp.Is: Binder._is,
     exp.NullSafeNEQ: Binder._is_distinct,

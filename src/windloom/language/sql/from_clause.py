@@ -1,4 +1,7 @@
-"""Finds the FROM clause in the tokens of a query and removes it, because its window brackets are not SQL."""
+"""Finds the FROM clause in the tokens of a query and removes it, because its window brackets are not SQL.
+
+It also removes `[NOT] EXISTS (SELECT …)` from WHERE, which means a SEMI or ANTI join.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,18 @@ from itertools import pairwise
 from sqlglot import Token, TokenType
 
 from windloom.language.sql.from_sources import CLAUSES, EXAMPLE, FromSource, read_sources
-from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, closing, is_word, source_end
+from windloom.language.sql.tokens import (
+    CLOSE,
+    OPEN,
+    SourceText,
+    Span,
+    closing,
+    is_word,
+    replaced,
+    source_end,
+    without_semicolons,
+)
 from windloom.model import JoinKind
-
-# Cuts `[NOT] EXISTS (SELECT …)` out of WHERE: like SEMI and ANTI joins, it asks for rows with or without a match.
 
 _EXAMPLE = "for example WHERE EXISTS (SELECT 1 FROM clicks [RANGE 30 minutes] c WHERE c.user = o.user)"
 _ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, with AND between them"
@@ -49,13 +60,9 @@ def cut_exists(tokens: Sequence[Token], source: SourceText) -> tuple[tuple[Exist
         _check_alone(tokens, start, stop, source)
         kind = JoinKind.SEMI if start == index else JoinKind.ANTI
         exists.append(_read(kind, tokens[index], tokens[index + 2 : stop], source))
-        at = tokens[index]
-        rest.append(Token(TokenType.TRUE, "TRUE", line=at.line, col=at.col, start=at.start, end=at.end))
+        rest.append(replaced(tokens[index], TokenType.TRUE, "TRUE"))
         index = stop + 1
     return tuple(exists), rest
-
-
-# ---- where it stands ------------------------------------------------------------------------------------------------
 
 
 def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: SourceText) -> None:
@@ -64,7 +71,7 @@ def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: SourceT
     while True:
         before, begin = _up_to_bracket(tokens, start, -1)
         after, end = _up_to_bracket(tokens, stop, 1)
-        if TokenType.OR in (*before, *after) or _is_taken(tokens, start, stop):
+        if TokenType.OR in (*before, *after) or _is_operand(tokens, start, stop):
             raise source.error("EXISTS is only part of a condition here", word, _ALONE)
         if begin < 0 or tokens[begin].token_type in CLAUSES:
             if begin >= 0 and tokens[begin].token_type is TokenType.WHERE:
@@ -90,7 +97,7 @@ def _up_to_bracket(tokens: Sequence[Token], index: int, step: int) -> tuple[list
     return kinds, index
 
 
-def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
+def _is_operand(tokens: Sequence[Token], start: int, stop: int) -> bool:
     """Return whether an operator, a function or BETWEEN takes it as an operand."""
     previous = tokens[start - 1].token_type if start else None
     following = tokens[stop + 1].token_type if stop + 1 < len(tokens) else None
@@ -101,9 +108,6 @@ def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
             return True
     is_begun = previous in (TokenType.AND, TokenType.L_PAREN, *CLAUSES)
     return not is_begun or following not in (None, TokenType.AND, TokenType.R_PAREN, *CLAUSES)
-
-
-# ---- what it says ---------------------------------------------------------------------------------------------------
 
 
 def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: SourceText) -> Exists:
@@ -194,15 +198,12 @@ class FromClause:
 
 
 def cut_from_clause(tokens: Sequence[Token], source: SourceText) -> FromClause:
-    stop = len(tokens)
-    while stop > 0 and tokens[stop - 1].token_type is TokenType.SEMICOLON:
-        stop -= 1
-    if stop == 0:
+    tokens = without_semicolons(tokens)
+    if not tokens:
         raise source.error("the text is empty", Span(0, 1), EXAMPLE)
-    for token in tokens[:stop]:
+    for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             raise source.error("only one query is expected here", token, "register each query under its own name")
-    tokens = tokens[:stop]
     _check_start(tokens, source)
     position = find_from(tokens)
     if position is None:

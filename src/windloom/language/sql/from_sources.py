@@ -7,39 +7,42 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from windloom.errors import QueryError
 from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, closing, is_name, is_word, source_end
 from windloom.model import JoinKind
 
 EXAMPLE = "write SELECT … FROM stream [RANGE 1 hour SLIDE 1 minute] …"
 CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
 
+#: Where the sources of FROM end.
+_END_WORDS = (
+    "COMMA",
+    "ORDER_BY",
+    "SORT_BY",
+    "CLUSTER_BY",
+    "DISTRIBUTE_BY",
+    "LIMIT",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "LATERAL",
+    "QUALIFY",
+)
+_ENDS = (*CLAUSES, *(TokenType[word] for word in _END_WORDS))
 _JOIN_EXAMPLE = (
     "for example FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 1 hour] c ON o.user = c.user"
 )
 
 #: Words that may stand before JOIN.
-_MODIFIERS = (
-    TokenType.INNER,
-    TokenType.LEFT,
-    TokenType.RIGHT,
-    TokenType.FULL,
-    TokenType.OUTER,
-    TokenType.SEMI,
-    TokenType.ANTI,
-    TokenType.CROSS,
-    TokenType.NATURAL,
-    TokenType.ASOF,
-)
-_LEFT_OUTER, _RIGHT_OUTER = ("LEFT", "OUTER"), ("RIGHT", "OUTER")
+_WORDS = ("INNER", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "CROSS", "NATURAL", "ASOF")
+_MODIFIERS = tuple(TokenType[word] for word in _WORDS)
 _KINDS: dict[tuple[str, ...], JoinKind] = {
     (): JoinKind.INNER,
     ("INNER",): JoinKind.INNER,
     ("CROSS",): JoinKind.INNER,  # WHERE may have its keys
     ("LEFT",): JoinKind.LEFT,
-    _LEFT_OUTER: JoinKind.LEFT,
+    ("LEFT", "OUTER"): JoinKind.LEFT,
     ("RIGHT",): JoinKind.LEFT,
-    _RIGHT_OUTER: JoinKind.LEFT,
+    ("RIGHT", "OUTER"): JoinKind.LEFT,
     ("SEMI",): JoinKind.SEMI,
     ("LEFT", "SEMI"): JoinKind.SEMI,
     ("ANTI",): JoinKind.ANTI,
@@ -181,17 +184,12 @@ def _alias_length(tokens: Sequence[Token], index: int, source: SourceText) -> in
         if index + 1 == len(tokens) or not is_name(tokens[index + 1]):
             raise source.error("a name is missing after AS", token, "for example FROM trades [TUMBLE 1 hour] AS t")
         return 2
-    if _is_within(tokens, index):
-        return 0
+    if index + 1 < len(tokens) and is_word(token, "WITHIN"):
+        # `WITHIN 30 minutes` begins here; it is an alias if neither a duration nor a condition follows.
+        following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
+        if tokens[index + 1].token_type in following:
+            return 0
     return 1 if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) else 0
-
-
-def _is_within(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether `WITHIN 30 minutes` begins here. If neither a duration nor a condition follows, it is an alias."""
-    if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
-        return False
-    following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
-    return tokens[index + 1].token_type in following
 
 
 def _with_distance(
@@ -200,19 +198,14 @@ def _with_distance(
     """Read `WITHIN 30 minutes`, if it follows a joined source."""
     if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return from_source, index
-    stop = index + 1
-    while stop < len(tokens) and not _ends_distance(tokens, stop):
+    stop, ends = index + 1, (TokenType.ON, TokenType.USING, *_ENDS)
+    while stop < len(tokens) and tokens[stop].token_type not in ends and not is_join_word(tokens, stop):
         stop += 1
     assert from_source.joined is not None
     if stop == index + 1:
         hint = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
         raise source.error("WITHIN has no duration", tokens[index], hint)
     return replace(from_source, joined=replace(from_source.joined, within=tuple(tokens[index + 1 : stop]))), stop
-
-
-def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
-    kind = tokens[index].token_type
-    return kind in (TokenType.ON, TokenType.USING, *_ENDS) or is_join_word(tokens, index)
 
 
 def _with_condition(
@@ -226,19 +219,25 @@ def _with_condition(
         hint = "write the condition in WHERE, or JOIN instead of the comma"
         raise source.error(f"{tokens[index].text.upper()} cannot follow a comma", tokens[index], hint)
     if kind is TokenType.ON:
-        stop = _condition_end(tokens, index + 1)
+        # The condition ends at another join, at a clause, or with the text.
+        stop, depth = index + 1, 0
+        while stop < len(tokens):
+            kind = tokens[stop].token_type
+            if depth == 0 and (kind in _ENDS or is_join_word(tokens, stop)):
+                break
+            depth += (kind in OPEN) - (kind in CLOSE)
+            stop += 1
         if stop == index + 1:
             raise source.error("a condition is missing after ON", tokens[index], _JOIN_EXAMPLE)
         read = replace(joined, on=tuple(tokens[index + 1 : stop]))
     elif kind is TokenType.USING:
-        if index + 1 == len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
-            raise _unreadable_using(tokens[index], source)
-        stop = closing(tokens, index + 1)
+        is_open = index + 1 < len(tokens) and tokens[index + 1].token_type is TokenType.L_PAREN
+        stop = closing(tokens, index + 1) if is_open else index
         inside = tokens[index + 2 : stop]
         names, commas = inside[::2], inside[1::2]
         is_list = len(inside) % 2 == 1 and all(map(is_name, names))
         if not is_list or any(token.token_type is not TokenType.COMMA for token in commas):
-            raise _unreadable_using(tokens[index], source)
+            raise source.error("USING takes a list of columns", tokens[index], "for example USING (user, shop)")
         read, stop = replace(joined, using=tuple(names)), stop + 1
     elif joined.kind is JoinKind.INNER:
         return from_source, index
@@ -246,34 +245,3 @@ def _with_condition(
         shown = f"{joined.kind.upper()} JOIN"
         raise source.error(f"a {shown} needs a condition", from_source.stream, "write ON a.x = b.y, or USING (x)")
     return replace(from_source, joined=read), stop
-
-
-def _condition_end(tokens: Sequence[Token], index: int) -> int:
-    """Return where the condition that begins here ends: at another join, at a clause, or with the text."""
-    depth = 0
-    for stop in range(index, len(tokens)):
-        kind = tokens[stop].token_type
-        if depth == 0 and (kind in _ENDS or is_join_word(tokens, stop)):
-            return stop
-        depth += (kind in OPEN) - (kind in CLOSE)
-    return len(tokens)
-
-
-_ENDS = (
-    *CLAUSES,
-    TokenType.COMMA,
-    TokenType.ORDER_BY,
-    TokenType.SORT_BY,
-    TokenType.CLUSTER_BY,
-    TokenType.DISTRIBUTE_BY,
-    TokenType.LIMIT,
-    TokenType.UNION,
-    TokenType.EXCEPT,
-    TokenType.INTERSECT,
-    TokenType.LATERAL,
-    TokenType.QUALIFY,
-)
-
-
-def _unreadable_using(at: Token, source: SourceText) -> QueryError:
-    return source.error("USING takes a list of columns", at, "for example USING (user, shop)")

@@ -1,4 +1,7 @@
-"""The meaning of names in a join: columns of several sources, qualified with the alias or the name of their stream."""
+"""The meaning of names in a join: columns of several sources, qualified with the alias or the name of their stream.
+
+It also reads the trees and types of expressions on tuples, which plans hold as text.
+"""
 
 from __future__ import annotations
 
@@ -17,33 +20,14 @@ from windloom.language.sql.syntax import parse_select
 from windloom.language.sql.terms import Term
 from windloom.language.sql.tokens import SourceText, Span, fold_literals, tokenize
 from windloom.model import DataType, Expression, Stream, UserDefined
-from windloom.model.expression import ColumnRef, Scalar
-
-
-@dataclass(frozen=True, slots=True)
-class JoinColumns:
-    """All columns of a join, by their qualified names; `places` holds the side and the column that each means."""
-
-    stream: Stream
-    places: Mapping[str, tuple[int, str]]
-
-
-@lru_cache(maxsize=512)
-def joined_relation(aliases: tuple[str, ...], streams: tuple[Stream, ...]) -> JoinColumns:
-    """Return the columns of several streams as those of one, called `alias.column`."""
-    columns, places = {}, {}
-    for side, (alias, stream) in enumerate(zip(aliases, streams, strict=True)):
-        for column, kind in stream.columns.items():
-            columns[f"{alias}.{column}"] = kind
-            places[f"{alias}.{column}"] = (side, column)
-    name = ", ".join(f"{stream.name} AS {alias}" for alias, stream in zip(aliases, streams, strict=True))
-    return JoinColumns(Stream(name, columns), places)
+from windloom.model.expression import Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class JoinNames(Names):
     """The columns of all sides as those of one stream, in which they are called `alias.column`.
 
+    `places` holds the side and the column that each of these names means.
     `visible` are the sides whose columns can be named: none that stands later in FROM, and none of a SEMI or ANTI join.
     `merged` are the columns of USING, which need no qualifier, each with the side that it is taken from.
     """
@@ -59,10 +43,6 @@ class JoinNames(Names):
         """Return these names, if only these sides can be named."""
         return replace(self, visible=tuple(visible), inner=tuple(inner))
 
-    def merging(self, column: str, side: int) -> JoinNames:
-        """Return these names after USING: the column needs no qualifier, and is taken from this side."""
-        return replace(self, merged={**self.merged, column.lower(): side})
-
     def side_of(self, column: str) -> int:
         """Return the side of a column that is given by its qualified name."""
         return self.places[column][0]
@@ -70,11 +50,6 @@ class JoinNames(Names):
     def is_relation(self, side: int) -> bool:
         """Return whether a side is a relation instead of a stream."""
         return self.sides[side].stream.is_relation
-
-    def columns_of(self, side: int) -> frozenset[str]:
-        """Return the qualified names of the columns of a side."""
-        label = self.labels[side]
-        return frozenset(f"{label}.{column}" for column in self.sides[side].stream.columns)
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         if len(parts) > 1:
@@ -84,9 +59,6 @@ class JoinNames(Names):
                     return f"{self.labels[side]}.{qualified[0]}", qualified[1]
         owners = self.owners(parts[0].name)
         return (owners[0][1], parts[1:]) if len(owners) == 1 else None
-
-    def has_column(self, name: str) -> bool:
-        return bool(self.owners(name))
 
     def owners(self, name: str) -> list[tuple[str, str]]:
         nearest = self._owners_among(self.inner, name)
@@ -98,11 +70,8 @@ class JoinNames(Names):
         return self._owners_among(self.visible, name)
 
     def _owners_among(self, sides: Iterable[int], name: str) -> list[tuple[str, str]]:
-        return [
-            (label, f"{self.labels[side]}.{column}")
-            for side in sides
-            for label, column in self.sides[side].owners(name)
-        ]
+        owners = ((side, owner) for side in sides for owner in self.sides[side].owners(name))
+        return [(label, f"{self.labels[side]}.{column}") for side, (label, column) in owners]
 
     def written(self, column: str) -> tuple[str, str]:
         side, name = self.places[column]
@@ -111,10 +80,7 @@ class JoinNames(Names):
     def column_term(self, column: str, node: exp.Expr) -> Term:
         side, name = self.places[column]
         sql = f"{Expression.of_column(self.labels[side]).sql}.{Expression.of_column(name).sql}"
-        shown = self.written(column)[1]
-        return Term(
-            sql, sql, columns=frozenset((column,)), loose=node, column=column, name=shown, tree=ColumnRef(column)
-        )
+        return Term.of_column(sql, column, node, self.written(column)[1])
 
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
         name = parts[0]
@@ -158,15 +124,11 @@ def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Bind
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
     """Return columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
-    qualified_close = [
-        f"{label}.{column}"
-        for close_name in close
-        for label, column in qualified
-        if column.lower() == close_name.lower()
-    ]
-    return (
-        meant(qualified_close) if qualified_close else known_names([f"{label}.{column}" for label, column in qualified])
-    )
+    by_name: dict[str, list[str]] = {}
+    for label, column in qualified:
+        by_name.setdefault(column.lower(), []).append(f"{label}.{column}")
+    qualified_close = [each for close_name in close for each in by_name[close_name.lower()]]
+    return meant(qualified_close) if qualified_close else known_names([f"{label}.{name}" for label, name in qualified])
 
 
 def joined_names(
@@ -195,28 +157,23 @@ def names_of(
     own: Mapping[str, UserDefined] | None = None,
 ) -> JoinNames:
     """Return all names of streams that are called by these labels."""
-    relation, own = joined_relation(labels, streams), own or {}
-    sides = tuple(
-        Names(stream, _qualifiers(index, labels, streams), aliases, own) for index, stream in enumerate(streams)
-    )
-    everything = tuple(range(len(labels)))
-    return JoinNames(relation.stream, (), aliases, own, sides, labels, relation.places, everything)
-
-
-def _qualifiers(side: int, labels: Sequence[str], streams: Sequence[Stream]) -> tuple[str, ...]:
-    """Return the alias and, if it means nothing else, the name of the stream."""
-    name = streams[side].name
-    others = [label.lower() for index, label in enumerate(labels) if index != side]
-    is_clear = name.lower() not in others and sum(stream.name == name for stream in streams) == 1
-    return (labels[side], name) if is_clear else (labels[side],)
+    own, sides = own or {}, []
+    places: dict[str, tuple[int, str]] = {}
+    for side, (label, stream) in enumerate(zip(labels, streams, strict=True)):
+        others = [other.lower() for index, other in enumerate(labels) if index != side]
+        # The name of the stream qualifies its columns too, if it means nothing else.
+        is_clear = stream.name.lower() not in others and sum(other.name == stream.name for other in streams) == 1
+        qualifiers = (label, stream.name) if is_clear else (label,)
+        sides.append(Names(stream, qualifiers, aliases, own))
+        places |= {f"{label}.{column}": (side, column) for column in stream.columns}
+    name = ", ".join(f"{stream.name} AS {label}" for label, stream in zip(labels, streams, strict=True))
+    joined = Stream(name, {column: streams[side].columns[of_side] for column, (side, of_side) in places.items()})
+    return JoinNames(joined, (), aliases, own, tuple(sides), labels, places, tuple(range(len(labels))))
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:
     quoted = [f"'{name}'" for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" {word} {quoted[-1]}"
-
-
-# Trees and types of expressions on tuples, which are kept as text: read here once, for types and for evaluation.
 
 
 def tuple_tree(sql: str, columns: Mapping[str, DataType]) -> Scalar | None:
@@ -225,7 +182,7 @@ def tuple_tree(sql: str, columns: Mapping[str, DataType]) -> Scalar | None:
     >>> tuple_tree("price > 1", {"price": DataType.parse("double")}).name
     '>'
     """
-    return _read_on_stream(sql, tuple(columns.items()))
+    return _tuple_tree(sql, tuple(columns.items()))
 
 
 def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> DataType | None:
@@ -252,7 +209,7 @@ def joined_type(expression: Expression, aliases: Sequence[str], streams: Sequenc
 
 
 @lru_cache(maxsize=4_096)
-def _read_on_stream(sql: str, columns: tuple[tuple[str, DataType], ...]) -> Scalar | None:
+def _tuple_tree(sql: str, columns: tuple[tuple[str, DataType], ...]) -> Scalar | None:
     return _read(sql, Names(Stream("", dict(columns)), (), frozenset()))
 
 

@@ -11,25 +11,16 @@ from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.sql.binder import Binder, Call
 from windloom.language.sql.syntax import CHANGING, SUPPORTED, why_refused
-from windloom.language.sql.terms import Term, all_of, inside, is_not_null
+from windloom.language.sql.terms import Term, all_of, condition_of, inside, is_not_null
 from windloom.model import Aggregate, Expression, Stream, TypeKind, UserDefined
-from windloom.model import Function as ModelFunction
-from windloom.model.aggregate import Constant, Function, find_function
-from windloom.model.expression import ColumnRef
-
-# Reads holistic aggregates: DISTINCT, and the constants k and p among the arguments.
+from windloom.model.aggregate import Function, find_function
 
 #: For these, DISTINCT changes nothing.
 _SAME_IF_DISTINCT = ("min", "max")
 
 
-def is_holistic(function: Function, node: exp.Anonymous) -> bool:
-    """Return whether an aggregate takes constants or DISTINCT."""
-    return function.constant is not None or any(isinstance(expression, exp.Distinct) for expression in node.expressions)
-
-
-def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
-    """Return the name of the aggregate, the expression it takes, and its constants."""
+def _holistic_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
+    """Return the name of a holistic aggregate, the expression it takes, and its constants (k, p)."""
     name, arguments = FUNCTIONS[spelling], node.expressions
     function = find_function(name)
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
@@ -44,11 +35,20 @@ def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[
     if len(arguments) != 2:
         raise binder.error(f"{spelling}() takes two arguments, not {len(arguments)}", node, example)
     number, argument = arguments if constant.goes_first else arguments[::-1]
-    read = _read_number(spelling, number, constant, binder, example)
-    wrong = constant.check(read)
+    sign, inner = 1, number
+    while isinstance(inner, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(inner, exp.Neg) else sign
+        inner = inner.this
+    text = str(inner.this) if isinstance(inner, exp.Literal) and not inner.is_string else ""
+    try:
+        value = sign * (int(text) if text.isdigit() else float(text))
+    except ValueError:
+        message = f"{spelling}() needs a number as its {constant.letter}, the same for all tuples"
+        raise binder.error(message, number, example) from None
+    wrong = constant.check(value)
     if wrong is not None:
         raise binder.error(f"{spelling}() cannot be taken: {wrong}", number, example)
-    return name, argument, (read,)
+    return name, argument, (value,)
 
 
 def _read_distinct(
@@ -66,21 +66,6 @@ def _read_distinct(
         return name, arguments[0], ()
     message = f"{function}(DISTINCT …) is not supported"
     raise binder.error(message, distinct, f"only count, min and max take DISTINCT; without it, {SUPPORTED}")
-
-
-def _read_number(function: str, node: exp.Expr, constant: Constant, binder: Binder, example: str) -> float:
-    sign, inner = 1, node
-    while isinstance(inner, exp.Paren | exp.Neg):
-        sign = -sign if isinstance(inner, exp.Neg) else sign
-        inner = inner.this
-    if isinstance(inner, exp.Literal) and not inner.is_string:
-        try:
-            text = str(inner.this)
-            return sign * (int(text) if text.isdigit() else float(text))
-        except ValueError:
-            pass
-    message = f"{function}() needs a number as its {constant.letter}, the same for all tuples"
-    raise binder.error(message, node, example)
 
 
 _HINTS = {
@@ -134,19 +119,6 @@ class Names:
     def is_qualified(self, parts: list[exp.Identifier]) -> bool:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
 
-    def _other_qualifier(self, written: str, column: str) -> str:
-        """Return a hint for an unknown qualifier; empty if it seems not to be a qualifier."""
-        near = near_names(written, list(self.qualifiers))
-        if near.startswith("did you mean"):
-            return near
-        if self.stream.find_column(column) is None:
-            return ""
-        return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
-
-    def has_column(self, name: str) -> bool:
-        """Return whether a name without a qualifier means a column."""
-        return self.stream.find_column(name) is not None
-
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
         """Return the column of a node, and the struct fields after it; None if the node is not a column."""
         if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
@@ -154,20 +126,14 @@ class Names:
         return self.find([part for part in node.parts if isinstance(part, exp.Identifier)])
 
     def column_term(self, column: str, node: exp.Expr) -> Term:
-        expression = Expression.of_column(column)
-        columns = frozenset((column,))
-        tree = ColumnRef(column)
-        return Term(expression.sql, expression.sql, columns=columns, loose=node, column=column, name=column, tree=tree)
+        return Term.of_column(Expression.of_column(column).sql, column, node, self.written(column)[1])
 
     def with_fields(self, value: Term, fields: list[exp.Identifier], binder: Binder) -> Term:
         if fields and value.column is not None:
             kind = self.stream.columns[value.column]
             if kind.kind is not TypeKind.OTHER:
-                raise binder.error(
-                    f"column '{value.column}' has no field '{fields[0].name}'",
-                    fields[0],
-                    f"it is of type {kind}; only structs have fields",
-                )
+                hint = f"it is of type {kind}; only structs have fields"
+                raise binder.error(f"column '{value.column}' has no field '{fields[0].name}'", fields[0], hint)
         for each in fields:
             value = binder.field_of(value, each)
         return value
@@ -177,8 +143,13 @@ class Names:
         name = first.name
         if self.is_qualified(parts):
             first, name = parts[1], parts[1].name
-        elif len(parts) > 1 and (hint := self._other_qualifier(name, parts[1].name)):
-            return binder.error(f"'{name}' is not the stream of this query", first, hint)
+        elif len(parts) > 1:
+            column, hint = parts[1].name, near_names(name, list(self.qualifiers))
+            is_near = hint.startswith("did you mean")
+            if not is_near:
+                hint = " or ".join(["write " + column, *(f"{qualifier}.{column}" for qualifier in self.qualifiers)])
+            if is_near or self.stream.find_column(column) is not None:
+                return binder.error(f"'{name}' is not the stream of this query", first, hint)
         refused = no_column(parts, first, node, binder)
         return refused or binder.error(f"unknown column '{name}'", first, near_names(name, known))
 
@@ -210,40 +181,41 @@ class AggregateUse:
 
 
 @dataclass(frozen=True, slots=True)
-class RowScope:
-    """Expressions on tuples: WHERE, GROUP BY, arguments of aggregates."""
+class _NamesScope:
+    """What scopes over the names of a query have in common."""
 
     names: Names
-    place: str
-
-    def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
-        column = self.names.find(parts)
-        name = parts[0].name
-        if (
-            column is None
-            and name.lower() in self.names.aliases
-            and len(parts) == 1
-            and not self.names.has_column(name)
-        ):
-            hint = f"it is an alias of the select list; {self.place} sees only the columns of the stream"
-            raise binder.error(f"unknown column '{name}'", node, hint)
-        if column is None:
-            raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
-        return self.names.with_fields(self.names.column_term(column[0], node), column[1], binder)
 
     def is_aggregate(self, function: str) -> bool:
         return self.names.is_aggregate(function)
-
-    def aggregate(self, call: Call, binder: Binder) -> Term:
-        hint = _HINTS.get(self.place, "aggregate a column, or an expression of columns")
-        raise binder.error(f"the aggregate {call.function}() cannot stand in {self.place}", call.node, hint)
 
     def settle(self, term: Term) -> Term:
         return term
 
 
 @dataclass(frozen=True, slots=True)
-class GroupScope:
+class RowScope(_NamesScope):
+    """Expressions on tuples: WHERE, GROUP BY, arguments of aggregates."""
+
+    place: str
+
+    def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
+        column = self.names.find(parts)
+        name = parts[0].name
+        if column is None and name.lower() in self.names.aliases and len(parts) == 1 and not self.names.owners(name):
+            hint = f"it is an alias of the select list; {self.place} sees only the columns of the stream"
+            raise binder.error(f"unknown column '{name}'", node, hint)
+        if column is None:
+            raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
+        return self.names.with_fields(self.names.column_term(column[0], node), column[1], binder)
+
+    def aggregate(self, call: Call, binder: Binder) -> Term:
+        hint = _HINTS.get(self.place, "aggregate a column, or an expression of columns")
+        raise binder.error(f"the aggregate {call.function}() cannot stand in {self.place}", call.node, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScope(_NamesScope):
     """Expressions on groups: the select list and HAVING.
 
     `groupings` maps canonical texts to their index. `aggregates` collects the aggregates that the query needs, with the
@@ -251,7 +223,6 @@ class GroupScope:
     takes precedence over an alias; in HAVING, an alias takes precedence over a column that is not grouped.
     """
 
-    names: Names
     groupings: Mapping[str, int]
     aggregates: dict[Aggregate, AggregateUse]
     aliases: dict[str, Term]
@@ -270,13 +241,11 @@ class GroupScope:
             raise self.names.unknown(parts, node, binder, known)
         return self.names.with_fields(replace(alias, column=None), parts[1:], binder)
 
-    def is_aggregate(self, function: str) -> bool:
-        return self.names.is_aggregate(function)
-
     def aggregate(self, call: Call, binder: Binder) -> Term:
         user_defined = self.names.own.get(call.function)
         declared = None if user_defined is not None else find_function(FUNCTIONS[call.function])
-        if declared is not None and is_holistic(declared, call.node):
+        is_distinct = any(isinstance(argument, exp.Distinct) for argument in call.node.expressions)
+        if declared is not None and (is_distinct or declared.constant is not None):
             return self._holistic(declared, call, binder)
         function, name = call.function, call.function if declared is None else declared.name
         arguments, ignore_nulls = _arguments(call, declared, binder)
@@ -291,19 +260,18 @@ class GroupScope:
             conditions.append(is_not_null(terms[0]))
         where = all_of(conditions)
         argument, by = [*(term.row_expression() for term in terms), None, None][:2]
-        condition = None if where is None else where.row_expression()
-        aggregate = Aggregate(name, argument, by, condition, own=user_defined)
+        aggregate = Aggregate(name, argument, by, condition_of(conditions), own=user_defined)
         self._check(aggregate, terms, arguments, conditions[:1], label, call, binder)
-        asked = AggregateUse(len(self.aggregates), call.node, tuple(arguments), tuple(written))
-        return self._use(aggregate, asked, _listed(name, terms, [] if where is None else [where]), label)
+        use = AggregateUse(len(self.aggregates), call.node, tuple(arguments), tuple(written))
+        index = self.aggregates.setdefault(aggregate, use).index
+        return Term.of_placeholder(_listed(name, terms, [] if where is None else [where]), f"__a{index}", label)
 
-    def _holistic(self, declared: ModelFunction, call: Call, binder: Binder) -> Term:
-        name, argument, parameters = read_arguments(call.function, call.node, binder)
+    def _holistic(self, declared: Function, call: Call, binder: Binder) -> Term:
+        name, argument, parameters = _holistic_arguments(call.function, call.node, binder)
         _refuse_nulls(call, [] if call.ignore_nulls is None else [call.ignore_nulls], binder)
         term = self._on_tuples(argument, f"{call.function}()", binder)
         conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
-        where = conditions[0].row_expression() if conditions else None
-        aggregate = Aggregate(name, term.row_expression(), None, where, parameters)
+        aggregate = Aggregate(name, term.row_expression(), None, condition_of(conditions), parameters)
         shown = str(aggregate)
         if declared.constant is not None:
             spelled = () if declared.spellings.get(call.function) else parameters
@@ -311,8 +279,9 @@ class GroupScope:
             shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
         self._check(aggregate, [term], [argument], conditions, shown, call, binder)
         written = () if call.where is None else (call.where,)
-        asked = AggregateUse(len(self.aggregates), call.node, (argument,), written)
-        return self._use(aggregate, asked, str(aggregate), shown)
+        use = AggregateUse(len(self.aggregates), call.node, (argument,), written)
+        index = self.aggregates.setdefault(aggregate, use).index
+        return Term.of_placeholder(str(aggregate), f"__a{index}", shown)
 
     def _check(
         self,
@@ -343,19 +312,12 @@ class GroupScope:
     def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
         return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)
 
-    def _use(self, aggregate: Aggregate, asked: AggregateUse, sql: str, label: str) -> Term:
-        index = self.aggregates.setdefault(aggregate, asked).index
-        return Term.of_placeholder(sql, f"__a{index}", label)
-
     def settle(self, term: Term) -> Term:
         index = self.groupings.get(term.sql)
-        if index is None or term.placeholder is not None:
-            return term
-        placeholder = f"__g{index}"
-        return replace(term, over=placeholder, uses=frozenset((placeholder,)), loose=None, tree=ColumnRef(placeholder))
+        return term if index is None or term.placeholder is not None else term.as_placeholder(f"__g{index}")
 
 
-def _arguments(call: Call, declared: ModelFunction | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
+def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
     """Return the arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
 
     User-defined aggregates are not declared, and take one argument.

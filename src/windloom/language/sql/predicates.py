@@ -19,16 +19,17 @@ from windloom.model import DataType, Expression, Stream, TypeKind
 from windloom.model.predicate import ALWAYS, NEVER, Formula, Predicate, all_of, any_of, atom, negation
 from windloom.model.value_sets import EMPTY, IS_FALSE, IS_TRUE, NULL, ORDER, PRESENT, TRUTH, Subject, ValueSet, union
 
-#: Comparisons, with the operator after exchanging their sides, and their negation.
 _Compared = exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
-_OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.EQ: ("=", "="),
-    exp.NEQ: ("<>", "<>"),
-    exp.LT: ("<", ">"),
-    exp.LTE: ("<=", ">="),
-    exp.GT: (">", "<"),
-    exp.GTE: (">=", "<="),
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
 }
+#: The operator of a comparison after its sides have been exchanged.
+_EXCHANGED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LIKES = (exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
 #: Nodes that are true, false or unknown, and that are analysed.
 _CONDITIONS = exp.And | exp.Or | exp.Not | exp.Is | exp.In | exp.Between | exp.NullSafeEQ | exp.NullSafeNEQ | _Compared
@@ -74,7 +75,12 @@ class _PredicateReader:
         node = inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
-            return combine([self.holds(part, wanted) for part in _chain(node)])
+            # The operands of a chain, which leans to the left and can be long.
+            kind, operands, left = type(node), list[exp.Expr](), inside(node)
+            while isinstance(left, kind):
+                operands.append(left.expression)
+                left = left.this
+            return combine([self.holds(part, wanted) for part in (left, *reversed(operands))])
         if isinstance(node, exp.Not):
             return self.holds(node.this, not wanted)
         if isinstance(node, exp.Boolean):
@@ -82,7 +88,10 @@ class _PredicateReader:
         if isinstance(node, exp.Null):
             return NEVER
         if isinstance(node, exp.Is):
-            return self._is(node, wanted)
+            value = node.expression
+            is_null = isinstance(value, exp.Null)
+            formula = self._is_null(inside(node.this)) if is_null else self.holds(node.this, bool(value.this))
+            return formula if wanted else negation(formula)
         if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
             return self._null_safe(node, wanted == isinstance(node, exp.NullSafeEQ))
         if isinstance(node, exp.Between):
@@ -92,7 +101,7 @@ class _PredicateReader:
         if isinstance(node, exp.In):
             return self._in(node, wanted)
         if type(node) in _OPERATORS:
-            return self._compare(_OPERATORS[type(node)][0], node.this, node.expression, wanted)
+            return self._compare(_OPERATORS[type(node)], node.this, node.expression, wanted)
         return self._like(node, wanted) if isinstance(node, _LIKES) else self._opaque(node, wanted)
 
     # Comparisons ------------------------------------------------------------------------------------------------
@@ -102,7 +111,7 @@ class _PredicateReader:
         if isinstance(left, exp.Null) or isinstance(right, exp.Null):
             return NEVER
         if _is_literal(left) and not _is_literal(right):
-            left, right, operator = right, left, _exchanged(operator)
+            left, right, operator = right, left, _EXCHANGED[operator]
         order = literal_order(_written(left), _written(right)) if _is_literal(left) else None
         if order is not None:
             return ALWAYS if (ORDER.compare("=", order) <= ORDER.compare(operator, 0)) == wanted else NEVER
@@ -114,7 +123,7 @@ class _PredicateReader:
             return self.holds(left, (bool(right.this) == wanted) == (operator == "="))
         term, other = self._operand(left), self._operand(right)
         if term.sql > other.sql and not _is_literal(right):
-            term, other, operator = other, term, _exchanged(operator)
+            term, other, operator = other, term, _EXCHANGED[operator]
         columns = tuple(sorted(term.columns | other.columns))
         subject = Subject(term.sql, ORDER, other.sql, columns, is_safe=self._is_safe(left, right))
         values = ORDER.compare(operator, 0)
@@ -169,14 +178,6 @@ class _PredicateReader:
 
     # NULL, TRUE, FALSE ------------------------------------------------------------------------------------------
 
-    def _is(self, node: exp.Is, wanted: bool) -> Formula:
-        what = node.expression
-        if isinstance(what, exp.Null):
-            formula = self._is_null(inside(node.this))
-        else:
-            formula = self.holds(node.this, bool(what.this))
-        return formula if wanted else negation(formula)
-
     def _is_null(self, node: exp.Expr) -> Formula:
         if isinstance(node, exp.Null):
             return ALWAYS
@@ -214,7 +215,7 @@ class _PredicateReader:
         return Subject(term.sql, TRUTH, "", tuple(sorted(term.columns)), is_loose=loose, is_safe=safe)
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
-        """The node as a subject with values in a known order."""
+        """Return the node as a subject with values in a known order; None if it is not one."""
         term = None if _is_literal(node) else self._operand(node)
         kind = None if term is None else operand_type(term.tree, self.names.stream.columns)
         if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
@@ -225,10 +226,6 @@ class _PredicateReader:
         columns = tuple(sorted(term.columns))
         return _Typed(Subject(term.sql, domain, "", columns, is_safe=isinstance(node, exp.Column)), kind)
 
-    def _name(self, node: exp.Expr) -> str | None:
-        column = self.names.find_node(node)
-        return None if column is None or column[1] else column[0]
-
     def _operand(self, node: exp.Expr) -> Term:
         return self.binder.bind(node).fit(Precedence.BIT_OR)
 
@@ -238,9 +235,9 @@ class _PredicateReader:
         return None not in kinds and kinds[0] == kinds[1]
 
     def _kind(self, node: exp.Expr) -> TypeKind | None:
-        name = self._name(node)
-        if name is not None:
-            kind = self.names.stream.columns[name].kind
+        column = self.names.find_node(node)
+        if column is not None and not column[1]:
+            kind = self.names.stream.columns[column[0]].kind
             return None if kind in (TypeKind.DECIMAL, TypeKind.OTHER) else kind
         text = str(node.this) if isinstance(node, exp.Literal) else ""
         if text.startswith("'"):
@@ -255,7 +252,7 @@ def _is_literal(node: exp.Expr) -> bool:
 
 
 def _written(node: exp.Expr) -> str:
-    """The text of a literal, with its sign; empty for anything else."""
+    """Return the text of a literal, with its sign; empty for anything else."""
     if isinstance(node, exp.Boolean):
         return "TRUE" if node.this else "FALSE"
     sign = ""
@@ -263,17 +260,3 @@ def _written(node: exp.Expr) -> str:
         sign = {"": "-", "-": ""}[sign] if isinstance(node, exp.Neg) else sign
         node = node.this
     return f"{sign}{node.this}" if isinstance(node, exp.Literal) else ""
-
-
-def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:
-    """Return the operands of a chain, which leans to the left and can be long."""
-    kind, operands = type(node), []
-    left: exp.Expr = node
-    while isinstance(left, kind):
-        operands.append(left.expression)
-        left = left.this
-    return [left, *reversed(operands)]
-
-
-def _exchanged(operator: str) -> str:
-    return next(exchanged for plain, exchanged in _OPERATORS.values() if plain == operator)

@@ -19,22 +19,17 @@ from windloom.language.sql.tokens import SourceText, Span, fold_literals
 from windloom.model import EnrichedStream, Relation, Stream, UserDefined, Window, WindowedStream
 from windloom.model.windows import WINDOW_FUNCTIONS
 
-# Relations in FROM: they have no bracket, and occur only together with a stream.
 
-
-def check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], source: SourceText) -> None:
-    """Refuse a relation with a window, and a query that reads nothing but relations."""
+def _check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], source: SourceText) -> None:
+    """Refuse a relation with a window, and a query that reads only relations: nothing would say when to answer."""
     for from_source, stream in zip(sources, streams, strict=True):
         if isinstance(stream, Relation) and from_source.bracket is not None:
             if stream.is_retroactive:
                 seen = "version of the round in which it closes"
             else:
                 seen = "versions that its tuples were joined with when they came in"
-            raise source.error(
-                f"'{stream.name}' is a relation, and has no windows",
-                from_source.bracket_span,
-                f"remove the bracket: a window sees the {seen}",
-            )
+            hint = f"remove the bracket: a window sees the {seen}"
+            raise source.error(f"'{stream.name}' is a relation, and has no windows", from_source.bracket_span, hint)
     if all(isinstance(stream, Relation) for stream in streams):
         name = streams[0].name
         raise source.error(
@@ -85,23 +80,26 @@ class Statement:
     def is_join(self) -> bool:
         return isinstance(self.names, JoinNames)
 
-    def windowed(self, window: Window) -> WindowedStream:
-        """Return the source of a query of one stream, once its window is known."""
-        alias = self.clause.first.alias
-        return windowed(self.stream, window, None if alias is None else alias.text)
-
-    def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
-        return self.source.error(message, span_of(node, self._start), hint)
-
-    def bind(self, node: exp.Expr, scope: Scope) -> Term:
-        return Binder(scope, self.source, self._start).bind(node)
-
-    def span(self, node: exp.Expr) -> Span:
-        return span_of(node, self._start)
+    @property
+    def where(self) -> exp.Expr | None:
+        """The condition of WHERE."""
+        where = self.tree.args.get("where")
+        return None if where is None else where.this
 
     @property
-    def _start(self) -> Span:
-        return Span.of(self.clause.rest[:1])
+    def group_by(self) -> list[exp.Expr]:
+        """The expressions of GROUP BY."""
+        group = self.tree.args.get("group")
+        return list(group.expressions) if group else []
+
+    def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
+        return self.source.error(message, self.span(node), hint)
+
+    def bind(self, node: exp.Expr, scope: Scope) -> Term:
+        return Binder(scope, self.source, Span.of(self.clause.rest[:1])).bind(node)
+
+    def span(self, node: exp.Expr) -> Span:
+        return span_of(node, Span.of(self.clause.rest[:1]))
 
     def window_reference(self, node: exp.Expr) -> str | None:
         """Return the names that a reference to the window may have; None if the node is not such a reference."""
@@ -111,9 +109,7 @@ class Statement:
             return None
         parts = tuple(part.name.lower() for part in node.parts)
         # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
-        if self.names.has_column(parts[0]) and (
-            self.clause.first.bracket is not None or parts[0] not in WINDOW_FUNCTIONS
-        ):
+        if self.names.owners(parts[0]) and (self.clause.first.bracket is not None or parts[0] not in WINDOW_FUNCTIONS):
             return None
         return _WINDOW_REFERENCES.get(parts)
 
@@ -131,8 +127,14 @@ def take_apart(
     tokens: Sequence[Token], source: SourceText, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
-    streams_of_sides = [_find_stream(side.stream, streams, source) for side in clause.sides]
-    check_relations(clause.sides, streams_of_sides, source)
+    streams_of_sides: list[Stream] = []
+    for side in clause.sides:
+        name = side.stream.text
+        matching = [name] if name in streams else [key for key in streams if key.lower() == name.lower()]
+        if len(matching) != 1:
+            raise source.error(f"unknown stream '{name}'", side.stream, near_names(name, list(streams)))
+        streams_of_sides.append(streams[matching[0]])
+    _check_relations(clause.sides, streams_of_sides, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
     group = tree.args.get("group")
     clauses = {key for key, value in tree.args.items() if value} - _CLAUSES
@@ -140,7 +142,13 @@ def take_apart(
     if clauses:
         shown = " ".join(sorted(clauses)).strip("_").upper()
         raise source.error(f"{shown} is not supported", span_of(tree, Span.of(clause.rest[:1])), "remove it")
-    items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
+    items = []
+    for node in tree.expressions:
+        alias = node.args["alias"] if isinstance(node, exp.Alias) else None
+        if isinstance(node, exp.Alias) and not (isinstance(alias, exp.Identifier) and alias.name):
+            place = span_of(node, Span.of(clause.rest[:1]))
+            raise source.error("cannot read the alias", place, "write expression AS name")
+        items.append(Item(node, None, node) if alias is None else Item(node.this, alias.name, alias))
     # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
     if clause.is_join:
@@ -149,23 +157,4 @@ def take_apart(
         first = clause.first
         qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
         names = Names(streams_of_sides[0], qualifiers, frozenset(aliases), own)
-    return Statement(source, clause, tree, names, items, aliases)
-
-
-def _find_stream(token: Token, streams: Mapping[str, Stream], source: SourceText) -> Stream:
-    name = token.text
-    if name in streams:
-        return streams[name]
-    matching = [stream for key, stream in streams.items() if key.lower() == name.lower()]
-    if len(matching) == 1:
-        return matching[0]
-    raise source.error(f"unknown stream '{name}'", token, near_names(name, list(streams)))
-
-
-def _item(node: exp.Expr, source: SourceText, start: Span) -> Item:
-    if not isinstance(node, exp.Alias):
-        return Item(node, None, node)
-    alias = node.args["alias"]
-    if not isinstance(alias, exp.Identifier) or not alias.name:
-        raise source.error("cannot read the alias", span_of(node, start), "write expression AS name")
-    return Item(node.this, alias.name, alias)
+    return Statement(source, clause, tree, names, tuple(items), aliases)

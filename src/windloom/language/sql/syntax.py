@@ -1,4 +1,7 @@
-"""Turns the tokens of a SELECT without its FROM clause into sqlglot's syntax tree, with little interpretation."""
+"""Turns the tokens of a SELECT without its FROM clause into sqlglot's syntax tree, with little interpretation.
+
+The end of the module lists the Spark SQL functions that a query must not call, and why; all others are allowed.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +15,21 @@ from sqlglot.parsers.spark import SparkParser
 
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError
-from windloom.language.sql.tokens import SPARK, SourceText, Span, is_name
+from windloom.language.sql.tokens import SPARK, SourceText, Span, fold_literals, is_name, replaced, source_end
 from windloom.model.windows import WINDOW_FUNCTIONS
 
 #: Functions with a grammar of their own (`CAST(x AS t)`, `EXTRACT(u FROM x)`, …).
 _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY")
 
-_PREDICATES = (
-    TokenType.BETWEEN,
-    TokenType.IN,
-    TokenType.IS,
-    TokenType.LIKE,
-    TokenType.ILIKE,
-    TokenType.RLIKE,
-)
+_PREDICATES = (TokenType.BETWEEN, TokenType.IN, TokenType.IS, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
 
 #: Words that have a meaning for sqlglot that they do not have inside an expression of Spark SQL.
 _PLAIN_WORDS = {
-    TokenType.WINDOW,
-    TokenType.CURRENT_CATALOG,
-    TokenType.CURRENT_DATE,
-    TokenType.CURRENT_DATETIME,
-    TokenType.CURRENT_ROLE,
-    TokenType.CURRENT_SCHEMA,
-    TokenType.CURRENT_TIME,
-    TokenType.CURRENT_TIMESTAMP,
-    TokenType.CURRENT_USER,
-    TokenType.LOCALTIME,
-    TokenType.LOCALTIMESTAMP,
-    TokenType.SESSION_USER,
+    TokenType[word]
+    for word in """
+    WINDOW CURRENT_CATALOG CURRENT_DATE CURRENT_DATETIME CURRENT_ROLE CURRENT_SCHEMA CURRENT_TIME CURRENT_TIMESTAMP
+    CURRENT_USER LOCALTIME LOCALTIMESTAMP SESSION_USER
+    """.split()  # noqa: SIM905 - a table of words
 }
 
 #: Refused before parsing, because the tree does not hold their place.
@@ -56,20 +45,8 @@ _REFUSED = {
 #: FILTER after an aggregate; `filter(…)` by itself is a function of arrays.
 _FILTER = (TokenType.R_PAREN, TokenType.FILTER, TokenType.L_PAREN)
 _SIGNED_CAST = (TokenType.DASH, TokenType.NUMBER, TokenType.DCOLON)
-_OPENERS = (
-    TokenType.SELECT,
-    TokenType.GROUP_BY,
-    TokenType.L_PAREN,
-    TokenType.L_BRACKET,
-    TokenType.COMMA,
-)
-_ENDERS = (
-    TokenType.R_PAREN,
-    TokenType.R_BRACKET,
-    TokenType.WHERE,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-)
+_OPENERS = (TokenType.SELECT, TokenType.GROUP_BY, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA)
+_ENDERS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
 
 
 class _UnreadableError(ParseError):
@@ -138,12 +115,7 @@ def parse_select(tokens: Sequence[Token], source: SourceText) -> exp.Select:
     """Return the syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
     _check_tokens(tokens, source)
     readable = [
-        (
-            token
-            if token.token_type not in _PLAIN_WORDS
-            else Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
-        )
-        for token in tokens
+        replaced(token, TokenType.VAR, token.text) if token.token_type in _PLAIN_WORDS else token for token in tokens
     ]
     parser = _SelectParser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK)
     try:
@@ -165,11 +137,8 @@ def parse_condition(tokens: Sequence[Token], source: SourceText) -> exp.Expr:
     """Return the syntax tree of a condition that stands alone, as after ON."""
     first = tokens[0]
     kinds = {TokenType.SELECT: "SELECT", TokenType.NUMBER: "1", TokenType.WHERE: "WHERE"}
-    before = [
-        Token(kind, text, line=first.line, col=first.col, start=first.start, end=first.end)
-        for kind, text in kinds.items()
-    ]
-    tree = parse_select([*before, *tokens], source)
+    before = [replaced(first, kind, text) for kind, text in kinds.items()]
+    tree = parse_select([*before, *fold_literals(tokens, source)], source)
     where = tree.args.get("where")
     if where is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
         raise source.error("the condition cannot be read", first, "check it against docs/language.md")
@@ -219,12 +188,8 @@ def span_of(node: exp.Expr, fallback: Span) -> Span:
 def _explain(error: _UnreadableError, tokens: Sequence[Token], source: SourceText) -> QueryError:
     """Return the error for a text that sqlglot could not read, in the words of that text."""
     if not error.token:
-        last = tokens[-1]
-        return source.error(
-            f"something is missing after '{source.raw(last)}'",
-            Span(last.end + 1, last.end + 2),
-            "complete the expression",
-        )
+        message = f"something is missing after '{source.raw(tokens[-1])}'"
+        return source.error(message, source_end(tokens), "complete the expression")
     raw = source.raw(error.token)
     if "END after CASE" in error.reason:
         return source.error("CASE without END", error.token, "close it with END")
@@ -238,8 +203,6 @@ def _explain(error: _UnreadableError, tokens: Sequence[Token], source: SourceTex
         hint = "a comma or an operator may be missing before it"
     return source.error(f"cannot read '{raw}' here", error.token, hint)
 
-
-# The Spark SQL functions that a query must not call, and why; every other scalar function is allowed.
 
 #: Aggregates and window functions Spark knows and Windloom does not (yet).
 OTHER_AGGREGATES = frozenset(

@@ -55,6 +55,12 @@ class Term:
         return cls(sql, sql, tree=Opaque(sql) if tree is None else tree)
 
     @classmethod
+    def of_column(cls, sql: str, column: str, node: exp.Expr, name: str) -> Term:
+        """Return a column of the stream, which Spark would call by this name."""
+        columns, tree = frozenset((column,)), ColumnRef(column)
+        return cls(sql, sql, columns=columns, loose=node, column=column, name=name, tree=tree)
+
+    @classmethod
     def of_placeholder(cls, sql: str, placeholder: str, name: str | None = None) -> Term:
         """Return one aggregate or grouping, which is the given text over the stream's columns."""
         return cls(sql, placeholder, uses=frozenset((placeholder,)), name=name, tree=ColumnRef(placeholder))
@@ -63,6 +69,11 @@ class Term:
     def placeholder(self) -> str | None:
         """`__a{i}` or `__g{i}`, if the expression is one aggregate or one grouping and nothing else."""
         return self.over if self.over in self.uses else None
+
+    def as_placeholder(self, placeholder: str) -> Term:
+        """Return the expression as one grouping of a query."""
+        uses = frozenset((placeholder,))
+        return replace(self, over=placeholder, uses=uses, loose=None, tree=ColumnRef(placeholder))
 
     def fit(self, least: Precedence) -> Term:
         """Return the expression as an operand that must bind at least this tightly."""
@@ -90,7 +101,7 @@ def inside(node: exp.Expr) -> exp.Expr:
 
 
 def compose(level: Precedence, *pieces: str | Term, tree: Scalar | None = None, typed_as: Scalar | None = None) -> Term:
-    """An expression from pieces of text and operands that already fit; `typed_as` tells its type if it has no tree."""
+    """Return an expression from pieces of text and operands that fit; `typed_as` has its type if it has no tree."""
     terms = [piece for piece in pieces if isinstance(piece, Term)]
     sql = "".join(piece if isinstance(piece, str) else piece.sql for piece in pieces)
     if any(term.uses for term in terms):
@@ -126,6 +137,12 @@ def all_of(terms: Sequence[Term]) -> Term | None:
     for term in distinct:
         pieces += [" AND ", term.fit(Precedence.NOT)] if pieces else [term.fit(Precedence.AND)]
     return compose(Precedence.AND, *pieces)
+
+
+def condition_of(terms: Sequence[Term]) -> Expression | None:
+    """Return the conjunction of conditions as an expression over the stream's columns; None if there are none."""
+    conjunction = all_of(terms)
+    return None if conjunction is None else conjunction.row_expression()
 
 
 def is_not_null(term: Term) -> Term:

@@ -20,13 +20,8 @@ _CLOSING = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]", TokenType.R_BRACE:
 OPEN, CLOSE = tuple(_OPENING), tuple(_CLOSING)
 
 #: Tokens whose text is a value, never a word of the language.
-LITERALS = (
-    TokenType.STRING,
-    TokenType.RAW_STRING,
-    TokenType.NATIONAL_STRING,
-    TokenType.HEX_STRING,
-    TokenType.NUMBER,
-)
+_LITERAL_WORDS = ("STRING", "RAW_STRING", "NATIONAL_STRING", "HEX_STRING", "NUMBER")
+LITERALS = tuple(TokenType[word] for word in _LITERAL_WORDS)
 
 #: The longest source line that is shown completely; of longer ones, only the part around the caret is.
 _SHOWN_CHARACTERS = 120
@@ -61,7 +56,8 @@ class SourceText:
 
     def error(self, message: str, at: Span | Token, hint: str = "", fact: str = "") -> QueryError:
         span = at if isinstance(at, Span) else Span(at.start, at.end + 1)
-        line, column = self.line_and_column(span.start)
+        line_start = self.text.rfind("\n", 0, span.start) + 1
+        line, column = self.text.count("\n", 0, span.start) + 1, span.start - line_start + 1
         where = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
         detail = "\n".join(filter(None, [where, *self._caret_lines(span), fact]))
         return QueryError(f"{self.subject}: {message}", detail, hint)
@@ -74,10 +70,6 @@ class SourceText:
         """Return the place of something that is missing at the end of the text."""
         stop = len(self.text.rstrip())
         return Span(stop, stop + 1)
-
-    def line_and_column(self, offset: int) -> tuple[int, int]:
-        line_start = self.text.rfind("\n", 0, offset) + 1
-        return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
 
     def _caret_lines(self, span: Span) -> tuple[str, ...]:
         line_start = self.text.rfind("\n", 0, span.start) + 1
@@ -102,7 +94,7 @@ def tokenize(source: SourceText) -> list[Token]:
     try:
         tokens = SPARK.tokenize(source.text)
     except SqlglotError as error:
-        raise _untokenizable(source, str(error.__cause__ or error)) from None
+        raise _unreadable(source, str(error.__cause__ or error)) from None
     for token in tokens:
         # sqlglot reads settings for the syntax tree out of comments; ours have no meaning.
         if token.comments:
@@ -124,7 +116,7 @@ def tokenize(source: SourceText) -> list[Token]:
     return tokens
 
 
-def _untokenizable(source: SourceText, reason: str) -> QueryError:
+def _unreadable(source: SourceText, reason: str) -> QueryError:
     match = re.search(r"Missing (.+) from \d+:(\d+)", reason)
     opened = source.text.rfind("/*")
     if match is None and opened > source.text.rfind("*/"):
@@ -177,6 +169,19 @@ def source_end(tokens: Sequence[Token]) -> Span:
     return Span(tokens[-1].end + 1, tokens[-1].end + 2)
 
 
+def without_semicolons(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens without semicolons at their end."""
+    stop = len(tokens)
+    while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    return tokens[:stop]
+
+
+def replaced(token: Token, kind: TokenType, text: str) -> Token:
+    """Return another token at the place of this one."""
+    return Token(kind, text, line=token.line, col=token.col, start=token.start, end=token.end)
+
+
 def closing(tokens: Sequence[Token], index: int) -> int:
     """Return the place where the bracket that opens here is closed."""
     depth = 0
@@ -187,38 +192,22 @@ def closing(tokens: Sequence[Token], index: int) -> int:
     raise AssertionError("the scanner lets only balanced brackets pass")
 
 
-# Makes every literal one opaque token, so that it reaches Spark exactly as the user wrote it.
-#
-# sqlglot would unescape strings, turn `10L` into a cast and split intervals. Each of these could change the meaning
-# (`-128Y` is a tinyint, but the cast of 128 overflows), so literals are not interpreted here at all.
-
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 #: Spark reads these words in typed literals as the time at which the query runs.
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 
+_UNIT_WORDS = "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND"
 #: Units of time as Spark SQL spells them.
-UNITS = {
-    word
-    for unit in (
-        "YEAR",
-        "QUARTER",
-        "MONTH",
-        "WEEK",
-        "DAY",
-        "HOUR",
-        "MINUTE",
-        "SECOND",
-        "MILLISECOND",
-        "MICROSECOND",
-        "NANOSECOND",
-    )
-    for word in (unit, unit + "S")
-}
+UNITS = {word for unit in _UNIT_WORDS.split() for word in (unit, unit + "S")}
 
 
 def fold_literals(tokens: Sequence[Token], source: SourceText) -> list[Token]:
-    """Return the tokens with strings, numbers, typed literals and intervals folded into one token each."""
+    """Return the tokens with strings, numbers, typed literals and intervals folded into one opaque token each.
+
+    So each literal reaches Spark exactly as the user wrote it. sqlglot would unescape strings, turn `10L` into a cast
+    and split intervals, which could change the meaning: `-128Y` is a tinyint, but the cast of 128 overflows.
+    """
     folded: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -241,7 +230,7 @@ def fold_literals(tokens: Sequence[Token], source: SourceText) -> list[Token]:
                 )
             literal = index + 1, TokenType.NUMBER, text.upper()
         elif not (folded and folded[-1].token_type is TokenType.DOT):
-            literal = _worded(tokens, index, source)
+            literal = _literal_after_word(tokens, index, source)
         if literal is None:
             folded.append(token)
             index += 1
@@ -253,23 +242,25 @@ def fold_literals(tokens: Sequence[Token], source: SourceText) -> list[Token]:
     return folded
 
 
-def _worded(tokens: Sequence[Token], index: int, source: SourceText) -> tuple[int, TokenType, str] | None:
+def _literal_after_word(tokens: Sequence[Token], index: int, source: SourceText) -> tuple[int, TokenType, str] | None:
     """Return a literal that begins with a word: DATE '…', INTERVAL ….  Any token type but STRING would do for it."""
     token = tokens[index]
     if token.token_type is TokenType.INTERVAL:
-        end = _interval_end(tokens, index)
-        return None if end is None else (end, TokenType.NUMBER, _interval_text(tokens[index:end], source))
+        end, text = _interval_end(tokens, index), ""
+        if end is None:
+            return None
+        for part in tokens[index:end]:
+            raw = source.raw(part)
+            text += "" if not text or text[-1] in "+-" else " "
+            text += raw if part.token_type is TokenType.STRING else raw.upper()
+        return end, TokenType.NUMBER, text
     if index + 1 < len(tokens) and tokens[index + 1].token_type is TokenType.STRING and is_word(token, *_TYPED):
         word, value = tokens[index], tokens[index + 1]
         if _CLOCK_WORDS.match(value.text):
-            raise source.error(
-                f"{word.text.upper()} '{value.text}' depends on when the query runs",
-                value,
-                "results must not depend on the clock; write the date itself",
-            )
+            hint = "results must not depend on the clock; write the date itself"
+            raise source.error(f"{word.text.upper()} '{value.text}' depends on when the query runs", value, hint)
         stop, text = _string(tokens, index + 1, source)
-        stop, text = stop, f"{word.text.upper()} {text}"
-        return stop, TokenType.NUMBER, text
+        return stop, TokenType.NUMBER, f"{word.text.upper()} {text}"
     return None
 
 
@@ -312,12 +303,3 @@ def _value_end(tokens: Sequence[Token], index: int) -> int | None:
 
 def _is_unit(tokens: Sequence[Token], index: int) -> bool:
     return index < len(tokens) and is_word(tokens[index], *UNITS)
-
-
-def _interval_text(tokens: Sequence[Token], source: SourceText) -> str:
-    text = ""
-    for token in tokens:
-        glued = not text or text[-1] in "+-"
-        raw = source.raw(token)
-        text += ("" if glued else " ") + (raw if token.token_type is TokenType.STRING else raw.upper())
-    return text

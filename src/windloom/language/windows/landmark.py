@@ -22,11 +22,8 @@ class LandmarkSyntax(Syntax):
                 raise source.error("NOW is missing after UNTIL", first, _FORM)
             rest = rest[1:]
         if rest and not is_word(rest[0], *LENGTHS):
-            raise source.error(
-                f"a landmark window begins with the stream, not at '{source.raw(rest[0])}'",
-                rest[0],
-                f"{_FORM}; to leave out what came earlier, use WHERE",
-            )
+            message = f"a landmark window begins with the stream, not at '{source.raw(rest[0])}'"
+            raise source.error(message, rest[0], f"{_FORM}; to leave out what came earlier, use WHERE")
         lengths = read_durations(rest, bracket) if rest else {}
         for other in ("RANGE", "TUMBLE"):
             if other in lengths:

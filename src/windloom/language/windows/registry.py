@@ -11,9 +11,8 @@ from windloom.language.windows.cumulate import CumulateSyntax
 from windloom.language.windows.landmark import LandmarkSyntax
 from windloom.language.windows.rows import RowsSyntax
 from windloom.language.windows.session import SessionSyntax
-from windloom.language.windows.syntax import Bracket, Syntax
+from windloom.language.windows.syntax import Syntax
 from windloom.language.windows.time import TimeSyntax
-from windloom.model import Window
 
 _TIME = TimeSyntax()
 
@@ -26,12 +25,3 @@ def syntax_of(tokens: Sequence[Token]) -> Syntax:
     """Return the syntax whose words a bracket begins with; windows of time refuse what no kind knows."""
     known = (syntax for syntax in SYNTAXES.values() if tokens and is_word(tokens[0], *syntax.words))
     return next(known, _TIME)
-
-
-def syntax_of_function(name: str) -> Syntax:
-    """Return the syntax of one of Spark's functions that make windows."""
-    return next(syntax for syntax in SYNTAXES.values() if syntax.window.function == name)
-
-
-def read_bracket(bracket: Bracket) -> Window:
-    return syntax_of(bracket.tokens).read(bracket)

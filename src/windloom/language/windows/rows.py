@@ -48,11 +48,9 @@ class RowsSyntax(Syntax):
             column = bracket.stream.find_column(token.text)
             if column not in grouped:
                 before = ", ".join("…" if name is None else Expression.of_column(name).sql for name in grouped)
-                raise bracket.source.error(
-                    f"PARTITION BY '{column}' counts tuples by a column that is not grouped by",
-                    token,
-                    f"add it: GROUP BY {before}{', ' if before else ''}{bracket.source.raw(token)}",
-                )
+                message = f"PARTITION BY '{column}' counts tuples by a column that is not grouped by"
+                hint = f"add it: GROUP BY {before}{', ' if before else ''}{bracket.source.raw(token)}"
+                raise bracket.source.error(message, token, hint)
 
 
 def _partition_tokens(tokens: Sequence[Token], source: SourceText) -> list[Token]:

@@ -48,14 +48,11 @@ class SessionSyntax(Syntax):
         return _checked(read_duration(parts["GAP"], source), source)
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
-        """Return a gap that is computed from each tuple is refused, although Spark accepts it."""
+        """Return the window; a gap that is computed from each tuple is refused, although Spark accepts it."""
         [gap] = arguments
         if not isinstance(gap, exp.Literal):
-            raise statement.error(
-                "the gap of session_window() must be a duration, the same for all tuples",
-                gap,
-                "write a constant, for example '5 minutes', and one query for each gap",
-            )
+            hint = "write a constant, for example '5 minutes', and one query for each gap"
+            raise statement.error("the gap of session_window() must be a duration, the same for all tuples", gap, hint)
         return _checked(duration_of(gap, statement), statement.source)
 
 

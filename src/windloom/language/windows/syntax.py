@@ -1,4 +1,7 @@
-"""The definitions that the syntax of every kind of window makes; no other code of the language asks for the kind."""
+"""What the syntax of every kind of window defines, and how durations are read.
+
+No other code of the language asks for the kind of a window.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +80,6 @@ class Syntax(ABC):
         """Return the window of Spark's function, from the arguments after the time column; their number is checked."""
         raise NotImplementedError(f"{self.window.plural} have no function")
 
-
-# Durations as they are written, and brackets cut at their words: `RANGE 1 hour SLIDE 1 minute`.
 
 _EXAMPLES = [example for kind in KINDS.values() for example in (kind.example, *kind.further_examples)]
 #: For hints: how windows of every kind are written.

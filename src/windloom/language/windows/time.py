@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlglot import Token, exp
+from sqlglot import exp
 
 from windloom.language.sql.tokens import SourceText, is_word
 from windloom.language.windows.syntax import (
@@ -68,11 +68,6 @@ class TimeSyntax(Syntax):
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
         length, *others = [duration_of(each, statement) for each in arguments]
         return _checked(statement.source, length, *others)
-
-
-def names_slide(tokens: Sequence[Token]) -> bool:
-    """Return whether a bracket gives a slide."""
-    return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
 
 
 def _checked(

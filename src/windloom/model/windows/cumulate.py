@@ -35,6 +35,12 @@ class CumulateWindow(Window):
     keeps_slices = False  # a window has another number of them at every slide
     join_obstacle = "they are reported for one stream only"
     reports_rows = False
+    emission_obstacles = {  # noqa: RUF012 - a constant
+        Emits.EARLY: "an open window is reported at every slide already",
+        **dict.fromkeys(
+            (Emits.CHANGES, Emits.EMPTY), "the window after the last one of a period begins anew, and continues none"
+        ),
+    }
 
     def __post_init__(self) -> None:
         self._check([("length", self.period_ticks), ("slide", self.slide_ticks)])
@@ -47,11 +53,11 @@ class CumulateWindow(Window):
         object.__setattr__(self, "offset_ticks", self.offset_ticks % self.period_ticks)
 
     def begin(self, tick: int) -> int:
-        """Where the windows that hold the tick begin."""
+        """Return where the windows that hold the tick begin."""
         return tick - (tick - self.offset_ticks) % self.period_ticks
 
     def begin_after(self, tick: int) -> int:
-        """The first beginning at or after the tick."""
+        """Return the first beginning at or after the tick."""
         return tick + (self.offset_ticks - tick) % self.period_ticks
 
     @property
@@ -74,18 +80,9 @@ class CumulateWindow(Window):
     def extent_ticks(self) -> int | None:
         return self.period_ticks
 
-    def emission_obstacle(self, kind: Emits) -> str | None:
-        if kind is Emits.EARLY:
-            return "an open window is reported at every slide already"
-        return "the window after the last one of a period begins anew, and continues none"
-
     def with_slide(self, slide_ticks: int) -> CumulateWindow:
         whole = max(1, round(self.period_ticks / slide_ticks)) * slide_ticks
         return CumulateWindow(whole, slide_ticks, self.offset_ticks)
-
-    @property
-    def _sort_key(self) -> tuple[object, ...]:
-        return self.range_ticks, self.slide_ticks, self.offset_ticks, self.kind, self.period_ticks
 
     def _written(self) -> str:
         return f"CUMULATE {format_duration(self.period_ticks)} SLIDE {format_duration(self.slide_ticks)}"

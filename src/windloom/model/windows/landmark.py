@@ -32,6 +32,9 @@ class LandmarkWindow(Window):
     is_tumbling = False
     windows_per_tuple = None
     extent_ticks = None
+    emission_obstacles = {  # noqa: RUF012 - a constant
+        Emits.EMPTY: "a group has a row at every slide from its first tuple on already"
+    }
 
     def __post_init__(self) -> None:
         self._check([("slide", self.slide_ticks)])
@@ -40,9 +43,6 @@ class LandmarkWindow(Window):
     @property
     def range_ticks(self) -> int:
         return self.slide_ticks
-
-    def emission_obstacle(self, kind: Emits) -> str | None:
-        return "a group has a row at every slide from its first tuple on already" if kind is Emits.EMPTY else None
 
     def with_slide(self, slide_ticks: int) -> LandmarkWindow:
         return LandmarkWindow(slide_ticks, self.offset_ticks)

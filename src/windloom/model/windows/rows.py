@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from windloom.model.clauses import Emits
 from windloom.model.expression import Expression
-from windloom.model.stream import Stream
-from windloom.model.types import BIGINT, DataType
 from windloom.model.windows.window import Window
 
 
@@ -38,16 +36,17 @@ class RowsWindow(Window):
     shard_obstacle = "positions are counted over all tuples, and a shard has only those of its groups"
     wide_obstacle = "its windows end at positions, which no watermark tells"
     passed_text = "its last tuple"
+    emission_obstacles = {  # noqa: RUF012 - a constant
+        Emits.EARLY: "which tuples a window holds is known when no earlier one can come: then it is final",
+        **dict.fromkeys(
+            (Emits.CHANGES, Emits.EMPTY), "they end at positions, not at instants that all groups have in common"
+        ),
+    }
 
     def __post_init__(self) -> None:
         self._check([("number of rows", self.range_ticks), ("slide", self.slide_ticks)])
         object.__setattr__(self, "offset_ticks", self.offset_ticks % self.slide_ticks)
         object.__setattr__(self, "partition_by", tuple(sorted(set(self.partition_by))))
-
-    def emission_obstacle(self, kind: Emits) -> str | None:
-        if kind is Emits.EARLY:
-            return "which tuples a window holds is known when no earlier one can come: then it is final"
-        return "they end at positions, not at instants that all groups have in common"
 
     def with_slide(self, slide_ticks: int) -> RowsWindow:
         return RowsWindow(self._range_at(slide_ticks), slide_ticks, self.offset_ticks, self.partition_by)
@@ -64,22 +63,6 @@ class RowsWindow(Window):
     @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         return self.partition_by
-
-    def edge_type(self, stream: Stream) -> DataType:
-        return BIGINT
-
-    @property
-    def _sort_key(self) -> tuple[object, ...]:
-        return self.range_ticks, self.slide_ticks, self.offset_ticks, self.kind, self.partition_by
-
-    def length_text(self, ticks: int) -> str:
-        return str(ticks)
-
-    def short_length(self, ticks: int) -> str:
-        return str(ticks)
-
-    def edge_text(self, tick: int) -> str:
-        return str(tick)
 
     def _written(self) -> str:
         keys = ", ".join(str(expression) for expression in self.partition_by)

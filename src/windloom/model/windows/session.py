@@ -42,6 +42,13 @@ class SessionWindow(Window):
     wide_obstacle = "its sessions end at another tick in every group"
     offset_ticks = 0
     components = (LAST_TICK,)
+    emission_obstacles = {  # noqa: RUF012 - a constant
+        Emits.EARLY: "every tuple moves the end of an open session, so a row reported early is of no window in the end",
+        **dict.fromkeys(
+            (Emits.CHANGES, Emits.EMPTY),
+            "the sessions of different groups end at different times, and none follows another at a known one",
+        ),
+    }
 
     def __post_init__(self) -> None:
         self._check([("gap", self.gap_ticks)])
@@ -53,11 +60,6 @@ class SessionWindow(Window):
     @property
     def slide_ticks(self) -> int:
         return self.gap_ticks
-
-    def emission_obstacle(self, kind: Emits) -> str | None:
-        if kind is Emits.EARLY:
-            return "every tuple moves the end of an open session, so a row reported early is of no window in the end"
-        return "the sessions of different groups end at different times, and none follows another at a known one"
 
     def with_slide(self, slide_ticks: int) -> SessionWindow:
         return SessionWindow(slide_ticks)

@@ -1,9 +1,9 @@
-"""The definitions that every kind of window makes; no other code asks for the kind of a window."""
+"""What every kind of window defines; no other code asks for the kind of a window."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from windloom.errors import WindloomError
@@ -13,7 +13,7 @@ from windloom.model.expression import Expression
 from windloom.model.formatting import amount, share, short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
-from windloom.model.types import DataType
+from windloom.model.types import BIGINT, DataType
 
 #: The longest range, slide or offset (about 10,000 years), which keeps window arithmetic inside 64 bits.
 MAX_TICKS = 2**58
@@ -49,6 +49,8 @@ class Window(ABC):
     join_obstacle: ClassVar[str | None] = None
     #: Why it cannot be a window over tuples that are joined with a relation.
     enriched_obstacle: ClassVar[str | None] = None
+    #: Why a query over these windows cannot report its rows with a kind of emission.
+    emission_obstacles: ClassVar[Mapping[Emits, str]] = {}
     #: Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`.
     native_obstacle: ClassVar[str | None] = None
     #: Why the shards of a stream, each with its own groups, cannot answer it.
@@ -80,7 +82,7 @@ class Window(ABC):
     # ---- lengths ------------------------------------------------------------------------------------------------
 
     def _check(self, lengths: Iterable[tuple[str, int]]) -> None:
-        """Refuses lengths (name, ticks) that no window can have."""
+        """Refuse lengths (name, ticks) that no window can have."""
         for what, ticks in lengths:
             if ticks <= 0:
                 raise WindloomError(
@@ -118,7 +120,7 @@ class Window(ABC):
         return None
 
     def last_start(self, tick: int) -> int:
-        """The latest `k·slide + offset` at or before the tick."""
+        """Return the latest `k·slide + offset` at or before the tick."""
         return tick - (tick - self.offset_ticks) % self.slide_ticks
 
     @property
@@ -128,7 +130,7 @@ class Window(ABC):
 
     @abstractmethod
     def with_slide(self, slide_ticks: int) -> Window:
-        """Windows of the same kind with another slide; a range of whole slides stays one, as nearly as possible."""
+        """Return windows of this kind with another slide; a range of whole slides stays one, as nearly as possible."""
 
     def _range_at(self, slide_ticks: int) -> int:
         length = self.range_ticks
@@ -158,34 +160,31 @@ class Window(ABC):
         """The components that its sets keep besides COUNT(*) and those that queries ask for."""
         return ()
 
-    def emission_obstacle(self, kind: Emits) -> str | None:
-        """Why a query over these windows cannot report its rows with this kind of emission."""
-        return None
-
     def edge_type(self, stream: Stream) -> DataType:
-        """The type of `window_start` and `window_end`."""
-        return stream.window_type
+        """Return the type of `window_start` and `window_end`."""
+        return BIGINT if self.is_of_positions else stream.window_type
 
     # ---- words --------------------------------------------------------------------------------------------------
 
     @property
     def _sort_key(self) -> tuple[object, ...]:
-        return self.range_ticks, self.slide_ticks, self.offset_ticks, self.kind
+        lengths = self.range_ticks, self.slide_ticks, self.offset_ticks
+        return *lengths, self.kind, self.restart_ticks or 0, self.counted_by or ()
 
     def __lt__(self, other: Window) -> bool:
         return self._sort_key < other._sort_key
 
     def length_text(self, ticks: int) -> str:
-        """A length as people write it: a duration, or a number of rows."""
-        return format_duration(ticks)
+        """Return a length as people write it: a duration, or a number of rows."""
+        return str(ticks) if self.is_of_positions else format_duration(ticks)
 
     def short_length(self, ticks: int) -> str:
-        """A length as a short label: `5 min`."""
-        return short_duration(ticks)
+        """Return a length as a short label: `5 min`."""
+        return str(ticks) if self.is_of_positions else short_duration(ticks)
 
     def edge_text(self, tick: int) -> str:
-        """Where a window begins or ends: an instant, or a position."""
-        return format_instant(tick)
+        """Return the instant or the position at which a window begins or ends, as text."""
+        return str(tick) if self.is_of_positions else format_instant(tick)
 
     def __str__(self) -> str:
         offset = f" OFFSET {self.length_text(self.offset_ticks)}" if self.offset_ticks else ""
@@ -193,7 +192,7 @@ class Window(ABC):
 
     @abstractmethod
     def _written(self) -> str:
-        """The text of the bracket, without an offset."""
+        """Return the text of the bracket, without an offset."""
 
     @property
     def short(self) -> str:
@@ -211,10 +210,10 @@ class Window(ABC):
 
     @abstractmethod
     def intervals_text(self) -> str:
-        """The intervals that the windows are, as a phrase."""
+        """Return the intervals that the windows are, as a phrase."""
 
     def tuple_text(self) -> str:
-        """The windows that a tuple lies in, as a phrase without its subject."""
+        """Return the windows that a tuple lies in, as a phrase without its subject."""
         if self.tuple_phrase:
             return self.tuple_phrase
         if self.is_tumbling:
@@ -224,7 +223,7 @@ class Window(ABC):
         return f"lies in {amount(self.overlap, 'window')}" + ("" if self.overlap.is_integer() else ", on average")
 
     def slices_text(self, slices: str) -> str:
-        """The number of slices of a window, as a phrase without its subject."""
+        """Return the number of slices of a window, as a phrase without its subject."""
         return self.slices_phrase.format(slices)
 
     @property
