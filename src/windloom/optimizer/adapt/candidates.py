@@ -28,7 +28,7 @@ orders are chosen by the optimizer itself, by the predicted cost that candidates
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations, product
 from typing import Protocol
@@ -42,7 +42,7 @@ from windloom.optimizer.intake.choose import intake_obstacle, intakes_of
 from windloom.optimizer.joins.plan import possible_folds
 from windloom.optimizer.rows import ROW_ORDER, possible_orders, write_orders
 from windloom.plan.costs import Choices, TreeChoice
-from windloom.plan.plan import PartialSet, Plan, Tree
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.statistics.estimates import Estimates
 
@@ -148,13 +148,23 @@ class RowOrderSwitch:
         return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
 
 
-_EVERY: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
-SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _EVERY}
+_ALL: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
+SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _ALL}
 
 
 def choices_of(plan: Plan) -> Choices:
     """All that a plan has chosen; `make_plan` with these makes the same plan again."""
-    trees = [_tree_choice(plan, partial_set, tree) for partial_set in plan.sets for tree in partial_set.trees]
+    trees = []
+    for partial_set in plan.sets:
+        asked = {component for planned in partial_set.queries for component in planned.query.components}
+        usual = [
+            choose_technique(planned.family, plan.technique if planned.component in asked else "auto")
+            for planned in partial_set.components
+        ]
+        for tree in partial_set.trees:
+            named = zip(partial_set.components, tree.techniques, usual, strict=True)
+            techniques = sorted((str(planned.component), mine) for planned, mine, other in named if mine != other)
+            trees.append(TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(techniques)))
     return Choices.of(trees, {switch.name: switch.in_force(plan) for switch in SWITCHES.values()})
 
 
@@ -167,16 +177,6 @@ def recompiling(before: Choices, after: Choices) -> bool:
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
     """What Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
-
-
-def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
-    asked = {component for planned in partial_set.queries for component in planned.query.components}
-    techniques = []
-    for planned_component, technique in zip(partial_set.components, tree.techniques, strict=True):
-        forced = plan.technique if planned_component.component in asked else "auto"
-        if technique != choose_technique(planned_component.family, forced):
-            techniques.append((str(planned_component.component), technique))
-    return TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(sorted(techniques)))
 
 
 def _orders(join: Join) -> Iterator[tuple[int, ...]]:
@@ -217,40 +217,44 @@ def candidates_at(
     corrected: Corrected = as_predicted,
     pause: Pause = no_pause,
 ) -> tuple[Candidate, ...]:
-    """The best plan for some estimates, and those that it was compared with, by utility."""
-    plan, known = basin.plan(estimates), SetCosts()
+    """Return the best plan for some estimates, and those that it was compared with, by utility."""
+    plan, set_costs = basin.plan(estimates), SetCosts()
     pause()
-    best = Candidate(choices_of(plan), basin.cost(plan, known))
-    found, plans = {best.choices: best}, {best.choices: plan}
+    best = Candidate(choices_of(plan), basin.cost(plan, set_costs))
+    candidates, plans = {best.choices: best}, {best.choices: plan}
     for _ in range(_MOST_STEPS):
-        for choices in dict.fromkeys(_variants(plan, best.choices)):
-            if choices in found:
+        for wanted in dict.fromkeys(_variants(plan, best.choices)):
+            if wanted in candidates:
                 continue
-            other = basin.plan(estimates, choices)
-            made = choices_of(other)  # an option may bring others with it
+            other = basin.plan(estimates, wanted)
+            choices = choices_of(other)  # an option may bring others with it
             pause()
-            if made not in found:
-                found[made], plans[made] = Candidate(made, basin.cost(other, known)), other
-        first = ranked(list(found.values()), objective, corrected, best.choices)[0]
+            if choices not in candidates:
+                candidates[choices], plans[choices] = Candidate(choices, basin.cost(other, set_costs)), other
+        first = ranked(list(candidates.values()), objective, corrected, best.choices)[0]
         if first is best:
             break
         best, plan = first, plans[first.choices]
-    return tuple(ranked(list(found.values()), objective, corrected, best.choices))
+    return tuple(ranked(list(candidates.values()), objective, corrected, best.choices))
+
+
+def has_candidate(candidates: Iterable[Candidate], choices: Choices) -> bool:
+    return any(candidate.choices == choices for candidate in candidates)
 
 
 def with_candidate(
-    found: Sequence[Candidate], choices: Choices, basin: Basin, estimates: Estimates
+    candidates: Sequence[Candidate], choices: Choices, basin: Basin, estimates: Estimates
 ) -> tuple[Candidate, ...]:
-    """The candidates for some estimates, with the plan that has these choices among them."""
-    if any(candidate.choices == choices for candidate in found):
-        return tuple(found)
-    return (*found, Candidate(choices, basin.cost(basin.plan(estimates, choices))))
+    """Return the candidates for some estimates, with the plan that has these choices among them."""
+    if has_candidate(candidates, choices):
+        return tuple(candidates)
+    return (*candidates, Candidate(choices, basin.cost(basin.plan(estimates, choices))))
 
 
 def ranked(
     candidates: Sequence[Candidate], objective: Objective, corrected: Corrected, preferred: Choices | None = None
 ) -> list[Candidate]:
-    """The candidates, best utility first; `preferred` comes first unless another one is clearly better."""
+    """Return the candidates, best utility first; `preferred` comes first unless another one is clearly better."""
     costs = {candidate.choices: corrected(candidate.cost, candidate.choices) for candidate in candidates}
     least = BestCosts.of(list(costs.values()))
 

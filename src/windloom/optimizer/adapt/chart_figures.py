@@ -107,7 +107,8 @@ def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
     match figure.kind:
         case FigureKind.RATE:
             given = (basin.enriched.get(figure.stream) or basin.streams[figure.stream]).events_per_second
-            return max(LEAST, _rate(seen, given))
+            assumed = DEFAULT_EVENTS_PER_SECOND if given is None else given
+            return max(LEAST, assumed if seen is None else seen.rate.value)
         case FigureKind.ROUND:
             ongoing = basin.known.ongoing
             assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
@@ -125,18 +126,18 @@ def values_of(figures: Iterable[Figure], basin: Basin, estimates: Estimates) -> 
 
 
 def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
-    """The same from the memory of rounds, without making all estimates; None if no round has shown it."""
+    """Return the value of a figure in the memory of rounds, without making all estimates; None if none has shown it."""
     match figure.kind:
         case FigureKind.RATE:
-            found = memory.rate_of(figure.stream)
+            value = memory.rate_of(figure.stream)
         case FigureKind.ROUND:
-            found = memory.round_of(figure.stream)
+            value = memory.round_of(figure.stream)
         case FigureKind.GROUPS:
             counted = (memory.groups_of(set_identity) for set_identity in _sets_of(figure, basin))
-            found = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
+            value = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
         case FigureKind.SHARE:
-            found = memory.share_of(figure.stream, figure.about[0])
-    return None if found is None else max(LEAST, found)
+            value = memory.share_of(figure.stream, figure.about[0])
+    return None if value is None else max(LEAST, value)
 
 
 def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
@@ -146,57 +147,48 @@ def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
         return None
     match figure.kind:
         case FigureKind.RATE:
-            found = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
+            value = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
         case FigureKind.ROUND:
-            found = stream.seconds
+            value = stream.seconds
         case FigureKind.GROUPS:
-            found = max(
-                (
-                    float(seen.sets[set_identity].groups)
-                    for set_identity in _sets_of(figure, basin)
-                    if set_identity in seen.sets
-                ),
-                default=0.0,
-            )
+            identities = (identity for identity in _sets_of(figure, basin) if identity in seen.sets)
+            value = max((float(seen.sets[identity].groups) for identity in identities), default=0.0)
         case FigureKind.SHARE:
-            found = stream.conditions.get(figure.about[0], 0) / stream.tuples
-    return found if found > 0 else None
+            value = stream.conditions.get(figure.about[0], 0) / stream.tuples
+    return value if value > 0 else None
 
 
 def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, float]) -> Estimates:
-    """Estimates in which some figures have other values, and all else is as it was.
+    """Return estimates in which some figures have other values, and all else is as it was.
 
-    The groups of a grouping grow or shrink by the same factor for all predicates.
+    The groups of a grouping grow or shrink by the same factor for all predicates. Streams made by enriching move with
+    the rate of their stream; with the length of a round, all do.
     """
     now = values_of(wanted, basin, estimates)
     streams, sets = dict(estimates.streams), dict(estimates.sets)
     for figure, value in wanted.items():
         streams[figure.stream] = _moved_stream(figure, value, basin, streams.get(figure.stream), estimates)
-        for name in _others_alike(figure, basin, streams):
+        others = list[str]()
+        if figure.kind in (FigureKind.RATE, FigureKind.ROUND):
+            enriched = (name for name, stream in basin.enriched.items() if stream.base == figure.stream)
+            others += [name for name in enriched if name in streams]
+        if figure.kind is FigureKind.ROUND:
+            others += [name for name in basin.streams if name != figure.stream]
+        for name in others:
             own = value_of(replace(figure, stream=name), basin, estimates) * value / now[figure]
             streams[name] = _moved_stream(replace(figure, stream=name), own, basin, streams.get(name), estimates)
         for identity in _sets_of(figure, basin):
-            sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
+            before = sets.get(identity)
+            if before is None:
+                share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
+                groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
+                before = SetEstimate(share, groups, Mean(groups.value, 1))
+            if figure.kind is FigureKind.SHARE:
+                sets[identity] = replace(before, selectivity=Mean(value, before.selectivity.rounds))
+            else:
+                groups = Mean(max(1.0, before.groups.value * value / now[figure]), max(1, before.groups.rounds))
+                sets[identity] = replace(before, groups=groups)
     return Estimates(streams, sets)
-
-
-def _others_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
-    """The streams that move with a figure: those made of its stream by enriching; for the length of a round, all."""
-    if figure.kind not in (FigureKind.RATE, FigureKind.ROUND):
-        return []
-    alike = [
-        name
-        for name, enriched_stream in basin.enriched.items()
-        if enriched_stream.base == figure.stream and name in streams
-    ]
-    others = [name for name in basin.streams if name != figure.stream] if figure.kind is FigureKind.ROUND else []
-    return [*alike, *others]
-
-
-def _rate(seen: StreamEstimate | None, given: float | None) -> float:
-    if seen is not None:
-        return seen.rate.value
-    return DEFAULT_EVENTS_PER_SECOND if given is None else given
 
 
 def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
@@ -225,18 +217,6 @@ def _moved_stream(
             return seen
         case FigureKind.SHARE:
             return replace(seen, conditions={**seen.conditions, figure.about[0]: value})
-
-
-def _moved_set(
-    figure: Figure, value: float, now: float, identity: SetIdentity, own: SetEstimate | None, estimates: Estimates
-) -> SetEstimate:
-    if own is None:
-        share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
-        groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
-        own = SetEstimate(share, groups, Mean(groups.value, 1))
-    if figure.kind is FigureKind.SHARE:
-        return replace(own, selectivity=Mean(value, own.selectivity.rounds))
-    return replace(own, groups=Mean(max(1.0, own.groups.value * value / now), max(1, own.groups.rounds)))
 
 
 class ExpectedRound:

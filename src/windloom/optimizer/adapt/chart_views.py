@@ -52,9 +52,9 @@ class _Letters:
         self._names: dict[Choices, str] = {}
 
     def of(self, choices: Choices) -> str:
-        place = len(self._names)
-        letter = ascii_uppercase[place % 26] + (str(place // 26) if place >= 26 else "")
-        return self._names.setdefault(choices, letter)
+        round_, letter = divmod(len(self._names), 26)
+        name = ascii_uppercase[letter] + (str(round_) if round_ else "")
+        return self._names.setdefault(choices, name)
 
     @property
     def plans(self) -> dict[str, str]:
@@ -77,13 +77,13 @@ def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
     """The charts of a running loom with all their regions; where it plans without charts, they are drawn for this."""
     estimates = adapter.estimates()
     options = adapter.options.charts or ChartOptions()
-    found = []
+    charts = []
     for followed in adapter.followed:
         chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
         chart = chart or draw_chart(followed.basin, estimates, adapter.objective, options)
         present = followed.basin.own(adapter.choices)
-        found.append(_drawn(chart, estimates, list(adapter.seen), present, adapter.correction))
-    return tuple(found)
+        charts.append(_drawn(chart, estimates, list(adapter.seen), present, adapter.correction))
+    return tuple(charts)
 
 
 def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
@@ -91,7 +91,7 @@ def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> Adapt
     counts, correction, failure = adapter.counts, adapter.correction, adapter.failure
     return AdaptView(
         adapter.objective.name,
-        tuple(_competing(adapter, followed) for followed in adapter.followed if followed.found),
+        tuple(_competing(adapter, followed) for followed in adapter.followed if followed.candidates),
         counts.moves,
         counts.switches,
         counts.verdicts.judged,
@@ -110,7 +110,7 @@ def _competing(adapter: Adapter, followed: FollowedBasin) -> ChartView:
     """The plans that competed for the next round; the axes of a chart too, if they were looked up in one."""
     letters, present = _Letters(), followed.basin.own(adapter.choices)
     letters.of(present)
-    candidates = tuple(_candidates(adapter.objective, followed.found, letters, adapter.correction))
+    candidates = tuple(_candidates(adapter.objective, followed.candidates, letters, adapter.correction))
     axes, taken = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
     chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
     if chart is not None:
@@ -186,10 +186,7 @@ def _reduced(
             kept[choices] = basin.plan(chart.base, choices)
     for place in chart.between_ends(region, shown):
         estimates = chart.estimates_at(place)
-        if place in chart.regions:
-            best = chart.regions[place][0]
-            choices, least = best.choices, best.cost
-        elif chart.objective.memory:
+        if place in chart.regions or chart.objective.memory:
             best = chart.fill(place)[0]
             choices, least = best.choices, best.cost
         else:

@@ -34,6 +34,7 @@ from windloom.optimizer.adapt.candidates import (
     Pause,
     as_predicted,
     candidates_at,
+    has_candidate,
     no_pause,
     ranked,
     with_candidate,
@@ -100,18 +101,12 @@ class ChartOptions:
             )
         regions = self.parts**self.dimensions
         if regions > MOST_REGIONS:
+            most = max(n for n in range(1, MOST_REGIONS + 1) if n**self.dimensions <= MOST_REGIONS)
             raise WindloomError(
                 f"a chart of {self.parts:,} parts and {self.dimensions} dimensions is past its bound",
                 f"it would have {regions:,} regions, and at most {MOST_REGIONS:,} are allowed",
-                f"give at most {_most_parts(self.dimensions):,} parts, or fewer dimensions",
+                f"give at most {most:,} parts, or fewer dimensions",
             )
-
-
-def _most_parts(dimensions: int) -> int:
-    parts = 1
-    while (parts + 1) ** dimensions <= MOST_REGIONS:
-        parts += 1
-    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +216,8 @@ class Chart:
 
     def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
         """The candidates of a filled region, best first, as predicted now."""
-        found = self.regions[region]
-        return ranked(found, self.objective, corrected, found[0].choices)
+        candidates = self.regions[region]
+        return ranked(candidates, self.objective, corrected, candidates[0].choices)
 
     @cached_property
     def held(self) -> Mapping[Figure, float]:
@@ -276,8 +271,8 @@ def draw_chart(
     basin: Basin, estimates: Estimates, objective: Objective, options: ChartOptions, pause: Pause = no_pause
 ) -> Chart:
     """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
-    found = sensitivities(basin, estimates, objective, pause)
-    chosen = [each for each in found[: options.dimensions] if each.total >= LEAST_SENSITIVITY] or found[:1]
+    every = sensitivities(basin, estimates, objective, pause)
+    chosen = [each for each in every[: options.dimensions] if each.total >= LEAST_SENSITIVITY] or every[:1]
     dimensions = (
         Dimension(each.figure, axis_around(each.figure, each.value, options), each.total, each.reason)
         for each in chosen
@@ -289,8 +284,15 @@ def sensitivities(
     basin: Basin, estimates: Estimates, objective: Objective, pause: Pause = no_pause
 ) -> list[Sensitivity]:
     """The sensitivities to all figures of a basin, the most important first."""
-    found = candidates_at(basin, estimates, objective, pause=pause)
-    best, *others = (basin.plan(estimates, candidate.choices) for candidate in [found[0], *_rivals(found)])
+    candidates = candidates_at(basin, estimates, objective, pause=pause)
+    rivals, switched = list[Candidate](), set[tuple[str, str]]()  # each has other options than those before
+    for candidate in candidates[1:]:
+        differing = {option[:2] for option in {*candidates[0].choices.options} ^ {*candidate.choices.options}}
+        if differing - switched:
+            switched |= differing
+            rivals.append(candidate)
+    rivals = rivals[:RIVALS] or list(candidates[1:2])
+    best, *others = (basin.plan(estimates, candidate.choices) for candidate in [candidates[0], *rivals])
     each, known = list[Sensitivity](), SetCosts()
 
     def in_objective(seconds: float, nbytes: float) -> float:
@@ -307,17 +309,6 @@ def sensitivities(
         theirs = (_exponents(basin, estimates, other, mine.figure, mine.value, known) for other in others)
         each[place] = replace(mine, ratio=max((mine.cost - in_objective(*other) for other in theirs), key=abs))
     return sorted(each, key=_order)
-
-
-def _rivals(found: Sequence[Candidate]) -> list[Candidate]:
-    """The best candidates, each with other options than the first and than those before; if none, the runner-up."""
-    mine, told, rivals = set(found[0].choices.options), set[tuple[str, str]](), list[Candidate]()
-    for candidate in found[1:]:
-        differing = {option[:2] for option in mine ^ set(candidate.choices.options)}
-        if differing - told:
-            told |= differing
-            rivals.append(candidate)
-    return rivals[:RIVALS] or list(found[1:2])
 
 
 def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
@@ -365,9 +356,11 @@ class ChartLookup:
         region = chart.region_of(expected)
         self.has_moved = self.region is not None and region != self.region
         self.region = region
-        if not _has(chart, region, present):
+        if not has_candidate(chart.regions.get(region, ()), present):
             need(("fill", self.basin.name, region), partial(self._fill, chart, region, corrected, present))
-        return chart.best(region, corrected) if _has(chart, region, present) else None
+        if not has_candidate(chart.regions.get(region, ()), present):
+            return None
+        return chart.best(region, corrected)
 
     def _draw(self, expected: ExpectedRound, corrected: Corrected, present: Choices) -> None:
         """Draws a chart and fills the region where the stream is: asking for that later would cost another round."""
@@ -380,7 +373,3 @@ class ChartLookup:
         chart.fill(region, corrected, self._pause)
         self._pause()
         chart.add(region, present)
-
-
-def _has(chart: Chart, region: Region, present: Choices) -> bool:
-    return any(candidate.choices == present for candidate in chart.regions.get(region, ()))
