@@ -294,23 +294,19 @@ def _advised(
         if added <= 1e-12 * partial_set.edges.edges_per_second:
             advised[name] = replace(shares[name], added_edges_per_second=0.0)
             continue
-        near = _nearest(members, name)
         advice = _other_slides(partial_set, members[name], others, shares[name], slicing, constants)
-        hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
+        hindrance, slide = None, window.slide_ticks
+        unlike = [query for query in members.values() if slide % query.window.slide_ticks]
+        unlike = [query for query in unlike if query.window.slide_ticks % slide]
+        if unlike:  # the query whose slide has the least in common with this one's
+            commons = [(gcd(slide, query.window.slide_ticks), query) for query in unlike]
+            _, near, common = min(
+                (common / min(slide, query.window.slide_ticks), query.name, common) for common, query in commons
+            )
+            hindrance = near, common
         added *= partial_set.statistics.pace
         advised[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
     return advised
-
-
-def _nearest(members: dict[str, Query], name: str) -> str | None:
-    """Among the queries nearest in length, the one whose slide has the least in common with this one's."""
-    slide = members[name].window.slide_ticks
-    strange = [
-        (gcd(slide, query.window.slide_ticks) / min(slide, query.window.slide_ticks), query.name)
-        for query in members.values()
-        if slide % query.window.slide_ticks and query.window.slide_ticks % slide
-    ]
-    return min(strange)[1] if strange else None
 
 
 def _other_slides(
@@ -325,7 +321,11 @@ def _other_slides(
     window = query.window
     candidates = set()
     for slide in {other.slide_ticks for other in others}:
-        for fitting in (slide, *_fractions(slide, window.slide_ticks)):
+        # Divisors and multiples of a slide next to the wanted one: 10 s gives 5 s for 7 s, and 20 s for 18 s.
+        parts = {max(1, slide // window.slide_ticks), -(-slide // window.slide_ticks)}
+        times = {max(1, window.slide_ticks // slide), -(-window.slide_ticks // slide)}
+        near = [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
+        for fitting in (slide, *near):
             if fitting != window.slide_ticks and 0.5 <= fitting / window.slide_ticks <= 2:
                 candidates.add(fitting)
     tried = sorted(candidates, key=lambda ticks: (abs(np.log(ticks / window.slide_ticks)), ticks))[:_TRIED_SLIDES]
@@ -340,13 +340,6 @@ def _other_slides(
             worthwhile.append(Advice(slide, saves))
     best = sorted(worthwhile, key=lambda advice: (-advice.saves, advice.slide_ticks))[:_KEPT_SLIDES]
     return tuple(sorted(best, key=lambda advice: advice.slide_ticks))
-
-
-def _fractions(slide: int, wanted: int) -> list[int]:
-    """Divisors and multiples of a slide next to the wanted one: 10 s gives 5 s for 7 s, and 20 s for 18 s."""
-    parts = {max(1, slide // wanted), -(-slide // wanted)}
-    times = {max(1, wanted // slide), -(-wanted // slide)}
-    return [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
 
 
 def _set_and_query(partial_set: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:

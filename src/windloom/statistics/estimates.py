@@ -80,9 +80,7 @@ class Estimates:
 
     def without_rounds(self) -> Estimates:
         """These estimates without the lengths of rounds, for a stream that starts from what a batch run has shown."""
-        return replace(
-            self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
-        )
+        return replace(self, streams={name: replace(each, round=None) for name, each in self.streams.items()})
 
     def selectivity(self, identity: SetIdentity) -> Mean | None:
         """The share of its stream's tuples that a set wants, observed of it or of another set with its predicate."""
@@ -97,12 +95,9 @@ class Estimates:
         own = self.sets.get(identity)
         if own is not None:
             return own.groups
-        like = [
-            set_estimate.groups
-            for other, set_estimate in self.sets.items()
-            if (other.stream, other.grouping) == (identity.stream, identity.grouping)
-        ]
-        return max(like, key=lambda figure: figure.value, default=None)
+        wanted = identity.stream, identity.grouping
+        alike = [each.groups for other, each in self.sets.items() if (other.stream, other.grouping) == wanted]
+        return max(alike, key=lambda figure: figure.value, default=None)
 
 
 # The memory of rounds: estimates are decayed means of what the last rounds observed (source B, section 4.3).
@@ -148,7 +143,11 @@ class Memory:
         for name, stream_round in seen.streams.items():
             if stream_round.tuples:
                 rounds = (stream_round, *streams.get(name, ()))[: self.rounds]
-                if self._leaps([_pace(each) for each in rounds]) or self._leaps([_extent(each) for each in rounds]):
+                extents = [_extent(each) for each in rounds]
+                paces = [
+                    each.tuples / extent if extent > 0 else 0.0 for each, extent in zip(rounds, extents, strict=True)
+                ]
+                if self._leaps(paces) or self._leaps(extents):
                     rounds = rounds[:2]
                     leaping.add(name)
                 streams[name] = rounds
@@ -203,9 +202,7 @@ class Memory:
 
     def groups_of(self, identity: SetIdentity) -> float | None:
         """The estimated number of groups of one set."""
-        return self._mean(
-            [float(set_round.groups) for set_round, _ in self._sets.get(identity, ()) if set_round.groups]
-        )
+        return self._mean([float(each.groups) for each, _ in self._sets.get(identity, ()) if each.groups])
 
     def share_of(self, stream: str, condition: str) -> float | None:
         """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
@@ -237,28 +234,21 @@ class Memory:
     def _counting(self, rounds: Sequence[StreamRound]) -> list[float]:
         """The weight of each round, newest first."""
         longest = LONGEST * median(stream_round.span for stream_round in rounds) if rounds else 0.0
-        capped = (
-            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in rounds
-        )
+        capped = (min(1.0, longest / each.seconds) if each.seconds > 0 else 1.0 for each in rounds)
         return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
 
     def _stream(self, rounds: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
         weights = self._counting(rounds)
-        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
-        tuples = _weighed(weights, [stream_round.tuples for stream_round in rounds])
+        seconds = _weighed(weights, [each.seconds for each in rounds])
+        tuples = _weighed(weights, [each.tuples for each in rounds])
         if seconds <= 0:
             return None
         lengths = self._lengths(rounds)
         length = self._geometric(lengths)
         assert length is not None, "some time has passed"
-        conditions = {sql for stream_round in rounds for sql in stream_round.conditions}
-        trend = (
-            self._trend(
-                [stream_round.tuples / stream_round.seconds for stream_round in rounds if stream_round.seconds > 0]
-            )
-            if trends
-            else 0.0
-        )
+        conditions = {sql for each in rounds for sql in each.conditions}
+        rates = [each.tuples / each.seconds for each in rounds if each.seconds > 0]
+        trend = self._trend(rates) if trends else 0.0
         return StreamEstimate(
             Mean(tuples / seconds, len(rounds), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
@@ -269,13 +259,9 @@ class Memory:
     @staticmethod
     def _share(sql: str, rounds: Sequence[StreamRound], weights: Sequence[float]) -> float:
         """The share of tuples that satisfy a condition, over the rounds in which it was tested."""
-        tested = [
-            (stream_round.conditions[sql], stream_round.tuples, w)
-            for stream_round, w in zip(rounds, weights, strict=True)
-            if sql in stream_round.conditions
-        ]
-        total = sum(tuples * weight for _, tuples, weight in tested)
-        return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
+        tested = [(each, weight) for each, weight in zip(rounds, weights, strict=True) if sql in each.conditions]
+        total = sum(each.tuples * weight for each, weight in tested)
+        return sum(each.conditions[sql] * weight for each, weight in tested) / total if total > 0 else 0.0
 
     def _set(self, rounds: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
         set_rounds, streams = [set_round for set_round, _ in rounds], [beside for _, beside in rounds]
@@ -310,12 +296,8 @@ class Memory:
         across = sum(w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))
         slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
         left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
-        noise = (
-            sum(w * residual * residual for w, residual in zip(weights, left, strict=True))
-            / total
-            * len(values)
-            / (len(values) - 2)
-        )
+        variance = sum(w * residual * residual for w, residual in zip(weights, left, strict=True)) / total
+        noise = variance * len(values) / (len(values) - 2)
         error = math.sqrt(noise * sum(w * w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))) / across
         return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0
 
@@ -359,12 +341,6 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
 def _extent(stream_round: StreamRound) -> float:
     """The seconds in which the tuples of a round lie: if they are in disorder, a round may hardly advance time."""
     return max(stream_round.seconds, stream_round.span)
-
-
-def _pace(stream_round: StreamRound) -> float:
-    """Tuples per second of the time in which they lie."""
-    seconds = _extent(stream_round)
-    return stream_round.tuples / seconds if seconds > 0 else 0.0
 
 
 def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windloom.statistics.set_statistics import SetIdentity
 
@@ -47,8 +47,10 @@ class KeyHistogram:
         total = float(sum(groups * its[key] for key, groups in mine.items() if key in its))
         left = [groups for key, groups in mine.items() if key not in its]
         right = [groups for key, groups in its.items() if key not in mine]
-        total += sum(left) * _per_key(other) * _share(other.other_keys, len(left) + self.other_keys)
-        total += sum(right) * _per_key(self) * _share(self.other_keys, len(right) + other.other_keys)
+        for groups, side, wanted in ((left, other, self), (right, self, other)):
+            if side.other_keys:  # keys that only one side counts may be among the others of the other
+                share = min(1.0, side.other_keys / (len(groups) + wanted.other_keys)) if groups else 0.0
+                total += sum(groups) * (side.other_groups / side.other_keys) * share
         keys = max(self.other_keys, other.other_keys)
         return total + (self.other_groups * other.other_groups / keys if keys else 0.0)
 
@@ -58,15 +60,6 @@ class KeyHistogram:
         counted, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
         groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
         return KeyHistogram(tuple(counted), groups, self.other_keys + other.other_keys + len(rest))
-
-
-def _per_key(side: KeyHistogram) -> float:
-    return side.other_groups / side.other_keys if side.other_keys else 0.0
-
-
-def _share(present: int, wanted: int) -> float:
-    """The share of the `wanted` keys that are among the `present` ones."""
-    return min(1.0, present / wanted) if wanted else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +117,7 @@ class LinkEstimate:
         differs = any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs)
         if differs:
             return LinkEstimate.of(link_round)
-        return LinkEstimate(
-            self.selectivity, self.fan_out, self.matching, self.parent_keys, self.child_keys, self.rounds + 1
-        )
+        return replace(self, rounds=self.rounds + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,16 +101,8 @@ class Load:
             self.having + self.having[tree],
         )
 
-    def only(self, tree: int) -> Load:
-        """The load of one of the trees."""
-        return self._changed(lambda column: column[tree : tree + 1])
-
-    def without(self, tree: int) -> Load:
-        """The load of the other trees."""
-        return self._changed(lambda column: np.delete(column, tree, 0))
-
-    def _changed(self, change: Callable[[Any], Any]) -> Load:
-        """The load whose columns with an entry per tree are changed."""
+    def changed(self, change: Callable[[Any], Any]) -> Load:
+        """Return the load whose columns with an entry per tree are changed: to one tree, or to all but one."""
         every: list[Any] = [getattr(self, each.name) for each in fields(self)]
         changed: list[Any] = [column if column is self.seconds else change(column) for column in every]
         return Load(*changed)

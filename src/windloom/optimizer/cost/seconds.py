@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.families import Family
@@ -214,22 +213,17 @@ def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     )
 
 
-# The cost model: all that sharing strategies know about costs.
-
-
 class CostModel(Protocol):
-    """Costs of trees, in one unit; the cost of a plan is the sum over its trees."""
+    """All that sharing strategies know: costs of trees, in one unit; the cost of a plan is the sum over its trees."""
 
     @property
-    def name(self) -> str:
-        """`paper` or `calibrated`."""
+    def name(self) -> str: ...
 
     @property
-    def unit(self) -> str:
-        """`operations per second`, or `seconds per second`, of event time."""
+    def unit(self) -> str: ...
 
-    def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cost of each tree of `load`, including the charge for being a tree (λ in the papers)."""
+    def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
+        """Return the cost of each tree of `load`, including the charge for being a tree (λ in the papers)."""
 
 
 # The predicted cost of answering queries from the cells of a set, for any trees of these queries.

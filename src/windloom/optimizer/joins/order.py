@@ -8,7 +8,7 @@ here they are the rows of sides at the end of a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 
@@ -45,16 +45,13 @@ def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fas
     """
     if count <= MOST_COMPARED:
         return min(permutations(range(count)), key=lambda order: (cost(order), order))
-    return min(_moved_up(first, fast[:_MOST_MOVED]), key=lambda order: (cost(order), order))
-
-
-def _moved_up(first: Order, fast: Sequence[int]) -> Iterator[Order]:
-    """All orders in which each of the fast inputs stands where it stood, or higher."""
-    for places in product(*(range(first.index(input_) + 1) for input_ in fast)):
-        order = [input_ for input_ in first if input_ not in fast]
-        for input_, position in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
+    moved, orders = fast[:_MOST_MOVED], list[Order]()
+    for positions in product(*(range(first.index(input_) + 1) for input_ in moved)):
+        order = [input_ for input_ in first if input_ not in moved]
+        for input_, position in sorted(zip(moved, positions, strict=True), key=lambda pair: pair[1]):
             order.insert(position, input_)
-        yield tuple(order)
+        orders.append(tuple(order))
+    return min(orders, key=lambda order: (cost(order), order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,9 @@ def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> E
     keys = Size(before.rows, before.keys.get(number, before.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
     matching = before.matching.get(number, matching)
-    per_key = _per_key(join, number, other)
+    # A child is added up: it has one row per key and group that is reported. A residual is tested on every row instead.
+    per_key = other.rows / other.keys.get(number, other.rows) if other.keys.get(number, other.rows) else 0.0
+    per_key = per_key if link.residual is not None else min(per_key, other.groups)
     rows = {
         JoinKind.INNER: before.rows * matching * per_key,
         JoinKind.LEFT: before.rows * (matching * per_key + 1.0 - matching),
@@ -145,13 +144,3 @@ def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> E
     met = before.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
     matches = parent.matches + child.matches + met
     return Elimination(size, (*parent.order, *child.order, number), touched, matches)
-
-
-def _per_key(join: Join, number: int, child: SideSize) -> float:
-    """The rows per key of a child after it has been added up: one for each group that is reported.
-
-    A residual is tested on every row of the child, so with a residual no rows are added up.
-    """
-    values = child.keys.get(number, child.rows)
-    per_key = child.rows / values if values else 0.0
-    return per_key if join.links[number].residual is not None else min(per_key, child.groups)

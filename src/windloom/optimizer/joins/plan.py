@@ -185,17 +185,12 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
     if amounts is None:
         return Pairwise.name
     by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
-    places = dict.fromkeys(side for join in joins for side in join.sides)
-    by_rows += sum(side_seconds(side, sets, constants) for side in places)
+    for place in dict.fromkeys(side for join in joins for side in join.sides):  # answered at every end
+        partial_set, tree = sets[place.set], sets[place.set].trees[place.tree]
+        query = next(planned.query for planned in tree.queries if planned.name == place.name)
+        answering = estimate_answering(partial_set, [[query]], [tree.edges], [tree.techniques], constants)
+        by_rows += float(answering.total[0])
     return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
-
-
-def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
-    """Seconds per second of event time to answer a side at every end."""
-    partial_set = sets[place.set]
-    tree = partial_set.trees[place.tree]
-    member = next(planned for planned in tree.queries if planned.name == place.name)
-    return float(estimate_answering(partial_set, [[member.query]], [tree.edges], [tree.techniques], constants).total[0])
 
 
 def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,30 +230,6 @@ def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Float
     return changes, whole
 
 
-class Forest(Protocol):
-    """Trees while they are merged."""
-
-    @property
-    def rates(self) -> Floats: ...
-
-    def unions(self, tree: int) -> Floats: ...
-
-    def merge(self, left: int, right: int) -> None: ...
-
-
-class EdgeCounter(Protocol):
-    """Edges per second of trees of bundles."""
-
-    @property
-    def exact(self) -> bool: ...
-
-    def forest(self, trees: Sequence[Sequence[int]]) -> Forest: ...
-
-    def rates(self, trees: Sequence[Sequence[int]]) -> Floats: ...
-
-    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]: ...
-
-
 class EdgeTable:
     """Unions of all subsets, by algebra."""
 
@@ -291,6 +266,12 @@ class TableForest:
 
     def merge(self, left: int, right: int) -> None:
         self._places[left] |= self._places[right]
+
+
+#: Trees while they are merged: `rates`, `unions` with one of them, and `merge`.
+Forest = MarkedForest | TableForest
+#: Edges per second of trees of bundles: `forest`, `rates`, `toggled`, and whether they are `exact`.
+EdgeCounter = Marks | EdgeTable
 
 
 def choose_counter(sets: Sequence[EdgeSet]) -> EdgeCounter:

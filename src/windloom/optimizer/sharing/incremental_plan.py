@@ -307,7 +307,7 @@ class IncrementalPlan:
         load = self._loads()
         load.absorb(large, small)
         self._drop(small)
-        self._load = load.without(small)
+        self._load = load.changed(lambda column: np.delete(column, small, 0))
         return large - (small < large)
 
     def _drop(self, tree: int) -> None:
@@ -320,11 +320,9 @@ class IncrementalPlan:
         self._load = self._cost = None
 
     def _settle(self, before: dict[int, int]) -> PlanChange:
-        """Makes or requests a full plan if this one is no longer good enough."""
-        if not self._windows or math.isinf(self._epsilon):
-            return self._change(before, replanned=False)
-        is_worse = self.cost > self.expected * (1 + self._epsilon)
-        if not is_worse and self._epsilon > 0:
+        """Make or request a full plan if this one is no longer good enough."""
+        is_worse = self._epsilon == 0 or self.cost > self.expected * (1 + self._epsilon)
+        if not self._windows or math.isinf(self._epsilon) or not is_worse:
             return self._change(before, replanned=False)
         if self._in_background:
             self.wants_full_plan = True
