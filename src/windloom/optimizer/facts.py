@@ -120,30 +120,19 @@ def strand_rate(stream: Stream, strand: RowInput, known: PlanningFacts) -> Stran
 
 def with_statistics(plan: Plan, known: PlanningFacts) -> Plan:
     """The plan with the statistics that are known now."""
-    sets = tuple(
-        replace(
-            partial_set,
-            statistics=set_statistics(
-                plan.stream(partial_set.stream), [planned.query for planned in partial_set.queries], known
-            ),
-        )
-        for partial_set in plan.sets
-    )
-    joins = tuple(
-        replace(planned_join, observed=known.estimates.joins.get(planned_join.name, ())) for planned_join in plan.joins
-    )
-    rows = tuple(
-        replace(
-            planned_rows,
-            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands),
-        )
-        for planned_rows in plan.rows
-    )
+    sets = []
+    for partial_set in plan.sets:
+        queries = [planned.query for planned in partial_set.queries]
+        sets.append(replace(partial_set, statistics=set_statistics(plan.stream(partial_set.stream), queries, known)))
+    joins = tuple(replace(join, observed=known.estimates.joins.get(join.name, ())) for join in plan.joins)
+    rows = []
+    for planned_rows in plan.rows:
+        rates = (strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands)
+        rows.append(replace(planned_rows, rates=tuple(rates)))
     relations = tuple(
-        replace(planned_relation, version=known.versions.get(planned_relation.name, planned_relation.version))
-        for planned_relation in plan.relations
+        replace(planned, version=known.versions.get(planned.name, planned.version)) for planned in plan.relations
     )
-    return replace(plan, sets=sets, joins=joins, rows=rows, relations=relations)
+    return replace(plan, sets=tuple(sets), joins=joins, rows=tuple(rows), relations=relations)
 
 
 def _relation_statistics(relation: Stream, known: PlanningFacts) -> Statistics:

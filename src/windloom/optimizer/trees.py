@@ -150,7 +150,12 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)
     cost = problem.cost(trees)
-    if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):
+    # A lower bound of the cost of any plan with two or more trees: at least one has fewer edges than the set and must
+    # merge cells. Beyond that, queries read no cells at all and are answered by what writes answers fastest.
+    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
+    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
+    charges = model.own_cost(none)[0] + model.own_cost(np.array([model.set_edges_per_second]))[0]
+    if cost <= (problem.once + float(each.sum() + charges)) * (1 + WORTH_SEARCHING):
         return best, trees
     name = THOROUGH if len(problem.bundles) <= FEW_BUNDLES else QUICK
     try:
@@ -158,18 +163,6 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     except WindloomError:
         return best, trees  # The search would take too much memory; nobody asked for it, so that is no reason to fail.
     return (name, searched) if problem.cost(searched) < cost * (1 - 1e-9) else (best, trees)
-
-
-def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
-    """A lower bound of the cost of any plan with two or more trees.
-
-    At least one tree has fewer edges than the set and must merge cells. Beyond that, the bound assumes that queries
-    read no cells at all and are answered by the technique that writes answers fastest.
-    """
-    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
-    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
-    whole = np.array([model.set_edges_per_second])
-    return problem.once + float(each.sum() + model.own_cost(none)[0] + model.own_cost(whole)[0])
 
 
 def choose_techniques(

@@ -121,16 +121,6 @@ _TEXT_WIDTH = 16
 _COMPRESSED = 0.6
 
 
-def tuple_bytes(types: Iterable[DataType]) -> float:
-    """The bytes that a tuple with columns of these types is expected to take in a file.
-
-    >>> round(tuple_bytes([DataType.parse("bigint"), DataType.parse("string")]))
-    19
-    """
-    widths = (_WIDTHS.get(kind.name, _TEXT_WIDTH) for kind in types)
-    return _COMPRESSED * (8 + sum(widths))
-
-
 @dataclass(frozen=True, slots=True)
 class StoreSize:
     """The time, tuples and bytes that a store is expected to hold; `origin` is that of the rate of its stream."""
@@ -165,7 +155,8 @@ def store_size(store: Retention, rows: Iterable[PlannedRows], stream_rate: float
         share = min(1.0, sum(shares.values()))
     ticks = kept_ticks(store, rows)
     tuples = stream_rate * share * ticks / TICKS_PER_SECOND
-    return StoreSize(ticks, tuples, tuples * tuple_bytes(store.types), origin)
+    width = _COMPRESSED * (8 + sum(_WIDTHS.get(kind.name, _TEXT_WIDTH) for kind in store.types))
+    return StoreSize(ticks, tuples, tuples * width, origin)
 
 
 def strands_over(rows: RowQuery, stream: str) -> tuple[RowInput, ...]:

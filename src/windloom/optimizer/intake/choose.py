@@ -33,26 +33,24 @@ MOST_FILTER_BITS = 3
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
     """The native scan of sets of one stream, whose slices are of time and whose components all have native partials."""
     signed = sign(sets)
-    filters = _filter_bits(sets, signed.bits)
-    bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
+    filters = _filter_conditions(sets, signed.bits)
     conditions = tuple(filters[sql] for sql in sorted(filters))
+    bits = {**signed.bits, **{condition.sql: len(signed.bits) + i for i, condition in enumerate(conditions)}}
     types = {
         expression: kind
         for partial_set in sets
         for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
     }
     group_by = tuple(sorted(types))
-    scanned = {planned: _kept(planned, bits) for partial_set in sets for planned in partial_set.components}
+    scanned = {planned: _unfiltered(planned, bits) for partial_set in sets for planned in partial_set.components}
     components = tuple(dict.fromkeys(planned for planned, _ in scanned.values()))
-    edges = (
-        sets[0].edges
-        if len(sets) == 1
-        else EdgeSet.of(each for partial_set in sets for each in partial_set.edges.classes)
-    )
+    edges = sets[0].edges
+    if len(sets) > 1:
+        edges = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
     feeds = tuple(
         NativeFeed(
             partial_set.number,
-            signed.bit(partial_set),
+            signed.bit(partial_set.predicate),
             tuple(group_by.index(expression) for expression in partial_set.group_by),
             tuple(components.index(scanned[planned][0]) for planned in partial_set.components),
             tuple(scanned[planned][1] for planned in partial_set.components),
@@ -74,35 +72,32 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     )
 
 
-def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
-    """The filter conditions that become bits, by SQL; none if there are too many."""
-    wheres = {
-        planned.component.where
-        for partial_set in sets
-        for planned in partial_set.components
-        if _may_be_bit(partial_set, planned)
-    }
-    new = {where.sql: where for where in wheres if where is not None and where.sql not in signed}
+def _filter_conditions(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
+    """Return the filter conditions that become bits, by SQL; none if there are too many.
+
+    Computing an expression may fail for tuples that no query wants; reading a column cannot. So a component must only
+    read columns, unless the set wants every tuple.
+    """
+    new: dict[str, Expression] = {}
+    for partial_set in sets:
+        for planned in partial_set.components:
+            where = planned.component.where
+            if where is None or where.sql in signed or not _reads_columns(planned):
+                continue
+            if partial_set.predicate is None or where.column is not None:
+                new[where.sql] = where
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
-def _may_be_bit(partial_set: PartialSet, planned: PlannedComponent) -> bool:
-    """Whether the filter of a component may become a bit.
-
-    Computing an expression may fail for tuples that no query wants; reading a column cannot. So the component must only
-    read columns, unless the set wants every tuple.
-    """
-    component = planned.component
-    read = [each for each in (component.argument, component.by) if each is not None]
-    is_safe = partial_set.predicate is None or (component.where is not None and component.where.column is not None)
-    return component.where is not None and is_safe and all(each.column is not None for each in read)
+def _reads_columns(planned: PlannedComponent) -> bool:
+    read = (planned.component.argument, planned.component.by)
+    return all(each is None or each.column is not None for each in read)
 
 
-def _kept(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
-    """What a scan aggregates for a component: the component itself, or one without its filter and the filter's bit."""
+def _unfiltered(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
+    """Return what a scan aggregates for a component: itself, or one without its filter and the filter's bit."""
     where = planned.component.where
-    read = [each for each in (planned.component.argument, planned.component.by) if each is not None]
-    if where is None or where.sql not in bits or any(each.column is None for each in read):
+    if where is None or where.sql not in bits or not _reads_columns(planned):
         return planned, None
     return replace(planned, component=replace(planned.component, where=None)), bits[where.sql]
 
@@ -129,6 +124,8 @@ def choose_scans(
     `files` has, by stream, the columns that the driver can read itself.
     """
     chosen: list[Scan] = []
+    recorded = {} if given is None else given.options_of("intake")
+    logs = {} if given is None else given.options_of("log")
     for stream in streams:
         of_stream = [partial_set for partial_set in sets if partial_set.stream == stream.name and is_fed(partial_set)]
         timed = [partial_set for partial_set in of_stream if partial_set.counted_by is None]
@@ -138,37 +135,27 @@ def choose_scans(
                 counted.setdefault(partial_set.counted_by, []).append(partial_set)
         watched = [partial_set for members in counted.values() for partial_set in members]
         store = next((store for store in stores if store.stream == stream.name), None)
-        if store is not None or timed or watched:
-            recorded = None if given is None else given.option("intake", stream.name, "woven")
-            if store is not None:
-                if way == "native":
-                    raise _not_native(stream, "its tuples are kept, for row queries or because keep_tuples asks for it")
-                scans: list[Scan] = [
-                    woven_scan(len(chosen), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
-                ]
-            else:
-                fixed = {
-                    partial_set.number: early[partial_set.number]
-                    for partial_set in timed
-                    if early and partial_set.number in early
-                }
-                if given is not None:
-                    recorded_ways = given.options_of("intake")
-                    fixed = {
-                        partial_set.number: recorded_ways[partial_set.text] == "native"
-                        for partial_set in timed
-                        if partial_set.text in recorded_ways
-                    }
-                columns = (files or {}).get(stream.name, frozenset())
-                scans = _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded, columns)
-            if given is not None:
-                log = given.options_of("log").get(stream.name)
-                scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
-            chosen += scans
-        for members in counted.values():
-            chosen.append(
-                woven_scan(len(chosen), members, why=f"{members[0].window.plural} need the positions of tuples")
+        scans: list[Scan] = []
+        if store is not None:
+            if way == "native":
+                raise _not_native(stream, "its tuples are kept, for row queries or because keep_tuples asks for it")
+            scans.append(
+                woven_scan(len(chosen), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
             )
+        elif timed or watched:
+            if given is None:
+                fixed = {each.number: early[each.number] for each in timed if early and each.number in early}
+            else:
+                fixed = {each.number: recorded[each.text] == "native" for each in timed if each.text in recorded}
+            columns = (files or {}).get(stream.name, frozenset())
+            recorded_way = None if given is None else recorded.get(stream.name, "woven")
+            scans += _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded_way, columns)
+        for scan in scans:
+            is_logged = isinstance(scan, WovenScan) and stream.name in logs
+            chosen.append(replace(scan, log=logs[stream.name]) if is_logged else scan)
+        for members in counted.values():
+            why = f"{members[0].window.plural} need the positions of tuples"
+            chosen.append(woven_scan(len(chosen), members, why=why))
     for position, scan in enumerate(chosen):
         if isinstance(scan, WovenScan):
             numbers = {each.number for each in scan.feeds}
