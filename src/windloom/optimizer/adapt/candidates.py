@@ -8,10 +8,10 @@ As for options, the plans that compete are those that differ from the best one i
 option everywhere. Utilities are relative to the least seconds and bytes of all candidates: if only the neighbours of a
 plan were candidates, which plan is best would depend on where the search began.
 
-What can be switched between two rounds, besides trees and techniques, is a *switch*: a new one is one class and one
-line here. It has options for each stream, or join, that it is about. Whatever its option, a plan gives equal rows from
-equal state, so no switch loses anything; only time and memory differ. `Choices` has the options of a plan, and the
-stage of `make_plan` that decides consults them first.
+What can be switched between two rounds, besides trees and techniques, is a *switch*: a new one is one line in the
+table below. It has options for each stream, or join, that it is about. Whatever its option, a plan gives equal rows
+from equal state, so no switch loses anything; only time and memory differ. `Choices` has the options of a plan, and
+the stage of `make_plan` that decides consults them first.
 
 | switch | about | options | another option costs |
 |---|---|---|---|
@@ -31,10 +31,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations, product
-from typing import Protocol
 
 from windloom.kernels.techniques.registry import choose_technique
-from windloom.model.join import Join
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
@@ -60,95 +58,68 @@ LOGS = ("smaller", "tuples", "cells")
 MOST_ORDERS = 24
 
 
-class Switch(Protocol):
-    """One kind of choice.
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One kind of choice: the option of each stream or join in a plan, and all options of one of them.
 
     `recompiles` says whether Spark must compile new code for another option, `is_varied` whether options that
     the optimizer has not chosen are tried.
     """
 
     name: str
-    recompiles: bool
-    is_varied: bool
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        """The option of each stream or join that the plan has."""
-        ...
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        """All options of one of them, the present one included."""
-        ...
+    in_force: Callable[[Plan], Mapping[str, str]]
+    options: Callable[[Plan, str], Sequence[str]]
+    recompiles: bool = False
+    is_varied: bool = False
 
 
-class IntakeSwitch:
-    """Whether Spark aggregates the tuples of a stream, or kernels do."""
-
-    name, recompiles, is_varied = "intake", True, True
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return intakes_of(plan)
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        # Sides of joins that were asked for early, or late, stay so.
-        if plan.intake != "auto" or plan.join_plan != "auto":
-            return (self.in_force(plan)[about],)
-        return ("woven",) if intake_obstacle(plan, about) is not None else ("woven", "native")
+def _intakes(plan: Plan, stream: str) -> Sequence[str]:
+    # Sides of joins that were asked for early, or late, stay so.
+    if plan.intake != "auto" or plan.join_plan != "auto":
+        return (intakes_of(plan)[stream],)
+    return ("woven",) if intake_obstacle(plan, stream) is not None else ("woven", "native")
 
 
-class LogSwitch:
-    """Whether the log keeps tuples or cells."""
-
-    name, recompiles, is_varied = "log", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
-        return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        return LOGS
+def _logs_in_force(plan: Plan) -> Mapping[str, str]:
+    woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
+    return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
 
 
-class FoldSwitch:
-    """How the sides of a join are matched."""
-
-    name, recompiles, is_varied = "fold", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {join.name: join.fold for join in plan.joins}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(planned_join for planned_join in plan.joins if planned_join.name == about)
-        return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
+def _folds(plan: Plan, name: str) -> Sequence[str]:
+    join = next(planned for planned in plan.joins if planned.name == name)
+    return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
 
 
-class OrderSwitch:
-    """The order in which the links of a join are folded."""
-
-    name, recompiles, is_varied = "order", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(planned_join for planned_join in plan.joins if planned_join.name == about).join
-        return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
-
-
-class RowOrderSwitch:
-    """The order in which the strands of a row query are joined."""
-
-    name, recompiles, is_varied = ROW_ORDER, True, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {planned_rows.name: write_orders(planned_rows.orders) for planned_rows in plan.rows}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        rows = next(planned_rows for planned_rows in plan.rows if planned_rows.name == about).rows
-        each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
-        return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+def _orders(plan: Plan, name: str) -> Sequence[str]:
+    """Return the orders of links in which everything that hangs on a child is folded before the child itself."""
+    join = next(planned for planned in plan.joins if planned.name == name).join
+    hanging = [{i for i, each in enumerate(join.links) if each.parent == link.child} for link in join.links]
+    orders = (
+        " ".join(map(str, order))
+        for order in permutations(range(len(join.links)))
+        if all(hanging[number] <= set(order[:position]) for position, number in enumerate(order))
+    )
+    return list(islice(orders, MOST_ORDERS))
 
 
-_ALL: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
+def _row_orders(plan: Plan, name: str) -> Sequence[str]:
+    rows = next(planned for planned in plan.rows if planned.name == name).rows
+    each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
+    return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+
+
+_ALL = (
+    Switch("intake", intakes_of, _intakes, recompiles=True, is_varied=True),
+    Switch("log", _logs_in_force, lambda plan, stream: LOGS),
+    Switch("fold", lambda plan: {join.name: join.fold for join in plan.joins}, _folds),
+    Switch("order", lambda plan: {join.name: " ".join(map(str, join.order)) for join in plan.joins}, _orders),
+    Switch(
+        ROW_ORDER,
+        lambda plan: {rows.name: write_orders(rows.orders) for rows in plan.rows},
+        _row_orders,
+        recompiles=True,
+    ),
+)
 SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _ALL}
 
 
@@ -177,20 +148,6 @@ def recompiling(before: Choices, after: Choices) -> bool:
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
     """What Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
-
-
-def _orders(join: Join) -> Iterator[tuple[int, ...]]:
-    """The orders in which everything that hangs on a child is folded before the child itself."""
-    for order in permutations(range(len(join.links))):
-        done: set[int] = set()
-        for number in order:
-            link = join.links[number]
-            hanging = {other for other, each in enumerate(join.links) if each.parent == link.child}
-            if not hanging <= done:
-                break
-            done.add(number)
-        else:
-            yield order
 
 
 def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:

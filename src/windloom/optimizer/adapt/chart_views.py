@@ -11,7 +11,7 @@ from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predict
 from windloom.optimizer.adapt.chart_figures import remembered, value_of
 from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
-from windloom.optimizer.adapt.replan import Adapter, FollowedBasin
+from windloom.optimizer.adapt.replan import Adapter
 from windloom.optimizer.facts import with_statistics
 from windloom.optimizer.rows import ROW_ORDER
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
@@ -88,10 +88,21 @@ def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
 
 def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
     """How a running loom adapts."""
-    counts, correction, failure = adapter.counts, adapter.correction, adapter.failure
+    counts, correction, failure, competing = adapter.counts, adapter.correction, adapter.failure, list[ChartView]()
+    for followed in adapter.followed:
+        if not followed.candidates:
+            continue
+        letters, present = _Letters(), followed.basin.own(adapter.choices)
+        shown = letters.of(present)
+        candidates = tuple(_candidates(adapter.objective, followed.candidates, letters, correction))
+        axes, path = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
+        if isinstance(followed.finder, ChartLookup) and followed.finder.chart is not None:
+            chart = followed.finder.chart  # the plans were looked up in it
+            axes, path = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
+        competing.append(ChartView(followed.basin.name, axes, letters.plans, {}, path, candidates, shown))
     return AdaptView(
         adapter.objective.name,
-        tuple(_competing(adapter, followed) for followed in adapter.followed if followed.candidates),
+        tuple(competing),
         counts.moves,
         counts.switches,
         counts.verdicts.judged,
@@ -104,18 +115,6 @@ def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> Adapt
         tuple(recent),
         "" if failure is None else f"{type(failure).__name__}: {failure}",
     )
-
-
-def _competing(adapter: Adapter, followed: FollowedBasin) -> ChartView:
-    """The plans that competed for the next round; the axes of a chart too, if they were looked up in one."""
-    letters, present = _Letters(), followed.basin.own(adapter.choices)
-    letters.of(present)
-    candidates = tuple(_candidates(adapter.objective, followed.candidates, letters, adapter.correction))
-    axes, taken = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
-    chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
-    if chart is not None:
-        axes, taken = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
-    return ChartView(followed.basin.name, axes, letters.plans, {}, taken, candidates, letters.of(present))
 
 
 def _drawn(

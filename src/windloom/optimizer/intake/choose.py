@@ -151,8 +151,8 @@ def choose_scans(
             recorded_way = None if given is None else recorded.get(stream.name, "woven")
             scans += _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded_way, columns)
         for scan in scans:
-            is_logged = isinstance(scan, WovenScan) and stream.name in logs
-            chosen.append(replace(scan, log=logs[stream.name]) if is_logged else scan)
+            log = logs.get(stream.name)
+            chosen.append(replace(scan, log=log) if log and isinstance(scan, WovenScan) else scan)
         for members in counted.values():
             why = f"{members[0].window.plural} need the positions of tuples"
             chosen.append(woven_scan(len(chosen), members, why=why))

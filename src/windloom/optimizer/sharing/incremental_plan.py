@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.model.windows import Window
-from windloom.optimizer.cost.papers import Load
+from windloom.optimizer.cost.papers import Load, WindowColumns
 from windloom.optimizer.cost.seconds import CostModel
 from windloom.optimizer.sharing.edge_counting import EdgeSample, class_rows
-from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.search import TOLERANCE
 from windloom.optimizer.sharing.weave_share import WeaveShare
 from windloom.slicing.edges import EdgeClass
