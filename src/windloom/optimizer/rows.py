@@ -35,7 +35,7 @@ ROW_ORDER, _BETWEEN = "row order", " / "
 
 
 def write_orders(orders: Sequence[Order]) -> str:
-    """The orders of all selections of a query as the option of a switch.
+    """Return the orders of all selections of a query as the option of a switch.
 
     >>> write_orders([(0, 2, 1), (0,)])
     '0 2 1 / 0'
@@ -44,7 +44,7 @@ def write_orders(orders: Sequence[Order]) -> str:
 
 
 def read_orders(text: str) -> list[Order]:
-    """The orders that `write_orders` wrote.
+    """Return the orders that `write_orders` wrote.
 
     >>> read_orders("0 2 1 / 0")
     [(0, 2, 1), (0,)]
@@ -53,14 +53,14 @@ def read_orders(text: str) -> list[Order]:
 
 
 def possible_orders(selection: Selection) -> Iterator[Order]:
-    """All orders that give the rows of a selection: only one if a LEFT join is among the strands."""
+    """Yield all orders that give the rows of a selection: only one if a LEFT join is among the strands."""
     every = range(selection.joined)
     is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
     yield from permutations(every) if is_free else [tuple(every)]
 
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
-    """The tuples in a window of each joined strand, and the values of its keys among them."""
+    """Return the tuples in a window of each joined strand, and the values of its keys among them."""
     sizes = []
     for strand, rate in zip(selection.strands[: selection.joined], rates, strict=False):
         rows = rate.rate * strand.window.range_ticks / TICKS_PER_SECOND
@@ -69,7 +69,7 @@ def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size
 
 
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
-    """The cheapest global order; if a LEFT join is among the strands, the order in which they are written."""
+    """Return the cheapest global order; if a LEFT join is among the strands, the order in which they are written."""
     every = tuple(range(selection.joined))
     if selection.joined < 3 or any(attached.kind is not JoinKind.INNER for attached in selection.attached):
         return every
@@ -86,7 +86,7 @@ def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
 
 
 def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[Order], float]:
-    """The rows that are touched per second if new tuples of each strand look up the others in a global order."""
+    """Return the rows that are touched per second if new tuples of each strand look up the others in a global order."""
     sizes = strand_sizes(selection, rates)
 
     def cost(order: Order) -> float:
@@ -107,7 +107,7 @@ def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[O
 
 
 def joined(selection: Selection, done: set[int], rows: Size, other: int, size: Size) -> Size:
-    """The rows after one more strand, by the keys and conditions that link it to those before."""
+    """Return the rows after one more strand, by the keys and conditions that link it to those before."""
     keys, conditions = links(selection, done, other)
     if not keys:
         both = Size(rows.rows * size.rows, max(rows.values, size.values))
@@ -121,7 +121,7 @@ def joined(selection: Selection, done: set[int], rows: Size, other: int, size: S
 
 
 def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
-    """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
+    """Return how many keys, and how many other conditions, are decided when a strand is joined to those before it."""
     left_join = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
         condition
@@ -133,7 +133,7 @@ def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
 
 
 def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Order) -> tuple[float, float]:
-    """The rows of one window, and the pairs that must be looked at without a key to find them."""
+    """Return the rows of one window, and the pairs that must be looked at without a key to find them."""
     sizes = strand_sizes(selection, rates)
     done, rows_so_far, compared = {order[0]}, sizes[order[0]], 0.0
     for other in order[1:]:
@@ -158,7 +158,7 @@ def plan_rows(
     *,
     imagined: bool = False,
 ) -> PlannedRows:
-    """The plan of a row query; too many pairs are refused, unless it runs already or is only imagined.
+    """Return the plan of a row query; too many pairs are refused, unless it runs already or is only imagined.
 
     `given` replaces the choice of the orders.
     """
@@ -213,7 +213,7 @@ def _shape(query: Query, types: Types, time: DataType) -> Shape:
 
 
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Retention, ...]:
-    """The stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
+    """Return the stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
 
     Relations are among the streams, and are kept version by version instead.
     """

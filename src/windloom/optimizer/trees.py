@@ -53,7 +53,7 @@ def calibrated_problem(
     statistics: Statistics,
     constants: Constants,
 ) -> SharingProblem:
-    """The sharing problem of the queries of a set, with costs predicted in seconds."""
+    """Return the sharing problem of the queries of a set, with costs predicted in seconds."""
     kinds: dict[tuple[Family, float], int] = {}
     for planned in components:
         asking = sum(planned.component in query.components for query in queries)
@@ -86,7 +86,7 @@ def windows_problem(
     values: float = 1.0,
     groupings: int = 0,
 ) -> SharingProblem:
-    """The sharing problem of windows, given the components asked of them; an answer has `values` columns on average."""
+    """Return the sharing problem of windows for the demanded components; an answer has `values` columns on average."""
     edges = EdgeSet.of(
         edge_class for each in set(windows) for edge_class in (*slicing.edges(each), *slicing.marks(each))
     )
@@ -107,7 +107,7 @@ def windows_problem(
 
 
 def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> ComponentDemand:
-    """The demand for a component that every query needs."""
+    """Return the demand for a component that every query needs."""
     return ComponentDemand(
         planned.family, planned.card.limbs(planned), 1.0, _cost_names(planned.family, technique, constants)
     )
@@ -121,7 +121,7 @@ def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[s
 
 @lru_cache(maxsize=64)
 def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
-    """The cost names of techniques that are fastest in some case, the usual one first; no others need be considered.
+    """Return the cost names of techniques that are fastest in some case, the usual one first.
 
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
@@ -145,7 +145,7 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
 
 
 def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
-    """The name of a strategy and its trees: one tree for all, or what a search finds where that may be cheaper."""
+    """Return a strategy and its trees: one tree for all, or what a search finds where that may be cheaper."""
     model = problem.model
     assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)

@@ -145,7 +145,7 @@ class PlanGraph:
         return tuple(node for node in self.nodes if not node.inputs)
 
     def source(self, name: str) -> SourceNode:
-        """The node that a scan or a set of this stream, or relation, reads."""
+        """Return the node that a scan or a set of this stream, or relation, reads."""
         sources = (node for node in self.nodes if isinstance(node, SourceNode))
         return next(node for node in sources if node.stream.name == name)
 
@@ -156,7 +156,7 @@ class PlanGraph:
         return tuple(self._consumers[node.id])
 
     def behind(self, node: PlanNode) -> tuple[PlanNode, ...]:
-        """The nodes that a node feeds, directly or through others."""
+        """Return the nodes that a node feeds, directly or through others."""
         reached: dict[str, PlanNode] = {}
         waiting = list(self._consumers[node.id])
         while waiting:
@@ -205,7 +205,7 @@ def graph_of(plan: Plan) -> PlanGraph:
 
 
 def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
-    """The bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
+    """Return the bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
     watched = () if isinstance(scan, NativeScan) else scan.watched
     bit_of = {}
     for number, bit in [*((fed.number, fed.bit) for fed in scan.feeds), *watched]:

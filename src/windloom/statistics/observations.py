@@ -38,7 +38,7 @@ class KeyHistogram:
         return self.other_keys + len(self.counted)
 
     def pairs(self, other: KeyHistogram) -> float:
-        """The number of pairs of groups that match, if all keys of the side with fewer keys occur on the other one.
+        """Return the pairs of groups that match, if all keys of the side with fewer keys occur on the other one.
 
         >>> KeyHistogram(((7, 10),), 20, 10).pairs(KeyHistogram(((7, 3),), 5, 5))
         40.0
@@ -55,7 +55,7 @@ class KeyHistogram:
         return total + (self.other_groups * other.other_groups / keys if keys else 0.0)
 
     def __add__(self, other: KeyHistogram) -> KeyHistogram:
-        """The histogram of two parts that have no key in common."""
+        """Return the histogram of two parts that have no key in common."""
         every = sorted((*self.counted, *other.counted), key=lambda entry: (-entry[1], entry[0]))
         counted, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
         groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
@@ -72,7 +72,7 @@ class LinkRound:
     matched: int
 
     def __add__(self, other: LinkRound) -> LinkRound:
-        """The counts of two shards together; shards have no key in common."""
+        """Return the counts of two shards together; shards have no key in common."""
         return LinkRound(
             self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
         )
@@ -108,7 +108,7 @@ class LinkEstimate:
         )
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
-        """This estimate, one round older; a new one if the round shows clearly other selectivity or key counts."""
+        """Return this estimate, one round older, or a new one if selectivity or key counts are clearly others."""
         pairs = (
             (link_round.selectivity, self.selectivity),
             (link_round.parent.keys, self.parent_keys),

@@ -124,7 +124,7 @@ SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _ALL}
 
 
 def choices_of(plan: Plan) -> Choices:
-    """All that a plan has chosen; `make_plan` with these makes the same plan again."""
+    """Return all that a plan has chosen; `make_plan` with these makes the same plan again."""
     trees = []
     for partial_set in plan.sets:
         asked = {component for planned in partial_set.queries for component in planned.query.components}
@@ -140,13 +140,13 @@ def choices_of(plan: Plan) -> Choices:
 
 
 def recompiling(before: Choices, after: Choices) -> bool:
-    """Whether Spark must compile new code when a round with the second plan follows a round with the first."""
+    """Return whether Spark must compile new code when a round with the second plan follows a round with the first."""
     changed = {switch for switch, _, _ in set(before.options) ^ set(after.options)}
     return any(SWITCHES[name].recompiles for name in changed)
 
 
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
-    """What Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
+    """Return what Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
 
 

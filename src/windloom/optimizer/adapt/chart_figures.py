@@ -77,7 +77,7 @@ class Figure:
 
 
 def figures_of(basin: Basin) -> list[Figure]:
-    """The figures that the plans of a basin depend on, and that may change.
+    """Return the figures that the plans of a basin depend on, and that may change.
 
     If there are many groupings, or predicates, those that most sets have.
     """
@@ -93,7 +93,7 @@ def figures_of(basin: Basin) -> list[Figure]:
 
 
 def stream_figures(basin: Basin) -> list[Figure]:
-    """The rate of each of its streams, and the length of a round.
+    """Return the rate of each of its streams, and the length of a round.
 
     A round takes in all streams, so its length is one figure, that of the first stream.
     """
@@ -102,7 +102,7 @@ def stream_figures(basin: Basin) -> list[Figure]:
 
 
 def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
-    """The value that a figure is taken to have: observed, or else given, or else assumed."""
+    """Return the value that a figure is taken to have: observed, or else given, or else assumed."""
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
         case FigureKind.RATE:
@@ -141,7 +141,7 @@ def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
 
 
 def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
-    """The value that one round has shown by itself; None if it has shown none."""
+    """Return the value that one round has shown by itself; None if it has shown none."""
     stream = seen.streams.get(figure.stream)
     if stream is None or not stream.tuples:
         return None
@@ -192,7 +192,7 @@ def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, flo
 
 
 def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
-    """The sets whose statistics depend on a figure that is not about the whole stream."""
+    """Return the sets whose statistics depend on a figure that is not about the whole stream."""
     match figure.kind:
         case FigureKind.GROUPS:
             return basin.having.get((figure.stream, figure.about), ())
@@ -228,7 +228,7 @@ class ExpectedRound:
         self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures are asked for several times
 
     def value(self, figure: Figure, basin: Basin) -> float | None:
-        """The value of a figure; None if neither a source nor a round has shown one."""
+        """Return the value of a figure; None if neither a source nor a round has shown one."""
         announced = None if self._coming is None else shown(figure, basin, self._coming)
         if announced is not None:
             return announced
@@ -238,7 +238,7 @@ class ExpectedRound:
         return self._remembered[key]
 
     def estimates(self, basin: Basin) -> Estimates:
-        """All that is estimated for a basin, with the figures of its streams that are announced."""
+        """Return all that is estimated for a basin, with the figures of its streams that are announced."""
         coming, estimates = self._coming, self._memory.estimates().before(self._learned)
         if coming is None:
             return estimates
@@ -246,7 +246,7 @@ class ExpectedRound:
         return with_figures(estimates, basin, {figure: value for figure, value in announced if value is not None})
 
     def again(self) -> ExpectedRound:
-        """What is expected of this round now, after further rounds."""
+        """Return what is expected of this round now, after further rounds."""
         return ExpectedRound(self._memory, self._learned, self._coming)
 
 
@@ -269,12 +269,12 @@ class LikeRounds(Generic[T]):
 
 
 def point_of(values: Iterable[float | None]) -> Point:
-    """Where figures with these values, of which some may be unknown, lie among others."""
+    """Return where figures with these values, of which some may be unknown, lie among others."""
     return tuple(None if value is None else log(value) for value in values)
 
 
 def point_shown(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Point:
-    """The point of a round that was observed: its figures, and how many cells its tuples make."""
+    """Return the point of a round that was observed: its figures, and how many cells its tuples make."""
     values = [shown(figure, basin, seen) for figure in figures]
     own = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
     tuples, cells = sum(each.tuples for each in own), sum(each.cells for each in own)

@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 def described(choices: Choices) -> str:
-    """What distinguishes a plan, in a few words."""
+    """Return what distinguishes a plan, in a few words."""
     parts = [f"{stream} {way}" for stream, way in choices.options_of("intake").items()]
     if choices.trees:
         parts.append("1 tree" if len(choices.trees) == 1 else f"{len(choices.trees)} trees")
@@ -68,13 +68,13 @@ def charts_around(
     options: ChartOptions,
     objective: Objective,
 ) -> tuple[ChartView, ...]:
-    """A chart for each basin, drawn around some estimates; `rounds` are the rounds of a stream, oldest first."""
+    """Return a chart for each basin, drawn around some estimates; `rounds` are the rounds of a stream, oldest first."""
     charts = (draw_chart(basin, estimates, objective, options) for basin in basins)
     return tuple(_drawn(chart, estimates, rounds) for chart in charts)
 
 
 def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
-    """The charts of a running loom with all their regions; where it plans without charts, they are drawn for this."""
+    """Return the charts of a running loom with all their regions, drawn for this if it plans without charts."""
     estimates = adapter.estimates()
     options = adapter.options.charts or ChartOptions()
     charts = []
@@ -87,7 +87,7 @@ def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
 
 
 def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
-    """How a running loom adapts."""
+    """Return how a running loom adapts."""
     counts, correction, failure, competing = adapter.counts, adapter.correction, adapter.failure, list[ChartView]()
     for followed in adapter.followed:
         if not followed.candidates:
@@ -124,7 +124,7 @@ def _drawn(
     present: Choices | None = None,
     corrected: Corrected = as_predicted,
 ) -> ChartView:
-    """A chart with the plan of every region, and the point at which the next round is expected."""
+    """Return a chart with the plan of every region, and the point at which the next round is expected."""
     letters, path = _Letters(), path_of(chart, rounds)
     across = _in_sight(chart, path)[:2]
     region = chart.region([value_of(figure, chart.basin, estimates) for figure in chart.figures])
@@ -139,7 +139,7 @@ def _drawn(
 def _axes(
     chart: Chart, estimates: Estimates, path: Sequence[tuple[float, ...]]
 ) -> tuple[tuple[AxisView, ...], tuple[tuple[float, ...], ...]]:
-    """The axes of a chart, and a path along them, in the order in which they are shown."""
+    """Return the axes of a chart, and a path along them, in the order in which they are shown."""
     order = _in_sight(chart, path)
     axes = []
     for dimension in (chart.dimensions[place] for place in order):
@@ -151,7 +151,7 @@ def _axes(
 
 
 def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
-    """The dimensions in the order in which they are shown: first the two along which the path went furthest."""
+    """Return the dimensions in the order in which they are shown: first the two along which the path went furthest."""
 
     def parts(place: int) -> int:
         passed = [chart.dimensions[place].axis.part(point[place]) for point in path]
@@ -175,7 +175,7 @@ def _candidates(
 def _reduced(
     chart: Chart, region: tuple[int, ...], present: Choices | None, shown: Sequence[int]
 ) -> Iterator[tuple[tuple[int, int], Choices]]:
-    """The plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
+    """Yield the plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
 
     Plans whose difference is too small for a switch count as one for the reader.
     """
@@ -205,7 +205,7 @@ def _reduced(
 
 
 def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, ...]]:
-    """The points at which the rounds after these, oldest first, were expected."""
+    """Return the points at which the rounds after these, oldest first, were expected."""
     memory, points = Memory(), []
     for seen in rounds:
         memory.add(seen)

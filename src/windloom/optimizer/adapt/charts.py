@@ -137,13 +137,13 @@ class Axis:
         return self.low + (self.high - self.low) * part / self.parts
 
     def centre(self, part: int) -> float:
-        """The middle of a part; for the stretch before the first part of a regular axis, its end."""
+        """Return the middle of a part; for the stretch before the first part of a regular axis, its end."""
         middle = self.edge(part + 0.5)
         return middle if middle > 0 else self.edge(part + 1) or self.edge(1)
 
 
 def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
-    """An axis with the value in the middle of its middle part; a share is at most 1."""
+    """Return an axis with the value in the middle of its middle part; a share is at most 1."""
     middle = options.parts // 2 + 0.5
     if options.partition == "regular":
         width = value / middle
@@ -181,11 +181,11 @@ class Chart:
         return [dimension.figure for dimension in self.dimensions]
 
     def region(self, values: Sequence[float]) -> Region:
-        """The region that a point lies in, whose values are those of the dimensions: O(1)."""
+        """Return the region that a point lies in, whose values are those of the dimensions: O(1)."""
         return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=True))
 
     def region_of(self, expected: ExpectedRound) -> Region:
-        """The region in which a round is expected; a figure that no round has shown is where the chart was drawn."""
+        """Return the region in which a round is expected; unknown figures are where the chart was drawn."""
         found = ((figure, expected.value(figure, self.basin)) for figure in self.figures)
         return self.region(
             [value_of(figure, self.basin, self.base) if value is None else value for figure, value in found]
@@ -198,13 +198,13 @@ class Chart:
         }
 
     def estimates_at(self, region: Region) -> Estimates:
-        """The estimates at the centroid of a region."""
+        """Return the estimates at the centroid of a region."""
         return with_figures(self.base, self.basin, self.centroid(region))
 
     def fill(
         self, region: Region, corrected: Corrected = as_predicted, pause: Pause = no_pause
     ) -> tuple[Candidate, ...]:
-        """The candidates of a region, best first; found now if they are not there yet."""
+        """Return the candidates of a region, best first; found now if they are not there yet."""
         if region not in self.regions:
             estimates = self.estimates_at(region)
             self.regions[region] = candidates_at(self.basin, estimates, self.objective, corrected, pause)
@@ -215,7 +215,7 @@ class Chart:
         self.regions[region] = with_candidate(self.regions[region], choices, self.basin, self.estimates_at(region))
 
     def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
-        """The candidates of a filled region, best first, as predicted now."""
+        """Return the candidates of a filled region, best first, as predicted now."""
         candidates = self.regions[region]
         return ranked(candidates, self.objective, corrected, candidates[0].choices)
 
@@ -225,12 +225,12 @@ class Chart:
         return values_of((each for each in figures_of(self.basin) if each not in self.figures), self.basin, self.base)
 
     def is_stale(self, now: Callable[[Figure], float | None]) -> bool:
-        """Whether a known figure that is not a dimension differs from the one that the chart was drawn with."""
+        """Return whether a known figure that is not a dimension differs from the one that the chart was drawn with."""
         pairs = ((now(figure), before) for figure, before in self.held.items())
         return any(value is not None and abs(log(value / before)) > log(STALE) for value, before in pairs)
 
     def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
-        """All regions between the ends of some dimensions, where the others are as in `region`."""
+        """Yield all regions between the ends of some dimensions, where the others are as in `region`."""
         parts = [
             range(dimension.axis.parts) if place in dimensions else (region[place],)
             for place, dimension in enumerate(self.dimensions)
@@ -270,7 +270,7 @@ class Sensitivity:
 def draw_chart(
     basin: Basin, estimates: Estimates, objective: Objective, options: ChartOptions, pause: Pause = no_pause
 ) -> Chart:
-    """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
+    """Return an empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
     every = sensitivities(basin, estimates, objective, pause)
     chosen = [each for each in every[: options.dimensions] if each.total >= LEAST_SENSITIVITY] or every[:1]
     dimensions = (
@@ -283,7 +283,7 @@ def draw_chart(
 def sensitivities(
     basin: Basin, estimates: Estimates, objective: Objective, pause: Pause = no_pause
 ) -> list[Sensitivity]:
-    """The sensitivities to all figures of a basin, the most important first."""
+    """Return the sensitivities to all figures of a basin, the most important first."""
     candidates = candidates_at(basin, estimates, objective, pause=pause)
     rivals, switched = list[Candidate](), set[tuple[str, str]]()  # each has other options than those before
     for candidate in candidates[1:]:
@@ -318,7 +318,7 @@ def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
 def _exponents(
     basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts
 ) -> tuple[float, float]:
-    """How the seconds of a plan that depend on its tuples, and its bytes, change with a figure."""
+    """Return how the seconds of a plan that depend on its tuples, and its bytes, change with a figure."""
 
     def cost(end: float) -> RoundCost:
         moved = with_figures(estimates, basin, {figure: end})
@@ -345,7 +345,7 @@ class ChartLookup:
     def candidates(
         self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
     ) -> Sequence[Candidate] | None:
-        """The candidates of the region in which a round is expected, best first; None until the worker has them."""
+        """Return the candidates of the region that a round is expected in, best first; None until there are any."""
         self.has_moved = False
         if self.chart is not None and self.chart.is_stale(partial(expected.value, basin=self.basin)):
             self.chart, self.region = None, ()  # nowhere in a chart: to be somewhere again is a move

@@ -198,7 +198,7 @@ class Adapter:
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
     def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
-        """Notes that a round begins with a plan; `basins` is called if the queries are not those of before."""
+        """Note that a round begins with a plan; `basins` is called if the queries are not those of before."""
         if version == self._version:
             return
         before, known = self._choices, self._plan
@@ -249,7 +249,7 @@ class Adapter:
         return AdaptCounts(self.moves, self.switches, self.verdicts)
 
     def switched(self, seconds: float) -> None:
-        """Notes that a switch was recorded; `seconds` is how long its plan took to make."""
+        """Note that a switch was recorded; `seconds` is how long its plan took to make."""
         self.prices = self.prices.after(seconds, recompiles=False)
 
     def close(self) -> None:
@@ -266,13 +266,13 @@ class Adapter:
         return self._worker.failure
 
     def estimates(self) -> Estimates:
-        """What is known of the streams now."""
+        """Return what is known of the streams now."""
         return self.memory.estimates().before(self._learned)
 
     # ---- choosing ---------------------------------------------------------------------------------------------------
 
     def _choose(self, expected: ExpectedRound) -> Choices | None:
-        """The choices of the next round, if they are not those in force."""
+        """Return the choices of the next round, if they are not those in force."""
         wanted, costs, has_changed, has_moved = Choices(), list[RoundCost](), False, False
         self._chosen_by = self.correction
         for followed in self.followed:
@@ -306,7 +306,7 @@ class Adapter:
         self._patience = max(0.0, self._patience - (perf_counter() - begun))
 
     def _pays(self, candidates: Sequence[Candidate], present: Choices) -> bool:
-        """Whether the first candidate is worth a switch from the present plan."""
+        """Return whether the first candidate is worth a switch from the present plan."""
         best = candidates[0].choices
         if best == present:
             return False
@@ -403,7 +403,7 @@ class Adapter:
     def _best_for(
         self, followed: FollowedBasin, own: Choices, seen: RoundObserved, corrected: Correction
     ) -> list[Candidate]:
-        """The candidates for what a round was, its own plan among them, best first; found once for all rounds alike."""
+        """Return the candidates for what a round was, its own plan among them, best first; once for like rounds."""
         basin, point = followed.basin, point_shown(followed.figures, followed.basin, seen)
         best = followed.judged.get(point, own)
         if best is None:

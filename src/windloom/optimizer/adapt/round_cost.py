@@ -133,7 +133,7 @@ class SetCosts:
         return self._known[key]
 
     def _named(self, trees: tuple[Tree, ...]) -> object:
-        """A key for what trees of one set differ in; plans of the same queries have many trees in common."""
+        """Return a key for what trees of one set differ in; plans of the same queries have many trees in common."""
         if id(trees) not in self._trees:  # the trees are kept too, so that no other object gets their id
             names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
             self._trees[id(trees)] = trees, names
@@ -141,7 +141,7 @@ class SetCosts:
 
 
 def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:
-    """The cost that the calibrated model predicts from the statistics that the plan carries.
+    """Return the cost that the calibrated model predicts from the statistics that the plan carries.
 
     `known` has costs of sets that were predicted with the same constants, and remembers those that are predicted now.
     """
@@ -175,7 +175,7 @@ class Line:
         return self.constant + self.factor * seconds
 
     def elsewhere(self, seconds: float) -> Line:
-        """The line to expect where only part of the constant holds; it gives the same if `seconds` are predicted.
+        """Return the line to expect where only part of the constant holds; it is equal if `seconds` are predicted.
 
         >>> Line(0.2, 2.0).elsewhere(0.1), Line(0.2, 2.0).elsewhere(0.1)(0.1)
         (Line(constant=0.1, factor=3.0), 0.4)
@@ -206,7 +206,7 @@ class MeasuredRound:
         return self.state_bytes / self.predicted.held if self.state_bytes > 0 and self.predicted.held > 0 else 1.0
 
     def modelled(self, name: str) -> float:
-        """The seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
+        """Return the seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
         seconds = self.predicted.stages[name]
         return seconds + self.predicted.rest if name == "intake" else seconds * (self.fullness if name == "step" else 1)
 
@@ -246,7 +246,7 @@ class Correction:
         self.fullness = held[0].fullness if held else 1.0
 
     def after(self, measured: MeasuredRound) -> Correction:
-        """The correction after one more round."""
+        """Return the correction after one more round."""
         rounds = (measured, *(older for _, older in self._rounds))
         return Correction(rounds, (0, *(age + 1 for age, _ in self._rounds)))
 
@@ -256,7 +256,7 @@ class Correction:
         return sum(age < ROUNDS for age, _ in self._rounds)
 
     def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
-        """What a round is expected to take if the model predicts `cost` for a plan with these choices."""
+        """Return what a round is expected to take if the model predicts `cost` for a plan with these choices."""
         if not self._rounds:
             return cost
         intake = self.intakes.get(intake_of(choices), self.untried)
@@ -275,7 +275,7 @@ def intake_of(choices: Choices) -> Ways:
 
 
 def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int, MeasuredRound], ...]:
-    """The last rounds of each of the ways that were tried last."""
+    """Return the last rounds of each of the ways that were tried last."""
     left: dict[Ways, int] = {}
     kept = []
     for age, measured in rounds:
@@ -288,7 +288,7 @@ def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int,
 
 
 def _fitted(stage: str, rounds: Iterable[tuple[MeasuredRound, float]]) -> Line:
-    """The line with the least squared relative error over weighted rounds, near no correction."""
+    """Return the line with the least squared relative error over weighted rounds, near no correction."""
     # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
     a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
     x, y = 0.0, _PRIOR / _FACTOR**2

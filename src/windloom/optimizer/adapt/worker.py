@@ -44,20 +44,20 @@ class ImmediateWorker:
         self.failure: BaseException | None = None  # the error that has stopped it
 
     def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
-        """Does a task once; while a task with this key waits or is being done, no other is added."""
+        """Do a task once; while a task with this key waits or is being done, no other is added."""
         task()
 
     def passed(self, seconds: float) -> None:
-        """Notes that rounds have taken `seconds` more."""
+        """Note that rounds have taken `seconds` more."""
 
     def wait(self, key: Hashable, seconds: float) -> None:
-        """Waits until a submitted task is done, if that takes no longer than `seconds`."""
+        """Wait until a submitted task is done, if that takes no longer than `seconds`."""
 
     def pause(self) -> None:
-        """Lets rounds go first; called by a task between two steps of its work."""
+        """Let rounds go first; called by a task between two steps of its work."""
 
     def close(self) -> None:
-        """Begins no more tasks."""
+        """Begin no more tasks."""
 
 
 class BackgroundWorker(ImmediateWorker):
@@ -125,7 +125,7 @@ class BackgroundWorker(ImmediateWorker):
             threading.Thread(target=self._run, name="windloom-plans", daemon=True).start()
 
     def _first(self) -> TaskPriority | None:
-        """The priority of the next task that may be done now."""
+        """Return the priority of the next task that may be done now."""
         for priority, tasks in self._waiting.items():
             if tasks and (self._needed if priority is TaskPriority.NEEDED else self._optional) > 0:
                 return priority
@@ -166,5 +166,5 @@ class BackgroundWorker(ImmediateWorker):
 
 
 def _kind(key: Hashable) -> Hashable:
-    """The kind of a task: what it does, and for which basin."""
+    """Return the kind of a task: what it does, and for which basin."""
     return key[:2] if isinstance(key, tuple) else key

@@ -67,7 +67,7 @@ class Load:
         return WindowColumns.of(windows, np.ones(len(windows))).load(trees_of_positions)
 
     def merged(self, tree: int) -> Load:
-        """The load of each tree together with `tree`."""
+        """Return the load of each tree together with `tree`."""
         return Load(
             self.overlap + self.overlap[tree],
             self.answers_per_second + self.answers_per_second[tree],
@@ -122,7 +122,7 @@ class WindowColumns:
         )
 
     def load(self, trees: Sequence[Sequence[int] | Ints], exact: bool | None = None) -> Load:
-        """The load of each tree; trees are given as positions of windows.
+        """Return the load of each tree; trees are given as positions of windows.
 
         `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
         agree on it.
@@ -160,7 +160,7 @@ class WindowColumns:
 
 
 def cost_name(technique: str, family: Family) -> str:
-    """The name of the technique in Ω, which distinguishes the two forms of SlickDeque.
+    """Return the name of the technique in Ω, which distinguishes the two forms of SlickDeque.
 
     >>> from windloom.kernels.families import MAX_INT
     >>> cost_name("slick_deque", MAX_INT)
@@ -239,7 +239,7 @@ class PaperCost:
 
 
 def paper_costs(plan: Plan) -> PaperCosts:
-    """The papers' costs of a plan, which may have been chosen by another cost."""
+    """Return the papers' costs of a plan, which may have been chosen by another cost."""
     slicing, trees = find_slicing(plan.slicing), {}
     for partial_set in plan.sets:
         for tree in partial_set.trees:

@@ -31,7 +31,7 @@ MOST_FILTER_BITS = 3
 
 
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
-    """The native scan of sets of one stream, whose slices are of time and whose components all have native partials."""
+    """Return the native scan of sets of one stream, sliced by time, whose components all have native partials."""
     signed = sign(sets)
     filters = _filter_conditions(sets, signed.bits)
     conditions = tuple(filters[sql] for sql in sorted(filters))
@@ -117,7 +117,7 @@ def choose_scans(
     stores: Sequence[Retention] = (),
     files: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Scan, ...]:
-    """The scans that feed every set that can have tuples, and every store.
+    """Return the scans that feed every set that can have tuples, and every store.
 
     `early` says for some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
     choices, which replace the choice: by stream, and by the text of sets whose intake differs from their stream's.
@@ -165,7 +165,7 @@ def choose_scans(
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The intake of every stream and, by their text, of sets whose intake differs from their stream's; for a record."""
+    """Return the intake of every stream and, by their text, of sets whose intake differs from their stream's."""
     ways = {}
     for scan in reversed(plan.scans):
         if isinstance(scan, WovenScan) and scan.counted_by is None:
@@ -178,7 +178,7 @@ def intakes_of(plan: Plan) -> dict[str, str]:
 
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
-    """Why the intake of a stream cannot be native; None if it can."""
+    """Return why the intake of a stream cannot be native; None if it can."""
     if plan.store(stream) is not None:
         return "its tuples are kept"
     of_stream = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]
@@ -197,7 +197,7 @@ def _timed(
     recorded: str | None,
     columns: frozenset[str],
 ) -> list[Scan]:
-    """One scan for all sets or, if some are early and some are late, one for each kind."""
+    """Return one scan for all sets or, if some are early and some are late, one for each kind."""
     native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
     if (obstacle := _obstacle(native, ())) is not None:
         raise WindloomError(
@@ -235,7 +235,7 @@ def _alike(
     recorded: str | None,
     columns: frozenset[str],
 ) -> Scan:
-    """One scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
+    """Return one scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
@@ -265,7 +265,7 @@ def _woven(
     columns: frozenset[str],
     why: str = "",
 ) -> WovenScan:
-    """A woven scan, which the driver reads from files itself if it can."""
+    """Return a woven scan, which the driver reads from files itself if it can."""
     woven = woven_scan(number, sets, watched, why)
     local = local_projection(woven, stream) if columns else ""
     if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
@@ -282,7 +282,7 @@ def _not_native(stream: Stream, obstacle: str) -> WindloomError:
 
 
 def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str | None:
-    """Why Spark's own aggregation cannot make the partials of these sets."""
+    """Return why Spark's own aggregation cannot make the partials of these sets."""
     if watched:
         return f"query '{next(watched[0].queries).name}' {watched[0].window.native_obstacle}"
     for partial_set in sets:

@@ -29,7 +29,7 @@ NOTHING = Scanning(0.0, 0.0, 0.0)
 
 
 def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[NativeFeed | WovenFeed, Scanning]]:
-    """The cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
+    """Yield the cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     if not sets:  # it only watches for late tuples
         return
@@ -46,7 +46,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[N
 
 
 def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> Scanning:
-    """The cost of a scan for all sets that it feeds together, of which there is at least one."""
+    """Return the cost of a scan for all sets that it feeds together, of which there is at least one."""
     constants, rate = constants.scaled(sets[0].statistics.pace), scanned_rate(sets)
     if isinstance(scan, NativeScan):
         return native_cost(constants, scan, sets, rate)
@@ -54,14 +54,14 @@ def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> S
 
 
 def scanned_rate(sets: Sequence[PartialSet]) -> float:
-    """Tuples of their stream per second, of event time or of positions, as the sets count."""
+    """Return tuples of their stream per second, of event time or of positions, as the sets count."""
     return max(partial_set.statistics.events_per_second / partial_set.statistics.selectivity for partial_set in sets)
 
 
 def native_cost(
     constants: Constants, scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float
 ) -> Scanning:
-    """Seconds per second of event time; `events_per_second` is the rate of the stream."""
+    """Return seconds per second of event time; `events_per_second` is the rate of the stream."""
     seconds = constants.seconds
     fields, keys = sum(len(planned.fields) for planned in scan.components), len(scan.key_types)
     per_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
@@ -83,7 +83,7 @@ def native_cost(
 
 
 def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
-    """Seconds per second of event time, for tuples that are projected, fetched and woven."""
+    """Return seconds per second of event time, for tuples that are projected, fetched and woven."""
     seconds = constants.seconds
     wanted = _wanted_rate(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
@@ -108,7 +108,7 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
 
 
 def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """Bytes of tuples, or of partials, that a scan fetches per second, if a value takes eight bytes."""
+    """Return bytes of tuples, or of partials, that a scan fetches per second, if a value takes eight bytes."""
     if not sets:
         return 0.0
     rate = scanned_rate(sets)
@@ -120,7 +120,7 @@ def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
 
 
 def _wanted_rate(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
-    """The number of tuples per second that some set wants, if predicates are independent of each other."""
+    """Return the number of tuples per second that some set wants, if predicates are independent of each other."""
     if scan.signature.sees_all:
         return events_per_second
     shares = {partial_set.predicate: partial_set.statistics.selectivity for partial_set in sets}
@@ -138,7 +138,7 @@ def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float
 
 
 def rolled_up(scan: WovenScan, sets: Sequence[PartialSet], constants: Constants) -> RolledUp | None:
-    """Which of the sets that a scan feeds are predicted to be rolled up from signatures."""
+    """Return which of the sets that a scan feeds are predicted to be rolled up from signatures."""
     if not sets:
         return None
     return update_cost(constants, scan, sets, _wanted_rate(scan, sets, scanned_rate(sets))).rolled_up

@@ -35,12 +35,12 @@ class SignatureBits:
 
 
 def is_fed(partial_set: PartialSet) -> bool:
-    """Whether any tuple can be part of the set."""
+    """Return whether any tuple can be part of the set."""
     return partial_set.predicate is None or not partial_set.predicate.is_never
 
 
 def sign(sets: Sequence[PartialSet], also: Sequence[Predicate | None] = (), *, pushes: bool = True) -> SignatureBits:
-    """The signature of a scan for the sets, and for further predicates; without `pushes`, no tuple is left out."""
+    """Return the signature of a scan for sets and further predicates; without `pushes`, no tuple is left out."""
     wheres: list[Predicate | None] = list(dict.fromkeys([*(partial_set.predicate for partial_set in sets), *also]))
     conditions = [where for where in wheres if where is not None]
     pushed = None
@@ -72,7 +72,7 @@ _Open = list[tuple[int, Formula]]
 
 
 def most_signatures(predicates: Iterable[Predicate]) -> float:
-    """An upper bound on the number of signatures that can occur, including the empty one.
+    """Return an upper bound on the number of signatures that can occur, including the empty one.
 
     Exact for predicates on one column: every combination of values and NULL that they distinguish is examined.
     Predicates without a common column multiply.
@@ -133,7 +133,7 @@ class _Residual:
         self.known: dict[int, tuple[int, Formula]] = {}
 
     def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """The bit and the remainder for a cell; `mask` shows which of the numbered sets hold the values of the cell."""
+        """Return the bit and the remainder for a cell; `mask` has the numbered sets that hold its values."""
         relevant = mask & self.sets
         if relevant not in self.known:
             self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
@@ -141,7 +141,7 @@ class _Residual:
 
 
 def _components(formulas: _Open) -> list[_Open]:
-    """Groups of formulas that are connected by common subjects."""
+    """Return groups of formulas that are connected by common subjects."""
     groups: list[tuple[set[Subject], _Open]] = []
     for each in formulas:
         subjects, members = set(each[1].subjects), [each]
@@ -184,7 +184,7 @@ class Updates:
 
 
 def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """The number of different signatures of tuples: as observed, or else as many as their predicates allow."""
+    """Return the number of different signatures of tuples: as observed, or else as many as their predicates allow."""
     signature = scan.signature
     if not signature.predicates:
         return 1.0
@@ -194,7 +194,7 @@ def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
 
 
 def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], kept: float) -> Updates:
-    """The cost of folding tuples, of which `kept` per second are read, into the values of all sets."""
+    """Return the cost of folding tuples, of which `kept` per second are read, into the values of all sets."""
     update = constants.seconds("woven_update")
     by_groups: dict[tuple[Expression, ...], list[PartialSet]] = {}
     seconds, rolled, signatures = 0.0, 0, 1.0

@@ -71,7 +71,7 @@ def woven_scan(
     why: str = "",
     keeping: Keeping | None = None,
 ) -> WovenScan:
-    """The woven scan of sets of one stream, whose slices are all of time, or all of positions counted in the same way.
+    """Return the woven scan of sets of one stream, sliced by time, or by positions that are counted in one way.
 
     `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
@@ -116,7 +116,7 @@ def _kept(keeping: Keeping, signed: SignatureBits, columns: _WovenColumns) -> Re
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: SignatureBits, predicates: list[Expression]) -> dict[str, int]:
-    """The bit of the condition of every FILTER; new ones follow the predicates of sets.
+    """Return the bit of the condition of every FILTER; new ones follow the predicates of sets.
 
     A condition is evaluated only for tuples that a query with it wants; for others it may fail.
     """
@@ -150,7 +150,7 @@ class _WovenColumns:
         self._made_by: list[PlannedComponent | None] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
-        """The position of the column; the card of `part` may project something else from the expression."""
+        """Return the position of the column; the card of `part` may project something else from the expression."""
         sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
         position = self._places.setdefault(sql, len(self._places))
         if position == len(self._readers):
@@ -170,7 +170,7 @@ class _WovenColumns:
 
 
 def _with_finer(feeds: Sequence[WovenFeed], sets: Mapping[int, PartialSet]) -> tuple[WovenFeed, ...]:
-    """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
+    """Return each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
 
     Sets known to have many cells are left out: rolling them up would save nothing.
     """
@@ -224,7 +224,7 @@ _KINDS = (*_TIMES, TypeKind.FLOAT, TypeKind.DECIMAL, TypeKind.BOOLEAN, TypeKind.
 
 
 def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
-    """The projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
+    """Return the projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
     if scan.counted_by is not None or scan.kept is not None or stream.is_relation:
         return "positions of tuples, kept tuples and relations"
     if stream.columns[stream.time].kind not in _TIMES:

@@ -32,14 +32,14 @@ class Size:
     values: float
 
     def joined(self, other: Size) -> Size:
-        """The pairs that match, if the values of the side that has fewer are among those of the other (source E, φ)."""
+        """Return the pairs that match, if the side with fewer values has only values of the other (source E, φ)."""
         values = max(self.values, other.values)
         rows = self.rows * other.rows / values if values else 0.0
         return Size(rows, min(self.values, other.values))
 
 
 def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fast: Sequence[int] = ()) -> Order:
-    """The cheapest of all orders for up to 6 inputs; beyond that, the cheapest of those near a first one.
+    """Return the cheapest of all orders for up to 6 inputs; beyond that, the cheapest of those near a first one.
 
     The heuristic takes the first order and those in which the fast inputs are moved up, independently of each other.
     """
@@ -84,7 +84,7 @@ class Elimination:
 
 
 def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimination:
-    """The elimination in a given order, in which every child is complete before it is folded."""
+    """Return the elimination in a given order, in which every child is complete before it is folded."""
     folded = {side: Elimination(size) for side, size in enumerate(sizes)}
     for number in order:
         link = join.links[number]
@@ -93,7 +93,7 @@ def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimi
 
 
 def elimination_order(join: Join, sizes: Sequence[SideSize], side: int = 0) -> Elimination:
-    """The order that touches the fewest rows below a side, among all in which children are complete when folded.
+    """Return the order that touches the fewest rows below a side, among all in which children are complete when folded.
 
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
@@ -116,7 +116,7 @@ def elimination_order(join: Join, sizes: Sequence[SideSize], side: int = 0) -> E
 
 
 def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> Elimination:
-    """The parent after a fold: the child is read, every parent row looks up its key, and every result is written."""
+    """Return the parent after a fold: the child is read, parent rows look up their keys, results are written."""
     link, before, other = join.links[number], parent.size, child.size
     keys = Size(before.rows, before.keys.get(number, before.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0

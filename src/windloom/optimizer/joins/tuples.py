@@ -46,7 +46,7 @@ class _TupleFoldFamily:
 def with_tuples(
     joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Sequence[Scan]
 ) -> tuple[tuple[PlannedJoin, ...], tuple[Scan, ...]]:
-    """Joins that say where they find their tuples, and scans that have them."""
+    """Return joins that say where they find their tuples, and scans that have them."""
     families = []
     for together in pairings([join for join in joins if join.fold == SliceMatrix.name]).values():
         (link,) = together[0].join.links
@@ -94,7 +94,7 @@ def with_tuples(
 def _side(
     joins: Sequence[PlannedJoin], number: int, key: int, sets: Sequence[PartialSet], scans: Sequence[Scan]
 ) -> _Side | None:
-    """What joins of one pairing read of a side; None if they cannot be folded from tuples."""
+    """Return what joins of one pairing read of a side; None if they cannot be folded from tuples."""
     join, place = joins[0].join, joins[0].sides[number]
     grouped = {position for side, position in join.groups if side == number}
     if key in grouped or grouped | {key} != set(range(len(join.sides[number].group_by))):
@@ -147,7 +147,7 @@ def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenFeed] | No
 def _feed(
     order: _Order, families: Sequence[_TupleFoldFamily], sets: Sequence[PartialSet], others: set[str]
 ) -> KeyedFeed:
-    """The feed of all families that read the tuples of a scan in one order."""
+    """Return the feed of all families that read the tuples of a scan in one order."""
     sides = [side for family in families for side in family.sides if side.order == order]
     outs = tuple(sorted({position for side in sides for position in side.outs}))
     trees: dict[int, set[int]] = {}
@@ -180,7 +180,7 @@ def _fine_edges(trees: Iterable[Tree]) -> EdgeSet:
 
 
 def _width(family: _TupleFoldFamily, sets: Sequence[PartialSet]) -> float:
-    """The number of slices of one side that some window holds together with a slice of the other."""
+    """Return the number of slices of one side that some window holds together with a slice of the other."""
     joins: list[Join] = [planned.join for planned in family.joins]
     length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
     return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)

@@ -30,7 +30,7 @@ from windloom.slicing.slicings import Slicing
 
 
 def keep_numbers(old: Mapping[int, Collection[int]], new: Sequence[Collection[int]], fresh: int) -> list[int]:
-    """A number for each new tree, such that as few queries as possible change theirs; `fresh` and above are unused.
+    """Return a number per new tree, so that as few queries as possible change theirs; `fresh` and above are unused.
 
     >>> keep_numbers({4: [1, 2, 3], 7: [5]}, [[5, 3], [1, 2], [9]], fresh=8)
     [7, 4, 8]
@@ -82,7 +82,7 @@ class PlanCurve:
         self._last = (queries, cost)
 
     def expected(self, queries: int) -> float:
-        """The expected cost of a full plan of this many queries, never negative."""
+        """Return the expected cost of a full plan of this many queries, never negative."""
         (n0, c0), (n1, c1) = self._before, self._last
         if n1 == n0:
             return c1
@@ -152,7 +152,7 @@ class IncrementalPlan:
         choose: Callable[[SharingProblem], Trees] | None = None,
         in_background: bool = False,
     ) -> IncrementalPlan:
-        """A plan that continues from a full plan; the numbers of queries are their positions."""
+        """Return a plan that continues from a full plan; the numbers of queries are their positions."""
         plan = cls(problem.slicing, problem.model, epsilon, choose, in_background)
         plan._windows = dict(enumerate(problem.windows))
         plan.next_query = len(problem.windows)
@@ -229,7 +229,7 @@ class IncrementalPlan:
         return self._settle(before)
 
     def full_plan(self) -> FullPlan:
-        """A full plan of the present queries; changes nothing, so it may run beside rounds."""
+        """Return a full plan of the present queries; changes nothing, so it may run beside rounds."""
         queries = tuple(self._windows)
         return FullPlan(queries, self._choose(self._problem(queries)))
 

@@ -82,7 +82,7 @@ class SharingProblem:
         return tuple((place,) for place in range(len(self.distinct[0])))
 
     def _adds_up(self, bundles: list[list[int]]) -> bool:
-        """Whether windows together cost what they cost apart at the same edges, less one charge for each tree saved."""
+        """Return whether windows together cost what they cost apart at equal edges, less a charge per tree saved."""
         several = [bundle for bundle in bundles if len(bundle) > 1]
         if not several:
             return True
@@ -109,12 +109,12 @@ class SharingProblem:
         return choose_counter(self.bundle_edges)
 
     def load(self, groups: Sequence[Sequence[int]], exact: bool | None = None) -> Load:
-        """The load of trees of bundles."""
+        """Return the load of trees of bundles."""
         bundles = [np.array(bundle, np.int64) for bundle in self.bundles]
         return self.columns.load([np.concatenate([bundles[i] for i in group]) for group in groups], exact)
 
     def trees(self, groups: Iterable[Iterable[int]]) -> Trees:
-        """The trees of queries that correspond to trees of bundles."""
+        """Return the trees of queries that correspond to trees of bundles."""
         tree_of_window = np.empty(len(self.distinct[0]), np.int64)
         count = 0
         for number, group in enumerate(groups):
@@ -127,7 +127,7 @@ class SharingProblem:
         return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
 
     def bundles_of(self, trees: Trees) -> Groups:
-        """The bundles that have a query in each tree; a bundle that the trees divide is in several."""
+        """Return the bundles that have a query in each tree; a bundle that the trees divide is in several."""
         bundle_of_window = np.empty(len(self.distinct[0]), np.int64)
         for number, bundle in enumerate(self.bundles):
             bundle_of_window[list(bundle)] = number
@@ -135,14 +135,14 @@ class SharingProblem:
         return [np.unique(bundle_of[list(tree)]).tolist() for tree in trees]
 
     def cost(self, trees: Trees) -> float:
-        """The cost of a plan, in the unit of the model (Weave Share, Eq. 3)."""
+        """Return the cost of a plan, in the unit of the model (Weave Share, Eq. 3)."""
         return self.once + float(self.tree_costs(trees).sum())
 
     def tree_cost(self, tree: Iterable[int]) -> float:
         return float(self.tree_costs([tuple(tree)])[0])
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """The cost of each tree, with its edges counted as exactly as possible."""
+        """Return the cost of each tree, with its edges counted as exactly as possible."""
         return np.array(
             [
                 self._tree_cost(tuple(sorted(Counter(self._window_of[query] for query in tree).items())))
@@ -170,7 +170,7 @@ class SharingProblem:
         return EdgeSet.of({edge_class for edges in sets for edge_class in edges.classes})
 
     def one_scan(self) -> SharingProblem:
-        """The problem if the stream is read once and its partials are handed to the trees (TriWeave, source C, 3.1.1).
+        """Return the problem if the stream is read once and trees are given its partials (TriWeave, source C, 3.1.1).
 
         A tree then reads every partial of the union of all edges instead of every event. Only the papers' model
         reads the stream once per tree; problems with other models stay as they are.

@@ -43,7 +43,7 @@ class Merging:
         return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
-        """The saving of merging tree x with every other tree y: their costs apart less their cost together (Eq. 5)."""
+        """Return what merging a tree with every other saves: their costs apart less their cost together (Eq. 5)."""
         together = self._model.tree_cost(self._load.merged(tree), self._forest.unions(tree))
         gains: Floats = self.costs[tree] + self.costs - together
         gains[~self.alive] = -np.inf
@@ -133,7 +133,7 @@ class Moving:
         return float(self._costs.sum())
 
     def best(self, allowed: NDArray[np.bool_] | None = None) -> Move | None:
-        """The move that saves most, among the bundles allowed to move; the saving may be negative."""
+        """Return the move that saves most, among the bundles allowed to move; the saving may be negative."""
         gains = (self._costs[self.home] - self._without)[:, None] + self._costs[None, :] - self._with
         gains[np.arange(len(self.home)), self.home] = -np.inf
         if allowed is not None:
@@ -216,7 +216,7 @@ def _toggled(tree: Load, alone: Load, inside: NDArray[np.bool_]) -> Load:
 
 
 def improvements(moving: Moving, length: int) -> Iterator[float]:
-    """The saving of each chain of moves (Kernighan and Lin): every bundle once at most, the best move next at any cost.
+    """Yield the saving of each chain of moves (Kernighan and Lin): every bundle at most once, the best move next.
 
     A chain ends where its sum was best, and is given up when it has not been better for `length` moves. Swaps, and
     groups that leave a tree together, are chains.
