@@ -167,15 +167,10 @@ def scanning_cost(
     per_cell += columns_of(components) * constants.seconds("read_column")
     keeping = keeping_cost(constants, statistics, edges_per_second, components)
     return Scanning(
-        statistics.events_per_second * (per_tuple + dropped(constants, 1 / statistics.selectivity - 1)),
+        statistics.events_per_second * (per_tuple + (1 / statistics.selectivity - 1) * constants.seconds("tuple")),
         partials * per_partial,
         partials * per_cell + keeping,
     )
-
-
-def dropped(constants: Constants, tuples: float) -> float:
-    """Return seconds to read tuples that no predicate lets through."""
-    return tuples * constants.seconds("tuple")
 
 
 def keeping_cost(

@@ -7,7 +7,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError
@@ -149,7 +149,8 @@ def choose_scans(
                 fixed = {each.number: recorded[each.text] == "native" for each in timed if each.text in recorded}
             columns = (files or {}).get(stream.name, frozenset())
             recorded_way = None if given is None else recorded.get(stream.name, "woven")
-            scans += _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded_way, columns)
+            stream_sets = _StreamSets(len(chosen), stream, timed, watched, columns)
+            scans += stream_sets.scans(way, fixed, constants, recorded_way)
         for scan in scans:
             log = logs.get(stream.name)
             chosen.append(replace(scan, log=log) if log and isinstance(scan, WovenScan) else scan)
@@ -186,91 +187,74 @@ def intake_obstacle(plan: Plan, stream: str) -> str | None:
     return _obstacle(timed, [partial_set for partial_set in of_stream if partial_set.counted_by is not None])
 
 
-def _timed(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    way: str,
-    early: Mapping[int, bool],
-    constants: Constants,
-    recorded: str | None,
-    columns: frozenset[str],
-) -> list[Scan]:
-    """Return one scan for all sets or, if some are early and some are late, one for each kind."""
-    native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
-    if (obstacle := _obstacle(native, ())) is not None:
-        raise WindloomError(
-            f"a side of a join over stream '{stream.name}' cannot be aggregated early",
-            obstacle,
-            "leave joins='EAP…' out, or give it a 0 for this side",
-        )
-    free = [partial_set for partial_set in sets if partial_set.number not in early]
-    late = [partial_set for partial_set in sets if early.get(partial_set.number) is False]
-    if not native and not late:
-        return [_alike(number, stream, sets, watched, way, constants, recorded, columns)]
-    way = recorded or way
-    if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
-        raise _not_native(stream, obstacle)
-    is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
-    native, late = (native + free, late) if is_native else (native, late + free)
-    if not native or (not late and not watched):
-        every = [partial_set for partial_set in sets if partial_set in native or partial_set in late]
-        asked = "asked for, by joins"
-        return [native_scan(number, every, asked) if native else _woven(number, stream, every, watched, columns, asked)]
-    why = "some of its sets are asked for early, others late, by joins"
-    return [
-        native_scan(number, native, why, tells=False),
-        woven_scan(number + 1, late, [*native, *watched], why),
-    ]
+@dataclass(frozen=True, slots=True)
+class _StreamSets:
+    """The sets of one stream that are cut by time, and those of positions, which a scan by time only watches.
 
+    `columns` are those of the stream that the driver can read itself, and `number` is that of the stream's first scan.
+    """
 
-def _alike(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    way: str,
-    constants: Constants,
-    recorded: str | None,
-    columns: frozenset[str],
-) -> Scan:
-    """Return one scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
-    obstacle, chosen = _obstacle(sets, watched), recorded or way
-    if chosen == "native" and obstacle is not None:
-        raise _not_native(stream, obstacle)
-    woven = _woven(number, stream, sets, watched, columns)
-    if obstacle is not None:
-        return replace(woven, why="asked for" if way == "woven" else obstacle)
-    native = native_scan(number, sets)
-    if way != "auto":
-        return replace(native if chosen == "native" else woven, why="asked for")
-    rate = scanned_rate(sets)
-    costs = {
-        "woven": woven_cost(constants, woven, sets, rate).total / rate,
-        "native": native_cost(constants, native, sets, rate).total / rate,
-    }
-    if chosen == "auto":
-        chosen = "woven" if costs["woven"] < costs["native"] else "native"
-    other = "native" if chosen == "woven" else "woven"
-    why = f"predicted {costs[chosen] * 1e6:.3g} µs per tuple; {other}, it would be {costs[other] * 1e6:.3g} µs"
-    return replace(woven if chosen == "woven" else native, why=why)
+    number: int
+    stream: Stream
+    sets: Sequence[PartialSet]
+    watched: Sequence[PartialSet]
+    columns: frozenset[str]
 
+    def scans(self, way: str, early: Mapping[int, bool], constants: Constants, recorded: str | None) -> list[Scan]:
+        """Return one scan for all sets or, if some are early and some are late, one for each kind."""
+        native = [partial_set for partial_set in self.sets if early.get(partial_set.number) is True]
+        if (obstacle := _obstacle(native, ())) is not None:
+            raise WindloomError(
+                f"a side of a join over stream '{self.stream.name}' cannot be aggregated early",
+                obstacle,
+                "leave joins='EAP…' out, or give it a 0 for this side",
+            )
+        free = [partial_set for partial_set in self.sets if partial_set.number not in early]
+        late = [partial_set for partial_set in self.sets if early.get(partial_set.number) is False]
+        if not native and not late:
+            return [self._alike(way, constants, recorded)]
+        way = recorded or way
+        if free and way == "native" and (obstacle := _obstacle(free, self.watched)) is not None:
+            raise _not_native(self.stream, obstacle)
+        is_native = way == "native" or (way == "auto" and not late and _obstacle(free, self.watched) is None)
+        native, late = (native + free, late) if is_native else (native, late + free)
+        if not native or (not late and not self.watched):
+            why = "asked for, by joins"
+            return [native_scan(self.number, self.sets, why) if native else self._woven(why)]
+        why = "some of its sets are asked for early, others late, by joins"
+        watched = [*native, *self.watched]
+        early_scan = native_scan(self.number, native, why, tells=False)
+        return [early_scan, woven_scan(self.number + 1, late, watched, why)]
 
-def _woven(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    columns: frozenset[str],
-    why: str = "",
-) -> WovenScan:
-    """Return a woven scan, which the driver reads from files itself if it can."""
-    woven = woven_scan(number, sets, watched, why)
-    local = local_projection(woven, stream) if columns else ""
-    if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
-        woven = replace(woven, local=local)
-    return woven
+    def _alike(self, way: str, constants: Constants, recorded: str | None) -> Scan:
+        """Return one scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
+        obstacle, chosen = _obstacle(self.sets, self.watched), recorded or way
+        if chosen == "native" and obstacle is not None:
+            raise _not_native(self.stream, obstacle)
+        woven = self._woven()
+        if obstacle is not None:
+            return replace(woven, why="asked for" if way == "woven" else obstacle)
+        native = native_scan(self.number, self.sets)
+        if way != "auto":
+            return replace(native if chosen == "native" else woven, why="asked for")
+        rate = scanned_rate(self.sets)
+        costs = {
+            "woven": woven_cost(constants, woven, self.sets, rate).total / rate,
+            "native": native_cost(constants, native, self.sets, rate).total / rate,
+        }
+        if chosen == "auto":
+            chosen = "woven" if costs["woven"] < costs["native"] else "native"
+        other = "native" if chosen == "woven" else "woven"
+        why = f"predicted {costs[chosen] * 1e6:.3g} µs per tuple; {other}, it would be {costs[other] * 1e6:.3g} µs"
+        return replace(woven if chosen == "woven" else native, why=why)
+
+    def _woven(self, why: str = "") -> WovenScan:
+        """Return a woven scan of all sets, which the driver reads from files itself if it can."""
+        woven = woven_scan(self.number, self.sets, self.watched, why)
+        local = local_projection(woven, self.stream) if self.columns else ""
+        if isinstance(local, LocalProjection) and self.columns.issuperset(local.reads):
+            woven = replace(woven, local=local)
+        return woven
 
 
 def _not_native(stream: Stream, obstacle: str) -> WindloomError:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.cost.seconds import Scanning, columns_of, compared_classes, dropped, keeping_cost, set_scanning
+from windloom.optimizer.cost.seconds import Scanning, columns_of, compared_classes, keeping_cost, set_scanning
 from windloom.optimizer.intake.signatures import signatures_of, update_cost
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import NativeFeed, NativeScan, RolledUp, Scan, WovenFeed, WovenScan
@@ -71,7 +71,7 @@ def native_cost(
     per_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     per_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
-    read = wanted * per_tuple + dropped(constants, events_per_second - wanted)
+    read = wanted * per_tuple + (events_per_second - wanted) * seconds("tuple")
     cells = partials * per_cell
     for partial_set in sets:
         statistics, components = partial_set.statistics, partial_set.components

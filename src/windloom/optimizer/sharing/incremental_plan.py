@@ -192,7 +192,7 @@ class IncrementalPlan:
         self._members.append({query})
         self._classes.append(Counter(classes))
         self._rows.append(class_rows(classes))
-        self._forget_costs()
+        self._load = self._cost = None
         self._numbers.append(self._next_tree)
         self._next_tree += 1
         self._rates = np.append(self._rates, rate)
@@ -216,7 +216,7 @@ class IncrementalPlan:
         classes = self._slicing.edges(window)
         self._classes[tree] -= Counter(classes)
         self._rows[tree] = class_rows(self._classes[tree])
-        self._forget_costs()
+        self._load = self._cost = None
         if not self._members[tree]:
             self._drop(tree)
         else:
@@ -264,7 +264,7 @@ class IncrementalPlan:
             Counter(edge_class for q in tree for edge_class in self._slicing.edges(self._windows[q])) for tree in trees
         ]
         self._rows = [class_rows(classes) for classes in self._classes]
-        self._forget_costs()
+        self._load = self._cost = None
         forest = problem.counter.forest(problem.bundles_of(plan.trees))
         self._rates = forest.rates.copy()
         self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
@@ -312,12 +312,9 @@ class IncrementalPlan:
 
     def _drop(self, tree: int) -> None:
         del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]
-        self._forget_costs()
+        self._load = self._cost = None
         self._rates = np.delete(self._rates, tree)
         self._unions = np.delete(np.delete(self._unions, tree, 0), tree, 1)
-
-    def _forget_costs(self) -> None:
-        self._load = self._cost = None
 
     def _settle(self, before: dict[int, int]) -> PlanChange:
         """Make or request a full plan if this one is no longer good enough."""
