@@ -19,8 +19,9 @@ from unittest.mock import patch
 from windloom.optimizer.adapt.chart_figures import LikeRounds
 from windloom.optimizer.adapt.objective import TIE, BestCosts, Prices
 from windloom.optimizer.adapt.replan import Adapter
-from windloom.optimizer.adapt.round_cost import Correction
+from windloom.optimizer.adapt.round_cost import Correction, round_cost
 from windloom.optimizer.cost.constants import VARIABLE
+from windloom.optimizer.facts import with_statistics
 from windloom.plan.costs import Choices
 from windloom.statistics.estimates import estimates_of
 from windloom.statistics.observations import RoundObserved
@@ -122,7 +123,8 @@ def clock_of_the_model() -> Iterator[None]:
         assert adapter._plan is not None
         if not adapter.followed:
             return done(adapter, seen, seconds, state_bytes, **named)
-        cost = adapter._cost(adapter._plan, estimates_of(seen).before(adapter.estimates()))
+        known = adapter.followed[0].basin.known.with_estimates(estimates_of(seen).before(adapter.estimates()))
+        cost = round_cost(with_statistics(adapter._plan, known), known.in_force())
         taken = {"partials": cost.intake + cost.rest, "step": cost.step, "answers": cost.answers}
         return done(adapter, seen, taken, round(cost.held), **named)
 

@@ -14,7 +14,7 @@ from windloom.explain.picture.line_charts import bar_chart
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.optimizer.sharing.search import Gains, Merging
+from windloom.optimizer.sharing.search import Merging
 
 #: Seconds whose edges are looked at. The composite slide of such queries is too long for any memory.
 HORIZON = (1 << 22) / 100
@@ -61,7 +61,7 @@ def run(quick: bool) -> Page:
     case = ZipfCase(30 if quick else 250, 100.0, 10, 0.7)
     problem = case.problem()
     watched = Watched(problem, [[bundle] for bundle in range(len(problem.bundles))])
-    Gains(watched).run()
+    watched.run()
     work = {name: HORIZON * value for name, value in _work(watched.rounds).items()}
     begun = process_time()
     find_strategy("weave_share").choose(case.problem())

@@ -21,9 +21,9 @@ from windloom.model.formatting import count
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.cost.papers import PaperCost, cost_name, omega
+from windloom.optimizer.cost.papers import PaperCost, WindowColumns, cost_name, omega
 from windloom.optimizer.sharing.incremental_plan import Incremental
-from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import Strategy, find_strategy
 from windloom.optimizer.trees import asked_by_all, choose_trees, windows_problem
 from windloom.plan.costs import SetSeconds

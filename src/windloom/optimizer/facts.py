@@ -51,12 +51,12 @@ class PlanningFacts:
         return self.constants or load_constants()
 
     def with_estimates(self, estimates: Estimates) -> PlanningFacts:
-        """A copy that has other estimates."""
+        """Return a copy that has other estimates."""
         return replace(self, estimates=estimates)
 
 
 def set_statistics(stream: Stream, queries: Sequence[Query], known: PlanningFacts) -> Statistics:
-    """The statistics of the set that answers the queries, all of one identity.
+    """Return the statistics of the set that answers the queries, all of one identity.
 
     A given figure takes precedence over an observed one, and that over an assumed one; but plans of a running stream
     follow what it brings, whatever was given. A given rate is that of the whole stream; a set has the share of it
@@ -99,7 +99,7 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: PlanningFact
 
 
 def strand_rate(stream: Stream, strand: RowInput, known: PlanningFacts) -> StrandRate:
-    """The estimated rate of the tuples of a strand, and of the values of the columns by which it may be joined."""
+    """Return the estimates of a strand: its rate, and the values of the columns by which it may be joined."""
     estimates = known.estimates
     seen = estimates.streams.get(stream.name)
     given_rate = None if known.ongoing is not None and seen is not None else stream.events_per_second
@@ -119,35 +119,24 @@ def strand_rate(stream: Stream, strand: RowInput, known: PlanningFacts) -> Stran
 
 
 def with_statistics(plan: Plan, known: PlanningFacts) -> Plan:
-    """The plan with the statistics that are known now."""
-    sets = tuple(
-        replace(
-            partial_set,
-            statistics=set_statistics(
-                plan.stream(partial_set.stream), [planned.query for planned in partial_set.queries], known
-            ),
-        )
-        for partial_set in plan.sets
-    )
-    joins = tuple(
-        replace(planned_join, observed=known.estimates.joins.get(planned_join.name, ())) for planned_join in plan.joins
-    )
-    rows = tuple(
-        replace(
-            planned_rows,
-            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands),
-        )
-        for planned_rows in plan.rows
-    )
+    """Return the plan with the statistics that are known now."""
+    sets = []
+    for partial_set in plan.sets:
+        queries = [planned.query for planned in partial_set.queries]
+        sets.append(replace(partial_set, statistics=set_statistics(plan.stream(partial_set.stream), queries, known)))
+    joins = tuple(replace(join, observed=known.estimates.joins.get(join.name, ())) for join in plan.joins)
+    rows = []
+    for planned_rows in plan.rows:
+        rates = (strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands)
+        rows.append(replace(planned_rows, rates=tuple(rates)))
     relations = tuple(
-        replace(planned_relation, version=known.versions.get(planned_relation.name, planned_relation.version))
-        for planned_relation in plan.relations
+        replace(planned, version=known.versions.get(planned.name, planned.version)) for planned in plan.relations
     )
-    return replace(plan, sets=sets, joins=joins, rows=rows, relations=relations)
+    return replace(plan, sets=tuple(sets), joins=joins, rows=tuple(rows), relations=relations)
 
 
 def _relation_statistics(relation: Stream, known: PlanningFacts) -> Statistics:
-    """The statistics of a set that holds a version: at most a group per row, all of them at most once per round."""
+    """Return the statistics of a set that holds a version: at most a group per row, all at most once per round."""
     version = known.versions.get(relation.name)
     counted = None if version is None or version.rows is None else max(1.0, float(version.rows))
     rows, origin = (DEFAULT_GROUPS, ASSUMED) if counted is None else (counted, Origin("observed", 1))

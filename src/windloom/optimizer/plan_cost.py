@@ -18,7 +18,7 @@ from windloom.plan.plan import PartialSet, Plan
 
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
-    """Seconds per second of event time, with the statistics that the plan carries."""
+    """Return seconds per second of event time, with the statistics that the plan carries."""
     longest = max((partial_set.statistics.round_length for partial_set in plan.sets), default=1.0)
     scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
     idle = idle_sides(plan)
@@ -40,7 +40,7 @@ def idle_sides(plan: Plan) -> frozenset[str]:
 def estimate_set(
     partial_set: PartialSet, constants: Constants, scanning: Scanning | None = None, idle: frozenset[str] = frozenset()
 ) -> SetSeconds:
-    """The cost of a set; `scanning` is its part of the cost of its scan, by default that of a scan of its own.
+    """Return the cost of a set; `scanning` is its part of the cost of its scan, by default that of a scan of its own.
 
     `idle` are sides that are not answered.
     """
@@ -52,7 +52,7 @@ def estimate_set(
 
 
 def estimate_trees(partial_set: PartialSet, constants: Constants, idle: frozenset[str] = frozenset()) -> float:
-    """Seconds per second that the trees of a set take, without making the cells of the set."""
+    """Return seconds per second that the trees of a set take, without making the cells of the set."""
     constants = constants.scaled(partial_set.statistics.pace)
     return sum(tree.total for tree in _tree_seconds(partial_set, constants, idle))
 
@@ -110,7 +110,7 @@ def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], Answer
 
 
 def joint_cost(costs: Mapping[tuple[int, int], AnswerCost], trees: Sequence[tuple[int, int]]) -> AnswerCost:
-    """The cost of queries that read these trees; if there are several trees, their rows are folded with each other."""
+    """Return the cost of queries that read these trees; if these are several, their rows are folded with each other."""
     tree_costs = [costs[tree] for tree in trees]
     folding = 2 if len(tree_costs) > 1 else 1
     return AnswerCost(

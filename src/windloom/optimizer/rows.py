@@ -9,7 +9,6 @@ from itertools import permutations
 from windloom.errors import WindloomError
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.clauses import VALID_UNTIL, Emits
-from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.rows import Reports, RowInput, Selection
 from windloom.model.stream import JoinKind, Stream
@@ -36,7 +35,7 @@ ROW_ORDER, _BETWEEN = "row order", " / "
 
 
 def write_orders(orders: Sequence[Order]) -> str:
-    """The orders of all selections of a query as the option of a switch.
+    """Return the orders of all selections of a query as the option of a switch.
 
     >>> write_orders([(0, 2, 1), (0,)])
     '0 2 1 / 0'
@@ -45,7 +44,7 @@ def write_orders(orders: Sequence[Order]) -> str:
 
 
 def read_orders(text: str) -> list[Order]:
-    """The orders that `write_orders` wrote.
+    """Return the orders that `write_orders` wrote.
 
     >>> read_orders("0 2 1 / 0")
     [(0, 2, 1), (0,)]
@@ -54,14 +53,14 @@ def read_orders(text: str) -> list[Order]:
 
 
 def possible_orders(selection: Selection) -> Iterator[Order]:
-    """All orders that give the rows of a selection: only one if a LEFT join is among the strands."""
+    """Yield all orders that give the rows of a selection: only one if a LEFT join is among the strands."""
     every = range(selection.joined)
     is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
     yield from permutations(every) if is_free else [tuple(every)]
 
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
-    """The tuples in a window of each joined strand, and the values of its keys among them."""
+    """Return the tuples in a window of each joined strand, and the values of its keys among them."""
     sizes = []
     for strand, rate in zip(selection.strands[: selection.joined], rates, strict=False):
         rows = rate.rate * strand.window.range_ticks / TICKS_PER_SECOND
@@ -70,19 +69,24 @@ def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size
 
 
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
-    """The cheapest global order; if a LEFT join is among the strands, the order in which they are written."""
+    """Return the cheapest global order; if a LEFT join is among the strands, the order in which they are written."""
     every = tuple(range(selection.joined))
     if selection.joined < 3 or any(attached.kind is not JoinKind.INNER for attached in selection.attached):
         return every
     sizes = strand_sizes(selection, rates)
-    cost = order_cost(selection, rates)
     mean = sum(rate.rate for rate in rates[: selection.joined]) / selection.joined
     fast = sorted((i for i in every if rates[i].rate > mean), key=lambda i: -rates[i].rate)
-    return cheapest_order(selection.joined, cost, _first(selection, sizes), fast)
+    first, rows = [0], sizes[0]
+    while len(first) < len(sizes):  # next the strand with the fewest rows after joining (source E, initial heuristic)
+        after = {i: joined(selection, set(first), rows, i, sizes[i]) for i in every if i not in first}
+        following = min(after, key=lambda i: (after[i].rows, i))
+        rows = after[following]
+        first.append(following)
+    return cheapest_order(selection.joined, order_cost(selection, rates), tuple(first), fast)
 
 
 def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[Order], float]:
-    """The rows that are touched per second if new tuples of each strand look up the others in a global order."""
+    """Return the rows that are touched per second if new tuples of each strand look up the others in a global order."""
     sizes = strand_sizes(selection, rates)
 
     def cost(order: Order) -> float:
@@ -102,22 +106,22 @@ def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[O
     return cost
 
 
-def joined(selection: Selection, done: set[int], found: Size, other: int, size: Size) -> Size:
-    """The rows after one more strand, by the keys and conditions that link it to those before."""
+def joined(selection: Selection, done: set[int], rows: Size, other: int, size: Size) -> Size:
+    """Return the rows after one more strand, by the keys and conditions that link it to those before."""
     keys, conditions = links(selection, done, other)
     if not keys:
-        both = Size(found.rows * size.rows, max(found.values, size.values))
+        both = Size(rows.rows * size.rows, max(rows.values, size.values))
     else:
-        both = found.joined(size)
+        both = rows.joined(size)
         # Further keys are taken to divide as the first does, but never below one row per pair of equal keys.
         for _ in range(keys - 1):
-            both = Size(both.rows / max(1.0, min(found.values, size.values) ** 0.5), both.values)
+            both = Size(both.rows / max(1.0, min(rows.values, size.values) ** 0.5), both.values)
     share = RESIDUAL_SHARE**conditions
     return Size(both.rows * share, both.values)
 
 
 def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
-    """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
+    """Return how many keys, and how many other conditions, are decided when a strand is joined to those before it."""
     left_join = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
         condition
@@ -129,7 +133,7 @@ def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
 
 
 def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Order) -> tuple[float, float]:
-    """The rows of one window, and the pairs that must be looked at without a key to find them."""
+    """Return the rows of one window, and the pairs that must be looked at without a key to find them."""
     sizes = strand_sizes(selection, rates)
     done, rows_so_far, compared = {order[0]}, sizes[order[0]], 0.0
     for other in order[1:]:
@@ -138,21 +142,6 @@ def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Orde
         rows_so_far = joined(selection, done, rows_so_far, other, sizes[other])
         done |= {other}
     return rows_so_far.rows, compared
-
-
-def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
-    """The order that next takes the strand with the fewest rows after joining (source E, initial heuristic)."""
-    order, left = [0], set(range(1, len(sizes)))
-    rows_so_far = sizes[0]
-    while left:
-        done = set(order)
-        following = min(
-            left, key=lambda strand: (joined(selection, done, rows_so_far, strand, sizes[strand]).rows, strand)
-        )
-        rows_so_far = joined(selection, done, rows_so_far, following, sizes[following])
-        order.append(following)
-        left.remove(following)
-    return tuple(order)
 
 
 #: More pairs than this, per window, are refused: a round would not end.
@@ -169,7 +158,7 @@ def plan_rows(
     *,
     imagined: bool = False,
 ) -> PlannedRows:
-    """The plan of a row query; too many pairs are refused, unless it runs already or is only imagined.
+    """Return the plan of a row query; too many pairs are refused, unless it runs already or is only imagined.
 
     `given` replaces the choice of the orders.
     """
@@ -187,8 +176,18 @@ def plan_rows(
         pairs += expected
         # The number of values of a key is often unknown; then nothing is refused because of it.
         refused = max(refused, compared, expected if selection.joined > 1 and selected[0].knows_values else 0.0)
-    if given is None and not imagined:
-        _check_pairs(query, refused, rates)
+    if given is None and not imagined and refused > MOST_PAIRS:
+        shown = {
+            strand.stream: f"{strand.stream}: {rate.rate:,.0f} per second ({rate.origin.source})"
+            for strand, rate in zip(rows.strands, rates, strict=True)
+        }
+        raise WindloomError(
+            f"query '{query.name}' would make too many pairs",
+            f"about {refused:,.0f} per window are expected, and {MOST_PAIRS:,.0f} are the most; "
+            + "; ".join(shown.values()),
+            "join on a key (ON a.x = b.y), make windows shorter, or tell the rates of slow streams: "
+            "loom.stream(…, rate=5)",
+        )
     shape = _shape(query, types, streams[query.streams[0]].window_type)
     return PlannedRows(
         query,
@@ -213,23 +212,8 @@ def _shape(query: Query, types: Types, time: DataType) -> Shape:
     return Shape((), columns, time=time)
 
 
-def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> None:
-    if pairs <= MOST_PAIRS:
-        return
-    assert query.rows is not None
-    shown = {
-        strand.stream: f"{strand.stream}: {rate.rate:,.0f} per second ({rate.origin.source})"
-        for strand, rate in zip(query.rows.strands, rates, strict=True)
-    }
-    raise WindloomError(
-        f"query '{query.name}' would make too many pairs",
-        f"about {pairs:,.0f} per window are expected, and {MOST_PAIRS:,.0f} are the most; {'; '.join(shown.values())}",
-        "join on a key (ON a.x = b.y), make windows shorter, or tell the rates of slow streams: loom.stream(…, rate=5)",
-    )
-
-
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Retention, ...]:
-    """The stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
+    """Return the stores of all streams; with `keep_ticks`, all tuples of all streams with all their columns.
 
     Relations are among the streams, and are kept version by version instead.
     """
@@ -246,7 +230,11 @@ def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_tick
         elif name in strands:
             wanted = {column for strand in strands[name] for column in strand.columns}
             columns = tuple(column for column in stream.columns if column in wanted)
-            predicates = _predicates(strands[name])
+            by_sql = {
+                strand.condition.sql: strand.condition for strand in strands[name] if strand.condition is not None
+            }
+            is_all = any(strand.condition is None for strand in strands[name])
+            predicates = None if is_all else tuple(by_sql[sql] for sql in sorted(by_sql))
         else:
             continue
         kinds = tuple(stream.columns[column] for column in columns)
@@ -254,20 +242,11 @@ def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_tick
     return tuple(stores)
 
 
-def _predicates(strands: Iterable[RowInput]) -> tuple[Predicate, ...] | None:
-    by_sql: dict[str, Predicate] = {}
-    for strand in strands:
-        if strand.condition is None:
-            return None
-        by_sql[strand.condition.sql] = strand.condition
-    return tuple(by_sql[sql] for sql in sorted(by_sql))
-
-
 # The predicted cost of the Spark job of a row query, by the rows that its joins read and make.
 
 
-def row_seconds(planned: PlannedRows, constants: Constants) -> float:
-    """Seconds per second of event time, with the rates that the plan carries.
+def row_round_seconds(planned: PlannedRows, constants: Constants) -> float:
+    """Return the seconds of one round, which is as long as those of its streams are, with the rates of the plan.
 
     A row that a join reads, looks up or makes is assumed to cost what a partial does, which Spark hashes and sends.
     Where all rows of a window are reported, each counts once per window.
@@ -280,9 +259,4 @@ def row_seconds(planned: PlannedRows, constants: Constants) -> float:
         if rows.reports is Reports.STANDING and not rows.within:
             ends_per_second = TICKS_PER_SECOND / planned.query.window.slide_ticks
             touched += expected_rows(selection, rates, order)[0] * ends_per_second
-    return touched * constants.seconds("partial")
-
-
-def row_round_seconds(planned: PlannedRows, constants: Constants) -> float:
-    """Seconds of one round, which is as long as those of its streams are."""
-    return row_seconds(planned, constants) * max(rate.round_seconds for rate in planned.rates)
+    return touched * constants.seconds("partial") * max(rate.round_seconds for rate in planned.rates)

@@ -44,7 +44,7 @@ class SoloCosts:
     _known: dict[object, float] = field(default_factory=dict)  # many queries ask for the same
 
     def cell_seconds(self, partial_set: PartialSet, query: Query, edges: EdgeSet) -> float:
-        """The cost of making the cells that one query of a set needs, cut at `edges`."""
+        """Return the cost of making the cells that one query of a set needs, cut at `edges`."""
         components = _needed(partial_set, [query])
         has_marks = bool(find_slicing(self.plan.slicing).marks(query.window))
         key = partial_set.number, components, edges, has_marks
@@ -58,7 +58,7 @@ class SoloCosts:
         return self._known[key]
 
     def join_seconds(self, join: PlannedJoin, job: float) -> float:
-        """The cost of a join: its sides, which share what they have in common, and its fold."""
+        """Return the cost of a join: its sides, which share what they have in common, and its fold."""
         slicing, names = find_slicing(self.plan.slicing), {side.name for side in join.sides}
         sets = []
         for number in sorted({side.set for side in join.sides}):
@@ -88,21 +88,21 @@ class SoloCosts:
 
 
 def edges_of(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
-    """The edges that a set has for these windows."""
+    """Return the edges that a set has for these windows."""
     return EdgeSet.of(
         edge_class for window in windows for edge_class in (*slicing.edges(window), *slicing.marks(window))
     )
 
 
 def _needed(partial_set: PartialSet, queries: Sequence[Query]) -> tuple[PlannedComponent, ...]:
-    """The set's components that the queries need; the first one, COUNT(*), counts tuples for all."""
+    """Return the set's components that the queries need; the first one, COUNT(*), counts tuples for all."""
     asked = {each for query in queries for each in (*query.window.components, *query.components)}
     first, *others = partial_set.components
     return (first, *(planned for planned in others if planned.component in asked))
 
 
 def _only(partial_set: PartialSet, members: list[Member], slicing: Slicing) -> PartialSet:
-    """The set with a single tree for `members`, which keep their techniques."""
+    """Return the set with a single tree for `members`, which keep their techniques."""
     queries = [planned.query for planned in members]
     components = _needed(partial_set, queries)
     tree = next(tree for tree in partial_set.trees if members[0] in tree.queries)
@@ -135,7 +135,7 @@ _WORTH = 0.05
 def report_sharing(
     plan: Plan, constants: Constants, files: Mapping[str, frozenset[str]] | None = None
 ) -> SharingReport:
-    """What each query costs, what it would cost alone, and which changes would save more.
+    """Return what each query costs, what it would cost alone, and which changes would save more.
 
     `files` has, by stream, the columns that the driver can read itself, if the plan was made with them.
     """
@@ -161,7 +161,7 @@ def report_sharing(
 
 
 def _joins(plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], lone: SoloCosts) -> dict[str, QueryShare]:
-    """The cost of every join: its fold, and its part of its sides, which are divided among the joins that use them."""
+    """Return the cost of every join: its fold, and its part of its sides, divided among the joins that use them."""
     asking = Counter(place.name for join in plan.joins for place in join.sides)
     shares = {}
     for join in plan.joins:
@@ -224,7 +224,7 @@ def _parts(weights: Floats) -> Floats:
 def _weights(
     partial_set: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
 ) -> tuple[Floats, Floats]:
-    """What each query contributes to the cost of scanning, and of fetching and sorting partials.
+    """Return what each query contributes to the cost of scanning, and of fetching and sorting partials.
 
     All are weighed as if Spark aggregated each of them; alone, each might have another intake.
     """
@@ -249,7 +249,7 @@ _REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(TimeWindow(1, 
 def _mergers(
     partial_set: PartialSet, costs: SetSeconds, constants: Constants
 ) -> dict[tuple[int, int], tuple[Merger, ...]]:
-    """Each pair of trees of the set that are compared."""
+    """Return what merging each pair of trees of the set would change, by set and tree."""
     if len(partial_set.trees) == 1:
         return {}
     compared = sorted(partial_set.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
@@ -278,7 +278,7 @@ def _mergers(
 def _advised(
     partial_set: PartialSet, costs: SetSeconds, shares: dict[str, QueryShare], slicing: Slicing, constants: Constants
 ) -> dict[str, QueryShare]:
-    """The most expensive queries of a set, with what they add to its slices, and slides that would add less."""
+    """Return the most expensive queries of a set, with what they add to its slices, and slides that would add less."""
     members = {planned.name: planned.query for planned in partial_set.queries}
     if len(members) == 1:
         return {}
@@ -294,23 +294,19 @@ def _advised(
         if added <= 1e-12 * partial_set.edges.edges_per_second:
             advised[name] = replace(shares[name], added_edges_per_second=0.0)
             continue
-        near = _nearest(members, name)
         advice = _other_slides(partial_set, members[name], others, shares[name], slicing, constants)
-        hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
+        hindrance, slide = None, window.slide_ticks
+        unlike = [query for query in members.values() if slide % query.window.slide_ticks]
+        unlike = [query for query in unlike if query.window.slide_ticks % slide]
+        if unlike:  # the query whose slide has the least in common with this one's
+            commons = [(gcd(slide, query.window.slide_ticks), query) for query in unlike]
+            _, near, common = min(
+                (common / min(slide, query.window.slide_ticks), query.name, common) for common, query in commons
+            )
+            hindrance = near, common
         added *= partial_set.statistics.pace
         advised[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
     return advised
-
-
-def _nearest(members: dict[str, Query], name: str) -> str | None:
-    """Among the queries nearest in length, the one whose slide has the least in common with this one's."""
-    slide = members[name].window.slide_ticks
-    strange = [
-        (gcd(slide, query.window.slide_ticks) / min(slide, query.window.slide_ticks), query.name)
-        for query in members.values()
-        if slide % query.window.slide_ticks and query.window.slide_ticks % slide
-    ]
-    return min(strange)[1] if strange else None
 
 
 def _other_slides(
@@ -321,11 +317,15 @@ def _other_slides(
     slicing: Slicing,
     constants: Constants,
 ) -> tuple[Advice, ...]:
-    """The slides that save most, among those of other queries, their divisors and multiples, near the query's own."""
+    """Return the slides that save most, of other queries, their divisors and multiples, near the query's own."""
     window = query.window
     candidates = set()
     for slide in {other.slide_ticks for other in others}:
-        for fitting in (slide, *_fractions(slide, window.slide_ticks)):
+        # Divisors and multiples of a slide next to the wanted one: 10 s gives 5 s for 7 s, and 20 s for 18 s.
+        parts = {max(1, slide // window.slide_ticks), -(-slide // window.slide_ticks)}
+        times = {max(1, window.slide_ticks // slide), -(-window.slide_ticks // slide)}
+        near = [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
+        for fitting in (slide, *near):
             if fitting != window.slide_ticks and 0.5 <= fitting / window.slide_ticks <= 2:
                 candidates.add(fitting)
     tried = sorted(candidates, key=lambda ticks: (abs(np.log(ticks / window.slide_ticks)), ticks))[:_TRIED_SLIDES]
@@ -342,15 +342,8 @@ def _other_slides(
     return tuple(sorted(best, key=lambda advice: advice.slide_ticks))
 
 
-def _fractions(slide: int, wanted: int) -> list[int]:
-    """Divisors and multiples of a slide next to the wanted one: 10 s gives 5 s for 7 s, and 20 s for 18 s."""
-    parts = {max(1, slide // wanted), -(-slide // wanted)}
-    times = {max(1, wanted // slide), -(-wanted // slide)}
-    return [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
-
-
 def _set_and_query(partial_set: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
-    """The costs that depend on the query's window: the set's partials on these edges, and answering the query."""
+    """Return the costs that depend on the window: the set's partials on these edges, and answering the query."""
     scanning = set_scanning(constants, partial_set, edges)
     answering = estimate_answering(partial_set, [[query]], [edges], [tree.techniques], constants)
     return scanning.total + float(answering.total[0])

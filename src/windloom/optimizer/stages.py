@@ -1,26 +1,15 @@
-"""The whole optimizer at a glance: from queries to a plan in eight stages.
-
-1. partial sets   queries of one stream, predicate and grouping are summarised together
-2. components     what their aggregates need, each once
-3. sharing        a strategy partitions a set's queries into trees, by cost
-4. slices         edges of every tree, their union for the set, and how tuples find their slice
-5. shapes         queries with equal output columns share one table of answers
-6. joins          where their sides are answered, and how these are folded: order and technique, by cost
-7. rows           what row queries keep of their streams, and in which order they join it
-8. intake         each stream is read once for all its sets, natively or woven, by cost; sides of joins early or late
-"""
+"""The whole optimizer at a glance: from queries to a plan in eight stages, which `STAGES` lists at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError, find_named
 from windloom.kernels.folds.registry import find_fold
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Relation, Stream
 from windloom.optimizer.cost.constants import Constants
@@ -55,32 +44,6 @@ from windloom.slicing.slice_id import choose_slice_id
 from windloom.slicing.slicings import Slicing, find_slicing
 from windloom.statistics.set_statistics import SetIdentity, Statistics, set_grouping
 
-# Relations in a plan: which sets hold their versions, and the scans that make the cells of these.
-
-
-def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
-    """What a query of one stream reads: a stream, as it is or enriched, or, for a side, a relation."""
-    return next(iter(query.enriched), None) or sources[query.stream]
-
-
-def plan_relations(
-    queries: Iterable[Query], sources: Mapping[str, Stream], sets: Sequence[PartialSet], known: PlanningFacts
-) -> tuple[PlannedRelation, ...]:
-    """The relations that queries read, by name."""
-    planned = []
-    for number, name in enumerate(sorted({name for query in queries for name in query.relations})):
-        relation = sources[name]
-        assert isinstance(relation, Relation)
-        of_relation = [partial_set for partial_set in sets if partial_set.is_relation and partial_set.stream == name]
-        fed = [partial_set for partial_set in of_relation if is_fed(partial_set)]
-        scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
-        planned.append(
-            PlannedRelation(
-                relation, tuple(partial_set.number for partial_set in of_relation), scan, known.versions.get(name)
-            )
-        )
-    return tuple(planned)
-
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
@@ -111,6 +74,40 @@ class PlanOptions:
             find_technique(self.technique)
 
 
+@dataclass(frozen=True, slots=True)
+class SetDraft:
+    """A partial set as stages 1 to 4 fill it in; `trees` hold the positions of queries, `members` what is planned."""
+
+    stream: Stream
+    queries: Sequence[Query]
+    statistics: Statistics
+    components: tuple[PlannedComponent, ...] = ()
+    techniques: tuple[str, ...] = ()  # of the components, unless a tree is better served by another
+    strategy: str = ""
+    trees: Trees = ()
+    members: tuple[tuple[Member, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDraft:
+    """The input of all stages, and what they have made of it so far; `plan` lacks what later stages add.
+
+    `trees` (names of queries) and `choices`, if given, replace what would be chosen.
+    """
+
+    streams: Mapping[str, Stream]  # and relations
+    queries: Sequence[Query]
+    types: Types
+    options: PlanOptions
+    known: PlanningFacts
+    trees: Sequence[Collection[str]] | None
+    choices: Choices | None
+    is_imagined: bool
+    plan: Plan
+    sets: tuple[SetDraft, ...] = ()
+    shapes: dict[Shape, int] = field(default_factory=dict)
+
+
 def make_plan(
     streams: Mapping[str, Stream],
     queries: Iterable[Query],
@@ -122,71 +119,32 @@ def make_plan(
     *,
     imagined: bool = False,
 ) -> Plan:
-    """A plan for all queries; the order in which they were registered does not change it, up to ties.
+    """Return a plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `streams` has relations too. `known` are the figures that costs are predicted with: the same queries and figures
     always give the same plan. `trees` (names of queries) replace the choice of trees, and `given` replaces all choices:
     a recorded plan is built again as it was. With `imagined` figures no query is refused because of them.
     """
-    queries = list(queries)
-    shapes: dict[Shape, int] = {}
-    groups = by_partial_set(with_sides(queries))
-    trees = given.tree_names if given is not None else trees
-    members_of = [None] * len(groups) if trees is None else _given_trees(groups, trees)
-    techniques = None if given is None else {tree.queries: dict(tree.techniques) for tree in given.trees}
-    sets = [
-        _plan_set(
-            number,
-            source_of(members[0], streams),
-            members,
-            types,
-            options,
-            shapes,
-            members_of[number],
-            techniques,
-            known,
-        )
-        for number, members in enumerate(groups)
-    ]
-    linked = [
-        plan_join(query, sets, streams, types, shapes, given, known.estimates.joins.get(query.name, ()))
-        for query in queries
-        if query.join is not None
-    ]
-    joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
-    early = forced_sets(options.joins, joins)
-    rows = tuple(
-        plan_rows(query, streams, types, shapes, known, given, imagined=imagined)
-        for query in queries
-        if query.rows is not None
-    )
-    stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
-    used = {name for query in queries for name in query.streams} | {store.stream for store in stores}
-    read = tuple(stream for name, stream in streams.items() if name in used)
-    enriched_by_name = {stream.name: stream for query in queries for stream in query.enriched}
-    enriched = tuple(enriched_by_name[name] for name in sorted(enriched_by_name))
-    scans = choose_scans(
-        (*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores, known.files
-    )
-    if options.tuples is None and given is None:  # a batch run
-        joins, scans = with_tuples(joins, sets, scans)
-    return Plan(
-        read,
-        tuple(sets),
-        scans,
-        tuple(shapes),
-        joins,
-        options.strategy,
-        find_slicing(options.slicing).name,
-        options.technique,
-        options.intake,
-        options.joins,
-        options.fold,
-        rows,
-        stores,
-        enriched,
-        plan_relations(queries, streams, sets, known),
-    )
+    slicing = find_slicing(options.slicing).name
+    names = (options.strategy, slicing, options.technique, options.intake, options.joins, options.fold)
+    trees = trees if given is None else given.tree_names
+    plan = Plan((), (), (), (), (), *names)
+    draft = PlanDraft(streams, list(queries), types, options, known, trees, given, imagined, plan)
+    for stage in STAGES:
+        draft = stage(draft)
+    return replace(draft.plan, shapes=tuple(draft.shapes))
+
+
+# ---- partial sets ---------------------------------------------------------------------------------------------------
+
+
+def form_sets(draft: PlanDraft) -> PlanDraft:
+    """Stage 1: queries that can be answered from the same partials form a set."""
+    sets = []
+    for queries in by_partial_set(with_sides(draft.queries)):
+        stream = source_of(queries[0], draft.streams)
+        sets.append(SetDraft(stream, queries, set_statistics(stream, queries, draft.known)))
+    return replace(draft, sets=tuple(sets))
 
 
 def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
@@ -196,8 +154,51 @@ def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
     return [groups[identity] for identity in sorted(groups)]
 
 
-def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
-    """The given trees by set and position; they must partition the queries of every set."""
+def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
+    """Return what a query of one stream reads: a stream, as it is or enriched, or, for a side, a relation."""
+    return next(iter(query.enriched), None) or sources[query.stream]
+
+
+def list_components(draft: PlanDraft) -> PlanDraft:
+    """Stage 2: what the aggregates of a set need, each once, and the technique that usually combines it."""
+    return replace(draft, sets=tuple(_with_components(each, draft.types, draft.options) for each in draft.sets))
+
+
+def _with_components(draft: SetDraft, types: Types, options: PlanOptions) -> SetDraft:
+    first, asked = draft.queries[0], [component for query in draft.queries for component in query.components]
+    wanted = dict.fromkeys([COUNT_STAR, *first.window.components, *asked])
+    components, techniques = planned_components(wanted, first, types), []
+    for planned in components:
+        # What is kept for bookkeeping only has its usual technique, whatever the user's choice is.
+        forced = options.technique if planned.component in asked else "auto"
+        try:
+            techniques.append(choose_technique(planned.family, forced))
+        except WindloomError as error:
+            message = f"{error.message}, which {planned.component} is"
+            raise WindloomError(message, error.detail, error.hint) from None
+    return replace(draft, components=components, techniques=tuple(techniques))
+
+
+# ---- sharing --------------------------------------------------------------------------------------------------------
+
+
+def share_slices(draft: PlanDraft) -> PlanDraft:
+    """Stage 3: the queries of each set form trees, as they are given or as a strategy chooses."""
+    options, strategy, sets = draft.options, draft.options.strategy, []
+    given = None if draft.trees is None else _given_trees([each.queries for each in draft.sets], draft.trees)
+    for number, each in enumerate(draft.sets):
+        if given is not None:
+            name, trees = strategy, given[number]
+        elif strategy == "auto":
+            name, trees = choose_trees(_problem(each, options, draft.known))
+        else:
+            name, trees = strategy, find_strategy(strategy).choose(_problem(each, options, draft.known))
+        sets.append(replace(each, strategy=name, trees=tuple(sorted(trees))))
+    return replace(draft, sets=tuple(sets))
+
+
+def _given_trees(groups: Sequence[Sequence[Query]], trees: Sequence[Collection[str]]) -> list[Trees]:
+    """Return the given trees by set and position; they must partition the queries of every set."""
     position_of = {query.name: (number, i) for number, members in enumerate(groups) for i, query in enumerate(members)}
     trees_by_set: list[list[tuple[int, ...]]] = [[] for _ in groups]
     left = set(position_of)
@@ -217,149 +218,198 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
     return [tuple(set_trees) for set_trees in trees_by_set]
 
 
-def _plan_set(
-    number: int,
-    stream: Stream,
-    queries: list[Query],
-    types: Types,
-    options: PlanOptions,
-    shapes: dict[Shape, int],
-    given: Trees | None,
-    named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
-    known: PlanningFacts,
-) -> PartialSet:
-    """A set with its trees; `given` trees, and techniques `named` by tree and component, are not chosen again."""
-    group_by = set_grouping(queries[0])
-    components = _components(queries, types)
-    techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)
+def sharing_problem(
+    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: PlanningFacts
+) -> SharingProblem:
+    """Return the problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
+    draft = SetDraft(stream, queries, set_statistics(stream, queries, known))
+    return _problem(_with_components(draft, types, options), options, known)
+
+
+def _problem(draft: SetDraft, options: PlanOptions, known: PlanningFacts) -> SharingProblem:
+    queries, components, statistics = draft.queries, draft.components, draft.statistics
     slicing = find_slicing(options.slicing)
-    statistics = set_statistics(stream, queries, known)
-    strategy = options.strategy
-    if given is None:
-        problem = sharing_problem(stream, queries, types, options, known)
-        if strategy == "auto":
-            strategy, given = choose_trees(problem)
-        else:
-            given = find_strategy(strategy).choose(problem)
-    trees: list[Tree] = []
-    for members in sorted(given):
-        planned = [_member(queries[i], stream, group_by, types, shapes) for i in members]
-        tree = _plan_tree(len(trees), planned, slicing, techniques)
-        if named is not None:
-            tree = _with_named(tree, components, named)
-        elif options.technique == "auto":
-            tree = _with_fastest(tree, components, statistics, known.in_force())
-        trees.append(tree)
-    edges = EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
-    return PartialSet(
-        number,
-        stream.name,
-        queries[0].condition,
-        group_by,
-        tuple(types[queries[0].key_of(expression)] for expression in group_by),
-        components,
-        edges,
-        choose_slice_id(edges),
-        tuple(trees),
-        statistics,
-        strategy,
-    )
+    if options.strategy == "auto":
+        groupings, constants = len(set_grouping(queries[0])), known.in_force()
+        return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
+    techniques = costed_techniques(components, draft.techniques, queries)
+    paper = PaperCost(techniques, statistics.events_per_second / statistics.selectivity)
+    return SharingProblem(tuple(query.window for query in queries), slicing, paper)
+
+
+# ---- shapes and slices ----------------------------------------------------------------------------------------------
+
+
+def assign_shapes(draft: PlanDraft) -> PlanDraft:
+    """Stage 4: every query has a table of answers, which others with equal columns share; sides of joins have none."""
+
+    def member(query: Query, stream: Stream) -> Member:
+        group_by = set_grouping(query)
+        positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
+        if query.is_side:
+            return PlannedSide(query, positions)
+        shape = replace(shape_of(query, draft.types), time=query.window.edge_type(stream))
+        return PlannedQuery(query, draft.shapes.setdefault(shape, len(draft.shapes)), positions)
+
+    sets = []
+    for each in draft.sets:
+        members = tuple(tuple(member(each.queries[i], each.stream) for i in tree) for tree in each.trees)
+        sets.append(replace(each, members=members))
+    return replace(draft, sets=tuple(sets))
+
+
+def cut_slices(draft: PlanDraft) -> PlanDraft:
+    """Stage 5: trees have edges, and a technique per component; a set is cut at the edges of all its trees."""
+    slicing, types, choices, sets = find_slicing(draft.options.slicing), draft.types, draft.choices, []
+    recorded = {} if choices is None else {tree.queries: dict(tree.techniques) for tree in choices.trees}
+    for number, each in enumerate(draft.sets):
+        trees = [_plan_tree(i, members, slicing, each.techniques) for i, members in enumerate(each.members)]
+        if choices is not None:
+            trees = [_with_recorded(tree, each.components, recorded) for tree in trees]
+        elif draft.options.technique == "auto":
+            constants = draft.known.in_force()
+            trees = [_with_fastest(tree, each.components, each.statistics, constants) for tree in trees]
+        query, edges = each.queries[0], EdgeSet.of(edge for tree in trees for edge in tree.fine_edges.classes)
+        group_by = set_grouping(query)
+        sets.append(
+            PartialSet(
+                number,
+                each.stream.name,
+                query.condition,
+                group_by,
+                tuple(types[query.key_of(expression)] for expression in group_by),
+                each.components,
+                edges,
+                choose_slice_id(edges),
+                tuple(trees),
+                each.statistics,
+                each.strategy,
+            )
+        )
+    return replace(draft, plan=replace(draft.plan, sets=tuple(sets)))
 
 
 def with_trees(partial_set: PartialSet, trees: Trees, options: PlanOptions, constants: Constants) -> PartialSet:
-    """A planned set with other trees, in the order given; a tree is given as positions among the set's queries."""
+    """Return a planned set with other trees; a tree is given as positions among the set's queries."""
     members, slicing = list(partial_set.queries), find_slicing(options.slicing)
-    planned = []
+    usual, planned = partial_set.trees[0].techniques, []
     for number, positions in enumerate(trees):
-        tree = _plan_tree(number, [members[i] for i in positions], slicing, partial_set.trees[0].techniques)
+        tree = _plan_tree(number, [members[i] for i in positions], slicing, usual)
         if options.technique == "auto":
             tree = _with_fastest(tree, partial_set.components, partial_set.statistics, constants)
         planned.append(tree)
     return replace(partial_set, trees=tuple(planned))
 
 
-def sharing_problem(
-    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: PlanningFacts
-) -> SharingProblem:
-    """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
-    components = _components(queries, types)
-    slicing = find_slicing(options.slicing)
-    statistics = set_statistics(stream, queries, known)
-    if options.strategy == "auto":
-        groupings = len(set_grouping(queries[0]))
-        constants = known.in_force()
-        return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
-    techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)
-    paper = PaperCost(
-        costed_techniques(components, techniques, queries), statistics.events_per_second / statistics.selectivity
-    )
-    return SharingProblem(tuple(query.window for query in queries), slicing, paper)
+def _plan_tree(number: int, members: Sequence[Member], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
+    """Return the tree of these queries: those of one shape together, sides last."""
 
+    def order(planned: Member) -> tuple[object, ...]:
+        shape = (1, 0) if isinstance(planned, PlannedSide) else (0, planned.shape)
+        return (shape, planned.group_positions, str(planned.query.aggregates), planned.name if shape[0] else "")
 
-def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
-    asked = (component for query in queries for component in query.components)
-    wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
-    return planned_components(wanted, queries[0], types)
-
-
-def _technique(planned_component: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
-    if not any(planned_component.component in query.components for query in queries):
-        forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
-    try:
-        return choose_technique(planned_component.family, forced)
-    except WindloomError as error:
-        raise WindloomError(
-            f"{error.message}, which {planned_component.component} is", error.detail, error.hint
-        ) from None
-
-
-def _member(
-    query: Query, stream: Stream, group_by: tuple[Expression, ...], types: Types, shapes: dict[Shape, int]
-) -> Member:
-    positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
-    if query.is_side:
-        return PlannedSide(query, positions)
-    shape = replace(shape_of(query, types), time=query.window.edge_type(stream))
-    return PlannedQuery(query, shapes.setdefault(shape, len(shapes)), positions)
-
-
-def _in_order(planned: Member) -> tuple[object, ...]:
-    """Queries of one shape together, sides last."""
-    shape = (1, 0) if isinstance(planned, PlannedSide) else (0, planned.shape)
-    return (shape, planned.group_positions, str(planned.query.aggregates), planned.name if shape[0] else "")
-
-
-def _plan_tree(number: int, queries: list[Member], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
-    windows = {planned.query.window for planned in queries}
+    windows = {planned.query.window for planned in members}
     edges = EdgeSet.of(edge_class for window in windows for edge_class in slicing.edges(window))
     marks = EdgeSet.of(edge_class for window in windows for edge_class in slicing.marks(window))
-    return Tree(
-        number,
-        tuple(sorted(queries, key=_in_order)),
-        edges,
-        marks,
-        techniques,
-    )
+    return Tree(number, tuple(sorted(members, key=order)), edges, marks, techniques)
 
 
 def _with_fastest(
     tree: Tree, components: tuple[PlannedComponent, ...], statistics: Statistics, constants: Constants
 ) -> Tree:
-    """The tree with the technique that is predicted to be fastest for each component."""
+    """Return the tree with the technique that is predicted to be fastest for each component."""
     queries = [planned.query for planned in tree.queries]
-    techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
-    return tree if techniques == tree.techniques else replace(tree, techniques=techniques)
-
-
-def _with_named(
-    tree: Tree, components: tuple[PlannedComponent, ...], named: Mapping[tuple[str, ...], Mapping[str, str]]
-) -> Tree:
-    """The tree with the techniques that a record names for it."""
-    technique_of = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
-    techniques = tuple(
-        choose_technique(planned.family, technique_of[str(planned.component)])
-        if str(planned.component) in technique_of
-        else usual
-        for planned, usual in zip(components, tree.techniques, strict=True)
+    return replace(
+        tree, techniques=choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
     )
-    return replace(tree, techniques=techniques)
+
+
+def _with_recorded(
+    tree: Tree, components: tuple[PlannedComponent, ...], recorded: Mapping[tuple[str, ...], Mapping[str, str]]
+) -> Tree:
+    """Return the tree with the techniques that a record names for it."""
+    names = recorded.get(tuple(sorted(planned.name for planned in tree.queries)), {})
+    pairs = ((planned, names.get(str(planned.component))) for planned in components)
+    techniques = (
+        usual if name is None else choose_technique(planned.family, name)
+        for (planned, name), usual in zip(pairs, tree.techniques, strict=True)
+    )
+    return replace(tree, techniques=tuple(techniques))
+
+
+# ---- joins, row queries and intake ----------------------------------------------------------------------------------
+
+
+def plan_joins(draft: PlanDraft) -> PlanDraft:
+    """Stage 6: joins find their sides in trees, and have an order and a technique for folding these."""
+    sets, known, choices = draft.plan.sets, draft.known, draft.choices
+    joins = [
+        plan_join(
+            query, sets, draft.streams, draft.types, draft.shapes, choices, known.estimates.joins.get(query.name, ())
+        )
+        for query in draft.queries
+        if query.join is not None
+    ]
+    if not joins:
+        return draft
+    folded = with_folds(joins, sets, draft.options.fold, known.in_force(), choices)
+    return replace(draft, plan=replace(draft.plan, joins=folded))
+
+
+def plan_row_queries(draft: PlanDraft) -> PlanDraft:
+    """Stage 7: row queries have an order in which their strands are joined, and streams a store of their tuples."""
+    streams, types, shapes, known, choices = draft.streams, draft.types, draft.shapes, draft.known, draft.choices
+    rows = tuple(
+        plan_rows(query, streams, types, shapes, known, choices, imagined=draft.is_imagined)
+        for query in draft.queries
+        if query.rows is not None
+    )
+    keep_ticks = draft.options.tuples
+    stores = () if keep_ticks is None else stores_of(draft.queries, streams, keep_ticks)
+    return replace(draft, plan=replace(draft.plan, rows=rows, stores=stores))
+
+
+def choose_intake(draft: PlanDraft) -> PlanDraft:
+    """Stage 8: every stream that is read, enriched or not, has scans; a relation has one of its version."""
+    plan, options, known, choices = draft.plan, draft.options, draft.known, draft.choices
+    used = {name for query in draft.queries for name in query.streams} | {store.stream for store in plan.stores}
+    read = tuple(stream for name, stream in draft.streams.items() if name in used)
+    by_name = {stream.name: stream for query in draft.queries for stream in query.enriched}
+    enriched = tuple(by_name[name] for name in sorted(by_name))
+    early, joins = forced_sets(options.joins, plan.joins), plan.joins
+    scans = choose_scans(
+        (*read, *enriched),
+        plan.sets,
+        options.intake,
+        known.in_force(),
+        choices,
+        early,
+        plan.rows,
+        plan.stores,
+        known.files,
+    )
+    if options.tuples is None and choices is None:  # a batch run
+        joins, scans = with_tuples(joins, plan.sets, scans)
+    relations = []
+    for number, name in enumerate(sorted({name for query in draft.queries for name in query.relations})):
+        relation = draft.streams[name]
+        assert isinstance(relation, Relation)
+        sets = [partial_set for partial_set in plan.sets if partial_set.is_relation and partial_set.stream == name]
+        fed = [partial_set for partial_set in sets if is_fed(partial_set)]
+        scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
+        numbers = tuple(partial_set.number for partial_set in sets)
+        relations.append(PlannedRelation(relation, numbers, scan, known.versions.get(name)))
+    plan = replace(plan, streams=read, enriched=enriched, scans=scans, joins=joins, relations=tuple(relations))
+    return replace(draft, plan=plan)
+
+
+STAGES: tuple[Callable[[PlanDraft], PlanDraft], ...] = (
+    form_sets,
+    list_components,
+    share_slices,
+    assign_shapes,
+    cut_slices,
+    plan_joins,
+    plan_row_queries,
+    choose_intake,
+)

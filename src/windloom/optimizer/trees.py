@@ -53,7 +53,7 @@ def calibrated_problem(
     statistics: Statistics,
     constants: Constants,
 ) -> SharingProblem:
-    """The sharing problem of the queries of a set, with costs predicted in seconds."""
+    """Return the sharing problem of the queries of a set, with costs predicted in seconds."""
     kinds: dict[tuple[Family, float], int] = {}
     for planned in components:
         asking = sum(planned.component in query.components for query in queries)
@@ -86,7 +86,7 @@ def windows_problem(
     values: float = 1.0,
     groupings: int = 0,
 ) -> SharingProblem:
-    """The sharing problem of windows, given the components asked of them; an answer has `values` columns on average."""
+    """Return the sharing problem of windows for the demanded components; an answer has `values` columns on average."""
     edges = EdgeSet.of(
         edge_class for each in set(windows) for edge_class in (*slicing.edges(each), *slicing.marks(each))
     )
@@ -107,7 +107,7 @@ def windows_problem(
 
 
 def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> ComponentDemand:
-    """The demand for a component that every query needs."""
+    """Return the demand for a component that every query needs."""
     return ComponentDemand(
         planned.family, planned.card.limbs(planned), 1.0, _cost_names(planned.family, technique, constants)
     )
@@ -121,7 +121,7 @@ def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[s
 
 @lru_cache(maxsize=64)
 def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
-    """The cost names of techniques that are fastest in some case, the usual one first; no others need be considered.
+    """Return the cost names of techniques that are fastest in some case, the usual one first.
 
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
@@ -145,12 +145,17 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
 
 
 def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
-    """The name of a strategy and its trees: one tree for all, or what a search finds where that may be cheaper."""
+    """Return a strategy and its trees: one tree for all, or what a search finds where that may be cheaper."""
     model = problem.model
     assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)
     cost = problem.cost(trees)
-    if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):
+    # A lower bound of the cost of any plan with two or more trees: at least one has fewer edges than the set and must
+    # merge cells. Beyond that, queries read no cells at all and are answered by what writes answers fastest.
+    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
+    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
+    charges = model.own_cost(none)[0] + model.own_cost(np.array([model.set_edges_per_second]))[0]
+    if cost <= (problem.once + float(each.sum() + charges)) * (1 + WORTH_SEARCHING):
         return best, trees
     name = THOROUGH if len(problem.bundles) <= FEW_BUNDLES else QUICK
     try:
@@ -158,18 +163,6 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     except WindloomError:
         return best, trees  # The search would take too much memory; nobody asked for it, so that is no reason to fail.
     return (name, searched) if problem.cost(searched) < cost * (1 - 1e-9) else (best, trees)
-
-
-def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
-    """A lower bound of the cost of any plan with two or more trees.
-
-    At least one tree has fewer edges than the set and must merge cells. Beyond that, the bound assumes that queries
-    read no cells at all and are answered by the technique that writes answers fastest.
-    """
-    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
-    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
-    whole = np.array([model.set_edges_per_second])
-    return problem.once + float(each.sum() + model.own_cost(none)[0] + model.own_cost(whole)[0])
 
 
 def choose_techniques(

@@ -13,7 +13,7 @@ from windloom.model.windows import TimeWindow, Window
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors, ascending.
+    """Return all divisors, ascending.
 
     >>> divisors(10)
     [1, 2, 5, 10]
@@ -92,7 +92,7 @@ def _zipf(rng: np.random.Generator, slides: NDArray[np.int64], skew: float, coun
 
 
 def _windows(ranges: NDArray[np.int64], slides: NDArray[np.int64], unit: int) -> tuple[Window, ...]:
-    """The windows; equal ones are one object, because a million queries have few distinct windows."""
+    """Return the windows; equal ones are one object, because a million queries have few distinct windows."""
     both, place = np.unique(np.stack([ranges, slides]), axis=1, return_inverse=True)
     made = [TimeWindow(int(r) * unit, int(s) * unit) for r, s in both.T]
     return tuple(map(made.__getitem__, place.tolist()))

@@ -160,7 +160,7 @@ class Choices:
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
     def option(self, switch: str, about: str, otherwise: str) -> str:
-        """The option of a switch for a stream or join, or `otherwise` if none was chosen."""
+        """Return the option of a switch for a stream or join, or `otherwise` if none was chosen."""
         return next(
             (option for name, chosen_for, option in self.options if (name, chosen_for) == (switch, about)), otherwise
         )
@@ -169,7 +169,7 @@ class Choices:
         return {about: option for name, about, option in self.options if name == switch}
 
     def with_option(self, switch: str, about: str, option: str) -> Choices:
-        """These choices with another option of one switch."""
+        """Return these choices with another option of one switch."""
         others = (option for option in self.options if option[:2] != (switch, about))
         return Choices(self.trees, tuple(sorted((*others, (switch, about, option)))))
 
@@ -179,5 +179,5 @@ class Choices:
         return [list(tree.queries) for tree in self.trees]
 
     def __or__(self, other: Choices) -> Choices:
-        """The choices of two plans that have no query and no stream in common."""
+        """Return the choices of two plans that have no query and no stream in common."""
         return Choices(tuple(sorted(self.trees + other.trees)), tuple(sorted(self.options + other.options)))

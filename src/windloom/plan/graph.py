@@ -6,7 +6,6 @@ that are enriched with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -146,7 +145,7 @@ class PlanGraph:
         return tuple(node for node in self.nodes if not node.inputs)
 
     def source(self, name: str) -> SourceNode:
-        """The node that a scan or a set of this stream, or relation, reads."""
+        """Return the node that a scan or a set of this stream, or relation, reads."""
         sources = (node for node in self.nodes if isinstance(node, SourceNode))
         return next(node for node in sources if node.stream.name == name)
 
@@ -157,7 +156,7 @@ class PlanGraph:
         return tuple(self._consumers[node.id])
 
     def behind(self, node: PlanNode) -> tuple[PlanNode, ...]:
-        """The nodes that a node feeds, directly or through others."""
+        """Return the nodes that a node feeds, directly or through others."""
         reached: dict[str, PlanNode] = {}
         waiting = list(self._consumers[node.id])
         while waiting:
@@ -169,67 +168,44 @@ class PlanGraph:
 
 
 def graph_of(plan: Plan) -> PlanGraph:
-    return PlanGraph(tuple(_nodes(plan)))
-
-
-def _nodes(plan: Plan) -> Iterator[PlanNode]:
-    for stream in plan.streams:
-        yield StreamNode(stream_id(stream.name), (), stream)
+    nodes: list[PlanNode] = [StreamNode(f"stream:{stream.name}", (), stream) for stream in plan.streams]
     fed_by: dict[int, str] = {}
     for relation in plan.relations:
-        yield RelationNode(relation_id(relation.name), (), relation)
-        if relation.scan is not None:
-            fed_by.update({fed.number: relation_id(relation.name) for fed in relation.scan.feeds})
-    sources = {stream.name: stream_id(stream.name) for stream in plan.streams}
+        nodes.append(RelationNode(f"relation:{relation.name}", (), relation))
+        feeds = () if relation.scan is None else relation.scan.feeds
+        fed_by.update({fed.number: f"relation:{relation.name}" for fed in feeds})
+    sources = {stream.name: f"stream:{stream.name}" for stream in plan.streams}
     for enriched in plan.enriched:
         sources[enriched.name] = f"enriched:{enriched.name}"
-        read = (stream_id(enriched.base), *map(relation_id, enriched.relations))
-        yield EnrichedNode(sources[enriched.name], read, enriched)
+        read = (f"stream:{enriched.base}", *(f"relation:{name}" for name in enriched.relations))
+        nodes.append(EnrichedNode(sources[enriched.name], read, enriched))
     for scan in plan.scans:
-        node = ScanNode(f"scan:{scan.number}", (sources[scan.stream],), scan)
-        fed_by.update({fed.number: node.id for fed in scan.feeds})
-        yield node
+        fed_by.update({fed.number: f"scan:{scan.number}" for fed in scan.feeds})
+        nodes.append(ScanNode(f"scan:{scan.number}", (sources[scan.stream],), scan))
+    trees, answers = list[PlanNode](), list[PlanNode]()
     for partial_set in plan.sets:
-        yield SetNode(
-            set_id(partial_set), (fed_by[partial_set.number],) if partial_set.number in fed_by else (), partial_set
-        )
-    for partial_set in plan.sets:
+        number = partial_set.number
+        nodes.append(SetNode(f"set:{number}", (fed_by[number],) if number in fed_by else (), partial_set))
         for tree in partial_set.trees:
-            yield TreeNode(tree_id(partial_set, tree), (set_id(partial_set),), partial_set, tree)
-    for partial_set in plan.sets:
-        for tree in partial_set.trees:
-            for planned in tree.answered:
-                yield AnswerNode(f"answer:{planned.name}", (tree_id(partial_set, tree),), planned)
+            tree_id = f"tree:{number}.{tree.number}"
+            trees.append(TreeNode(tree_id, (f"set:{number}",), partial_set, tree))
+            answers += [AnswerNode(f"answer:{planned.name}", (tree_id,), planned) for planned in tree.answered]
+    nodes += trees + answers
     for join in plan.joins:
-        trees = [plan.side(place)[:2] for place in join.sides]
-        yield FoldNode(f"fold:{join.name}", tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
-        yield AnswerNode(f"answer:{join.name}", (f"fold:{join.name}",), join)
+        inputs = dict.fromkeys(f"tree:{place.set}.{place.tree}" for place in join.sides)
+        nodes.append(FoldNode(f"fold:{join.name}", tuple(inputs), join))
+        nodes.append(AnswerNode(f"answer:{join.name}", (f"fold:{join.name}",), join))
     for rows in plan.rows:
-        yield RowsNode(f"rows:{rows.name}", tuple(sources[name] for name in rows.query.streams), rows)
-        yield AnswerNode(f"answer:{rows.name}", (f"rows:{rows.name}",), rows)
-
-
-def stream_id(name: str) -> str:
-    return f"stream:{name}"
-
-
-def relation_id(name: str) -> str:
-    return f"relation:{name}"
-
-
-def set_id(partial_set: PartialSet) -> str:
-    return f"set:{partial_set.number}"
-
-
-def tree_id(partial_set: PartialSet, tree: Tree) -> str:
-    return f"tree:{partial_set.number}.{tree.number}"
+        nodes.append(RowsNode(f"rows:{rows.name}", tuple(sources[name] for name in rows.query.streams), rows))
+        nodes.append(AnswerNode(f"answer:{rows.name}", (f"rows:{rows.name}",), rows))
+    return PlanGraph(tuple(nodes))
 
 
 # The conditions that a scan tests on every tuple, by their canonical SQL, and the bit of each in its signature.
 
 
 def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
-    """The bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
+    """Return the bit of every predicate of a set and condition of a FILTER that has one, by SQL."""
     watched = () if isinstance(scan, NativeScan) else scan.watched
     bit_of = {}
     for number, bit in [*((fed.number, fed.bit) for fed in scan.feeds), *watched]:

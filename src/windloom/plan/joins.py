@@ -12,7 +12,7 @@ from windloom.plan.scans import NativeScan
 
 
 def side_query(query: Query, side: Side) -> Query:
-    """The hidden query of one side of a join query.
+    """Return the hidden query of one side of a join query.
 
     Its name describes it completely, so joins that ask the same of a stream have the same side. A side whose windows
     grow from a landmark belongs to one join only, because its landmark depends on when the join was added.
@@ -38,7 +38,7 @@ def side_query(query: Query, side: Side) -> Query:
 
 
 def sides_of(query: Query) -> tuple[Query, ...]:
-    """The hidden queries of a join query, in the order of its sides; none for other queries."""
+    """Return the hidden queries of a join query, in the order of its sides; none for other queries."""
     return () if query.join is None else tuple(side_query(query, side) for side in query.join.sides)
 
 
@@ -63,12 +63,12 @@ def with_sides(queries: Iterable[Query]) -> list[Query]:
 
 
 def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
-    """Whether each side of a join is early: aggregated by Spark before anything leaves it."""
+    """Return whether each side of a join is early: aggregated by Spark before anything leaves it."""
     return tuple(isinstance(plan.scan_of(plan.sets[place.set]), NativeScan) for place in join.sides)
 
 
 def plan_name(early: tuple[bool, ...]) -> str:
-    """The name of the plan in source D.
+    """Return the name of the plan in source D.
 
     >>> plan_name((True, False)), plan_name((False, False, False))
     ('EAP10', 'LAP')

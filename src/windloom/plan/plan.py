@@ -310,7 +310,7 @@ class Plan:
         return {partial_set.identity: partial_set for partial_set in self.sets}
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
-        """The scan that feeds a set; None if no tuple can be part of it."""
+        """Return the scan that feeds a set; None if no tuple can be part of it."""
         scans = (
             *self.scans,
             *(planned_relation.scan for planned_relation in self.relations if planned_relation.scan is not None),
@@ -318,16 +318,16 @@ class Plan:
         return next((scan for scan in scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
-        """The stream, or the enriched one, or the relation, that a scan or a set reads."""
+        """Return the stream, or the enriched one, or the relation, that a scan or a set reads."""
         sources = (*self.streams, *self.enriched, *(planned_relation.relation for planned_relation in self.relations))
         return next(stream for stream in sources if stream.name == name)
 
     def base_of(self, name: str) -> str:
-        """The stream whose tuples a stream has: itself, unless it is enriched."""
+        """Return the stream whose tuples a stream has: itself, unless it is enriched."""
         return next((enriched_stream.base for enriched_stream in self.enriched if enriched_stream.name == name), name)
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
-        """Tuples per second of a stream that the plan reads, and where that figure comes from."""
+        """Return tuples per second of a stream that the plan reads, and where that figure comes from."""
         direct = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
         based = (partial_set for partial_set in self.sets if partial_set.base == stream.name)
         if (partial_set := next(chain(direct, based), None)) is not None:
@@ -345,24 +345,24 @@ class Plan:
         return (DEFAULT_EVENTS_PER_SECOND, ASSUMED) if given is None else (given, GIVEN)
 
     def store(self, stream: str) -> Retention | None:
-        """The store of a stream; None if nothing is kept of its tuples."""
+        """Return the store of a stream; None if nothing is kept of its tuples."""
         return next((store for store in self.stores if store.stream == stream), None)
 
     def query(self, name: str) -> Planned:
-        """The user's query with this name."""
+        """Return the user's query with this name."""
         for planned in self.queries:
             if planned.name == name:
                 return planned
         raise KeyError(name)
 
     def side(self, place: SidePlace) -> tuple[PartialSet, Tree, Member]:
-        """Where a side of a join is answered."""
+        """Return where a side of a join is answered."""
         partial_set = self.sets[place.set]
         tree = partial_set.trees[place.tree]
         return partial_set, tree, next(planned for planned in tree.queries if planned.name == place.name)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, Member]:
-        """Where a query of one stream, or a side, is answered."""
+        """Return where a query of one stream, or a side, is answered."""
         for partial_set in self.sets:
             for tree in partial_set.trees:
                 for planned in tree.queries:
@@ -386,7 +386,7 @@ def planned_components(components: Iterable[Component], query: Query, types: Typ
 
 
 def shape_of(query: Query, types: Types) -> Shape:
-    """The answer columns of a query; those of a plain query are reported as the step writes them."""
+    """Return the answer columns of a query; those of a plain query are reported as the step writes them."""
     group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
         aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])

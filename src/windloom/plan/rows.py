@@ -105,7 +105,7 @@ class Retention:
         return None if self.predicates is None else tuple(predicate.sql for predicate in self.predicates)
 
     def holds(self, columns: Iterator[str] | tuple[str, ...], wanted: Predicate | None) -> bool:
-        """Whether every tuple that a predicate wants is kept, with these columns."""
+        """Return whether every tuple that a predicate wants is kept, with these columns."""
         if not set(columns) <= set(self.columns):
             return False
         if self.predicates is None:
@@ -121,16 +121,6 @@ _TEXT_WIDTH = 16
 _COMPRESSED = 0.6
 
 
-def tuple_bytes(types: Iterable[DataType]) -> float:
-    """The bytes that a tuple with columns of these types is expected to take in a file.
-
-    >>> round(tuple_bytes([DataType.parse("bigint"), DataType.parse("string")]))
-    19
-    """
-    widths = (_WIDTHS.get(kind.name, _TEXT_WIDTH) for kind in types)
-    return _COMPRESSED * (8 + sum(widths))
-
-
 @dataclass(frozen=True, slots=True)
 class StoreSize:
     """The time, tuples and bytes that a store is expected to hold; `origin` is that of the rate of its stream."""
@@ -142,7 +132,7 @@ class StoreSize:
 
 
 def kept_ticks(store: Retention, rows: Iterable[PlannedRows]) -> int:
-    """The ticks behind the watermark that a store reaches: as many as the user asked for and row queries need."""
+    """Return the ticks behind the watermark that a store reaches: those that the user and row queries ask for."""
     needed = [
         strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows
@@ -152,7 +142,7 @@ def kept_ticks(store: Retention, rows: Iterable[PlannedRows]) -> int:
 
 
 def store_size(store: Retention, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
-    """The size of a store when it is full."""
+    """Return the size of a store when it is full."""
     rows = list(rows)
     share = 1.0
     if store.predicates is not None:
@@ -165,11 +155,12 @@ def store_size(store: Retention, rows: Iterable[PlannedRows], stream_rate: float
         share = min(1.0, sum(shares.values()))
     ticks = kept_ticks(store, rows)
     tuples = stream_rate * share * ticks / TICKS_PER_SECOND
-    return StoreSize(ticks, tuples, tuples * tuple_bytes(store.types), origin)
+    width = _COMPRESSED * (8 + sum(_WIDTHS.get(kind.name, _TEXT_WIDTH) for kind in store.types))
+    return StoreSize(ticks, tuples, tuples * width, origin)
 
 
 def strands_over(rows: RowQuery, stream: str) -> tuple[RowInput, ...]:
-    """The strands of a row query that read one stream."""
+    """Return the strands of a row query that read one stream."""
     return tuple(strand for strand in rows.strands if strand.stream == stream)
 
 
@@ -197,7 +188,7 @@ class NearJoin:
 
 
 def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin | None:
-    """The interval join of a query; None if the query is not such a join, so that Spark makes its rows."""
+    """Return the interval join of a query; None if the query is not such a join, so that Spark makes its rows."""
     rows = planned.rows
     if not rows.within or planned.is_aggregated:
         return None

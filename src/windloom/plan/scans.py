@@ -132,7 +132,7 @@ class ProjectedColumn:
     component: PlannedComponent | None = field(default=None, compare=False)
 
     def guarded_sql(self, predicates: Sequence[Expression], sql: str | None = None) -> str:
-        """The SQL, or `sql` instead, evaluated only where it is needed; `predicates` are those of the signature."""
+        """Return the SQL, or `sql` instead, evaluated only where it is needed; `predicates` are the signature's."""
         sql = self.sql if sql is None else sql
         if self.guards is None:
             return sql

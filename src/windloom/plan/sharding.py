@@ -57,12 +57,12 @@ def sharding_of(plan: Plan) -> Sharding:
 
 
 def _streams(join: PlannedJoin) -> list[int]:
-    """The sides that are windows over streams."""
+    """Return the sides that are windows over streams."""
     return [number for number, side in enumerate(join.join.sides) if not side.is_relation]
 
 
 def key_classes(join: Join) -> list[frozenset[_Place]]:
-    """Columns of sides that are equal wherever rows match."""
+    """Return columns of sides that are equal wherever rows match."""
     classes: list[set[_Place]] = []
     for link in join.links:
         for pair in link.keys:
@@ -73,7 +73,7 @@ def key_classes(join: Join) -> list[frozenset[_Place]]:
 
 
 def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
-    """Joins that share sets of streams with each other."""
+    """Return joins that share sets of streams with each other."""
     groups: list[tuple[set[int], list[PlannedJoin]]] = []
     for join in joins:
         joined_sets = {join.sides[side].set for side in _streams(join)}
@@ -89,7 +89,7 @@ def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
 
 
 def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
-    """Columns for all sets of these joins so that the sides of every join meet in one shard; None if there are none."""
+    """Return columns for all sets of these joins so that the sides of every join meet in one shard, or None."""
     options = list(dict.fromkeys(tuple(_options(join, plan)) for join in joins))
 
     def search(chosen: dict[int, tuple[int, ...]], left: Sequence[tuple[_Option, ...]]) -> Columns | None:
@@ -129,7 +129,7 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
 
 
 def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
-    """Whether every group of the answer is in one shard: its grouping columns determine those that decide the shard."""
+    """Return whether every group of the answer is in one shard: its columns determine those that decide the shard."""
     partial_set, _, member = plan.side(join.sides[0])
     dividing = columns.get(partial_set.number, tuple(range(len(partial_set.group_by))))
     paired = {0}

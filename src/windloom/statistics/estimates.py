@@ -35,7 +35,7 @@ class StreamEstimate:
     signatures: float = 1.0
 
     def before(self, earlier: StreamEstimate) -> StreamEstimate:
-        """This estimate, completed by earlier shares of conditions that it lacks."""
+        """Return this estimate, completed by earlier shares of conditions that it lacks."""
         return replace(
             self,
             conditions={**earlier.conditions, **self.conditions},
@@ -71,7 +71,7 @@ class Estimates:
     joins: Mapping[str, tuple[LinkEstimate, ...]] = field(default_factory=dict)
 
     def before(self, earlier: Estimates) -> Estimates:
-        """These estimates, completed by earlier ones."""
+        """Return these estimates, completed by earlier ones."""
         streams = {
             name: estimate.before(earlier.streams[name]) if name in earlier.streams else estimate
             for name, estimate in self.streams.items()
@@ -79,13 +79,11 @@ class Estimates:
         return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
 
     def without_rounds(self) -> Estimates:
-        """These estimates without the lengths of rounds, for a stream that starts from what a batch run has shown."""
-        return replace(
-            self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
-        )
+        """Return these estimates without lengths of rounds, for a stream that starts after a batch run."""
+        return replace(self, streams={name: replace(each, round=None) for name, each in self.streams.items()})
 
     def selectivity(self, identity: SetIdentity) -> Mean | None:
-        """The share of its stream's tuples that a set wants, observed of it or of another set with its predicate."""
+        """Return the share of its stream's tuples that a set wants, seen of it or of another set with its predicate."""
         set_estimate, stream = self.sets.get(identity), self.streams.get(identity.stream)
         if set_estimate is not None:
             return set_estimate.selectivity
@@ -93,16 +91,13 @@ class Estimates:
         return None if stream is None or share is None else Mean(share, stream.rate.rounds)
 
     def groups(self, identity: SetIdentity) -> Mean | None:
-        """The groups of a set, or else of sets that have its stream and grouping but another predicate."""
+        """Return the groups of a set, or else of sets that have its stream and grouping but another predicate."""
         own = self.sets.get(identity)
         if own is not None:
             return own.groups
-        like = [
-            set_estimate.groups
-            for other, set_estimate in self.sets.items()
-            if (other.stream, other.grouping) == (identity.stream, identity.grouping)
-        ]
-        return max(like, key=lambda figure: figure.value, default=None)
+        wanted = identity.stream, identity.grouping
+        alike = [each.groups for other, each in self.sets.items() if (other.stream, other.grouping) == wanted]
+        return max(alike, key=lambda figure: figure.value, default=None)
 
 
 # The memory of rounds: estimates are decayed means of what the last rounds observed (source B, section 4.3).
@@ -148,7 +143,11 @@ class Memory:
         for name, stream_round in seen.streams.items():
             if stream_round.tuples:
                 rounds = (stream_round, *streams.get(name, ()))[: self.rounds]
-                if self._leaps([_pace(each) for each in rounds]) or self._leaps([_extent(each) for each in rounds]):
+                extents = [_extent(each) for each in rounds]
+                paces = [
+                    each.tuples / extent if extent > 0 else 0.0 for each, extent in zip(rounds, extents, strict=True)
+                ]
+                if self._leaps(paces) or self._leaps(extents):
                     rounds = rounds[:2]
                     leaping.add(name)
                 streams[name] = rounds
@@ -173,7 +172,7 @@ class Memory:
         self._joins = joins
 
     def _leaps(self, values: Sequence[float]) -> bool:
-        """Whether the two newest values are far from all before, on the same side."""
+        """Return whether the two newest values are far from all before, on the same side."""
         if self.leap is None or len(values) < 3 or min(values) <= 0:
             return False
         usual = self._geometric(values[2:])  # a geometric mean, which a single burst moves by little
@@ -181,7 +180,7 @@ class Memory:
         return min(values[:2]) > self.leap * usual or max(values[:2]) < usual / self.leap
 
     def estimates(self, *, trends: bool = False) -> Estimates:
-        """The estimates for the next round; `trends` take longer to find than the rest."""
+        """Return the estimates for the next round; `trends` take longer to find than the rest."""
         streams = {name: self._stream(rounds, trends) for name, rounds in self._streams.items()}
         sets = {identity: self._set(rounds, trends) for identity, rounds in self._sets.items()}
         return Estimates(
@@ -191,31 +190,29 @@ class Memory:
         )
 
     def rate_of(self, stream: str) -> float | None:
-        """The estimated rate of one stream."""
+        """Return the estimated rate of one stream."""
         rounds = self._streams.get(stream, ())
         weights = self._counting(rounds)
         seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
         return _weighed(weights, [stream_round.tuples for stream_round in rounds]) / seconds if seconds > 0 else None
 
     def round_of(self, stream: str) -> float | None:
-        """The estimated length of a round of one stream, in seconds of its time."""
+        """Return the estimated length of a round of one stream, in seconds of its time."""
         return self._geometric(self._lengths(self._streams.get(stream, ())))
 
     def groups_of(self, identity: SetIdentity) -> float | None:
-        """The estimated number of groups of one set."""
-        return self._mean(
-            [float(set_round.groups) for set_round, _ in self._sets.get(identity, ()) if set_round.groups]
-        )
+        """Return the estimated number of groups of one set."""
+        return self._mean([float(each.groups) for each, _ in self._sets.get(identity, ()) if each.groups])
 
     def share_of(self, stream: str, condition: str) -> float | None:
-        """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
+        """Return the estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
         rounds = self._streams.get(stream, ())
         if not any(condition in stream_round.conditions for stream_round in rounds):
             return None
         return self._share(condition, rounds, self._counting(rounds))
 
     def _lengths(self, rounds: Sequence[StreamRound]) -> list[float]:
-        """The lengths of rounds, newest first, since they last became far longer, or far shorter."""
+        """Return the lengths of rounds, newest first, since they last became far longer, or far shorter."""
         lengths: list[float] = []
         for stream_round in rounds:
             ratio = _extent(stream_round) / max(_extent(rounds[0]), 1e-12)
@@ -226,39 +223,32 @@ class Memory:
         return lengths
 
     def _geometric(self, values: Sequence[float]) -> float | None:
-        """The decayed geometric mean, newest first."""
+        """Return the decayed geometric mean, newest first."""
         logs = self._mean([math.log(value) for value in values])
         return None if logs is None else math.exp(logs)
 
     def _mean(self, values: Sequence[float]) -> float | None:
-        """The decayed mean, newest first."""
+        """Return the decayed mean, newest first."""
         return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
 
     def _counting(self, rounds: Sequence[StreamRound]) -> list[float]:
-        """The weight of each round, newest first."""
+        """Return the weight of each round, newest first."""
         longest = LONGEST * median(stream_round.span for stream_round in rounds) if rounds else 0.0
-        capped = (
-            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in rounds
-        )
+        capped = (min(1.0, longest / each.seconds) if each.seconds > 0 else 1.0 for each in rounds)
         return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
 
     def _stream(self, rounds: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
         weights = self._counting(rounds)
-        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
-        tuples = _weighed(weights, [stream_round.tuples for stream_round in rounds])
+        seconds = _weighed(weights, [each.seconds for each in rounds])
+        tuples = _weighed(weights, [each.tuples for each in rounds])
         if seconds <= 0:
             return None
         lengths = self._lengths(rounds)
         length = self._geometric(lengths)
         assert length is not None, "some time has passed"
-        conditions = {sql for stream_round in rounds for sql in stream_round.conditions}
-        trend = (
-            self._trend(
-                [stream_round.tuples / stream_round.seconds for stream_round in rounds if stream_round.seconds > 0]
-            )
-            if trends
-            else 0.0
-        )
+        conditions = {sql for each in rounds for sql in each.conditions}
+        rates = [each.tuples / each.seconds for each in rounds if each.seconds > 0]
+        trend = self._trend(rates) if trends else 0.0
         return StreamEstimate(
             Mean(tuples / seconds, len(rounds), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
@@ -268,14 +258,10 @@ class Memory:
 
     @staticmethod
     def _share(sql: str, rounds: Sequence[StreamRound], weights: Sequence[float]) -> float:
-        """The share of tuples that satisfy a condition, over the rounds in which it was tested."""
-        tested = [
-            (stream_round.conditions[sql], stream_round.tuples, w)
-            for stream_round, w in zip(rounds, weights, strict=True)
-            if sql in stream_round.conditions
-        ]
-        total = sum(tuples * weight for _, tuples, weight in tested)
-        return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
+        """Return the share of tuples that satisfy a condition, over the rounds in which it was tested."""
+        tested = [(each, weight) for each, weight in zip(rounds, weights, strict=True) if sql in each.conditions]
+        total = sum(each.tuples * weight for each, weight in tested)
+        return sum(each.conditions[sql] * weight for each, weight in tested) / total if total > 0 else 0.0
 
     def _set(self, rounds: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
         set_rounds, streams = [set_round for set_round, _ in rounds], [beside for _, beside in rounds]
@@ -300,7 +286,7 @@ class Memory:
         )
 
     def _trend(self, values: Sequence[float]) -> float:
-        """The slope of the logarithm over rounds, by weighted least squares, as a share per round."""
+        """Return the slope of the logarithm over rounds, by weighted least squares, as a share per round."""
         if len(values) < LEAST_ROUNDS or min(values) <= 0:
             return 0.0
         weights, logs = self._weights[: len(values)], [math.log(value) for value in values]
@@ -310,18 +296,14 @@ class Memory:
         across = sum(w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))
         slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
         left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
-        noise = (
-            sum(w * residual * residual for w, residual in zip(weights, left, strict=True))
-            / total
-            * len(values)
-            / (len(values) - 2)
-        )
+        variance = sum(w * residual * residual for w, residual in zip(weights, left, strict=True)) / total
+        noise = variance * len(values) / (len(values) - 2)
         error = math.sqrt(noise * sum(w * w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))) / across
         return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0
 
 
 def regularity_of(tuples: float, cells: float, slices: float) -> float:
-    """How evenly tuples come, judged by how many of the slices (of all groups) held one.
+    """Return how evenly tuples come, judged by how many of the slices (of all groups) held one.
 
     >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
     [0.0, 1.0]
@@ -336,7 +318,7 @@ def regularity_of(tuples: float, cells: float, slices: float) -> float:
 
 
 def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
-    """The share of the groups over which this many tuples, spread at random, would make this many cells.
+    """Return the share of the groups over which this many tuples, spread at random, would make this many cells.
 
     >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
     (1.0, 0.5)
@@ -357,14 +339,8 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
 
 
 def _extent(stream_round: StreamRound) -> float:
-    """The seconds in which the tuples of a round lie: if they are in disorder, a round may hardly advance time."""
+    """Return the seconds in which the tuples of a round lie: in disorder, they may hardly advance time."""
     return max(stream_round.seconds, stream_round.span)
-
-
-def _pace(stream_round: StreamRound) -> float:
-    """Tuples per second of the time in which they lie."""
-    seconds = _extent(stream_round)
-    return stream_round.tuples / seconds if seconds > 0 else 0.0
 
 
 def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
@@ -372,7 +348,7 @@ def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 def estimates_of(seen: RoundObserved) -> Estimates:
-    """The estimates that follow from one round alone."""
+    """Return the estimates that follow from one round alone."""
     memory = Memory(rounds=1)
     memory.add(seen)
     return memory.estimates()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windloom.statistics.set_statistics import SetIdentity
 
@@ -38,7 +38,7 @@ class KeyHistogram:
         return self.other_keys + len(self.counted)
 
     def pairs(self, other: KeyHistogram) -> float:
-        """The number of pairs of groups that match, if all keys of the side with fewer keys occur on the other one.
+        """Return the pairs of groups that match, if all keys of the side with fewer keys occur on the other one.
 
         >>> KeyHistogram(((7, 10),), 20, 10).pairs(KeyHistogram(((7, 3),), 5, 5))
         40.0
@@ -47,26 +47,19 @@ class KeyHistogram:
         total = float(sum(groups * its[key] for key, groups in mine.items() if key in its))
         left = [groups for key, groups in mine.items() if key not in its]
         right = [groups for key, groups in its.items() if key not in mine]
-        total += sum(left) * _per_key(other) * _share(other.other_keys, len(left) + self.other_keys)
-        total += sum(right) * _per_key(self) * _share(self.other_keys, len(right) + other.other_keys)
+        for groups, side, wanted in ((left, other, self), (right, self, other)):
+            if side.other_keys:  # keys that only one side counts may be among the others of the other
+                share = min(1.0, side.other_keys / (len(groups) + wanted.other_keys)) if groups else 0.0
+                total += sum(groups) * (side.other_groups / side.other_keys) * share
         keys = max(self.other_keys, other.other_keys)
         return total + (self.other_groups * other.other_groups / keys if keys else 0.0)
 
     def __add__(self, other: KeyHistogram) -> KeyHistogram:
-        """The histogram of two parts that have no key in common."""
+        """Return the histogram of two parts that have no key in common."""
         every = sorted((*self.counted, *other.counted), key=lambda entry: (-entry[1], entry[0]))
         counted, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
         groups = self.other_groups + other.other_groups + sum(groups_of_key for _, groups_of_key in rest)
         return KeyHistogram(tuple(counted), groups, self.other_keys + other.other_keys + len(rest))
-
-
-def _per_key(side: KeyHistogram) -> float:
-    return side.other_groups / side.other_keys if side.other_keys else 0.0
-
-
-def _share(present: int, wanted: int) -> float:
-    """The share of the `wanted` keys that are among the `present` ones."""
-    return min(1.0, present / wanted) if wanted else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,7 @@ class LinkRound:
     matched: int
 
     def __add__(self, other: LinkRound) -> LinkRound:
-        """The counts of two shards together; shards have no key in common."""
+        """Return the counts of two shards together; shards have no key in common."""
         return LinkRound(
             self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
         )
@@ -115,7 +108,7 @@ class LinkEstimate:
         )
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
-        """This estimate, one round older; a new one if the round shows clearly other selectivity or key counts."""
+        """Return this estimate, one round older, or a new one if selectivity or key counts are clearly others."""
         pairs = (
             (link_round.selectivity, self.selectivity),
             (link_round.parent.keys, self.parent_keys),
@@ -124,9 +117,7 @@ class LinkEstimate:
         differs = any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs)
         if differs:
             return LinkEstimate.of(link_round)
-        return LinkEstimate(
-            self.selectivity, self.fan_out, self.matching, self.parent_keys, self.child_keys, self.rounds + 1
-        )
+        return replace(self, rounds=self.rounds + 1)
 
 
 @dataclass(frozen=True, slots=True)

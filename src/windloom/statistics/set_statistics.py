@@ -84,7 +84,7 @@ class Statistics:
     origins: Origins = field(default_factory=Origins)
 
     def of_positions(self, is_partitioned: bool) -> Statistics:
-        """The statistics if slices are of positions: every position has a tuple, for each key that is counted alone."""
+        """Return the statistics if slices are of positions: each has a tuple, for every key that is counted alone."""
         tuples = POSITIONS_PER_SECOND * (self.groups if is_partitioned else 1.0)
         pace = self.events_per_second / tuples
         return replace(self, events_per_second=tuples, round_seconds=self.round_seconds * pace, pace=pace)
@@ -124,21 +124,21 @@ class Statistics:
         return 1.0 + self.kept_seconds / self.round_seconds
 
     def windows_past_ends(self, ranges: Floats) -> Floats:
-        """The share of windows that are answered though they extend past the ends of a batch run."""
+        """Return the share of windows that are answered though they extend past the ends of a batch run."""
         return np.zeros_like(ranges) if self.is_ongoing else np.asarray(ranges / self.round_seconds)
 
     def tuples_per_cell(self, edges_per_second: Floats) -> Floats:
-        """The average number of tuples in a slice of one group, including empty slices."""
+        """Return the average number of tuples in a slice of one group, including empty slices."""
         return np.asarray(self.events_per_second / (edges_per_second * self.groups))
 
     def filled(self, edges_per_second: Floats) -> Floats:
-        """The share of a group's slices that hold a tuple."""
+        """Return the share of a group's slices that hold a tuple."""
         tuples = self.tuples_per_cell(edges_per_second)
         by_chance = -np.expm1(-tuples / self.spread) * self.spread
         return np.asarray(by_chance + self.regularity * (np.minimum(1.0, tuples) - by_chance))
 
     def cells_per_second(self, edges_per_second: Floats) -> Floats:
-        """The cells of all groups, that is, slices that hold a tuple; never more than there are tuples.
+        """Return the cells of all groups, that is, slices that hold a tuple; never more than there are tuples.
 
         >>> one = Statistics(1000.0, groups=100.0)
         >>> one.cells_per_second(np.array([1.0, 1e6])).round().tolist()
@@ -147,7 +147,7 @@ class Statistics:
         return np.asarray(edges_per_second * self.groups * self.filled(edges_per_second))
 
     def taken_per_second(self, edges_per_second: Floats) -> Floats:
-        """The cells that rounds add: a slice that lies in several rounds is added by each of them."""
+        """Return the cells that rounds add: a slice that lies in several rounds is added by each of them."""
         if not self.is_ongoing:
             return self.cells_per_second(edges_per_second)
         return self.cells_per_second(edges_per_second + 1.0 / self.round_seconds)
@@ -163,7 +163,7 @@ class Ongoing:
 
 
 def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_grouped: bool = False) -> Statistics:
-    """The statistics that are assumed of a set in a batch run."""
+    """Return the statistics that are assumed of a set in a batch run."""
     rate = DEFAULT_EVENTS_PER_SECOND if given_rate is None else given_rate
     selectivity = DEFAULT_SELECTIVITY if is_filtered else 1.0
     origins = Origins(
@@ -176,7 +176,7 @@ def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_g
 
 
 def differ(statistics: Statistics, other: Statistics, share: float = 0.25) -> bool:
-    """Whether two statistics differ so much that costs should be predicted again."""
+    """Return whether two statistics differ so much that costs should be predicted again."""
     pairs = (
         (getattr(statistics, name), getattr(other, name))
         for name in ("events_per_second", "groups", "round_seconds", "selectivity", "pace")
@@ -232,11 +232,11 @@ class SetIdentity:
 
     @classmethod
     def of_query(cls, query: Query) -> SetIdentity:
-        """The identity of the set that answers a query."""
+        """Return the identity of the set that answers a query."""
         return cls.of(query.stream, query.condition, set_grouping(query), query.window)
 
     def differences(self, other: SetIdentity) -> tuple[Difference, ...]:
-        """The ways in which two identities differ.
+        """Return the ways in which two identities differ.
 
         >>> [str(one) for one in SetIdentity("s", "x > 1").differences(SetIdentity("s", "", ("k",)))]
         ['predicate', 'grouping']
@@ -251,5 +251,5 @@ class SetIdentity:
 
 
 def set_grouping(query: Query) -> tuple[Expression, ...]:
-    """The grouping columns of the set that answers a query, each once and in the set's order."""
+    """Return the grouping columns of the set that answers a query, each once and in the set's order."""
     return tuple(sorted({grouping.expression for grouping in query.group_by}))

@@ -217,5 +217,5 @@ def test_queries_that_change_are_planned_for_themselves(tmp_path: Path) -> None:
             life.round(round_)
         after = life.loop.adapting.adapter.followed[0]
         assert after is not before
-        assert after.found
+        assert after.candidates
         assert [query.name for query in after.basin.queries] == ["a"]

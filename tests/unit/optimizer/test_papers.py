@@ -53,7 +53,7 @@ def test_merging_trees_one_by_one_gives_the_load_of_all() -> None:
     rate = np.array([1.0])
     load.absorb(0, 1)
     for name in ("flat_fat", "flat_fit", "slick_deque_inv", "slick_deque_non_inv", "two_stacks"):
-        merged = omega([name], load.merged(2).only(0), rate)
+        merged = omega([name], load.merged(2).changed(lambda column: column[:1]), rate)
         assert merged == pytest.approx(omega([name], whole, rate))
 
 

@@ -60,16 +60,16 @@ class Basin:
         return {enriched_stream.name: enriched_stream for query in self.queries for enriched_stream in query.enriched}
 
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
-        """The best plan for some estimates, or the plan with the `given` choices."""
+        """Return the best plan for some estimates, or the plan with the `given` choices."""
         sources, known = {**self.streams, **self.relations}, self.known.with_estimates(estimates)
         return make_plan(sources, self.queries, self.types, self.options, known, given=given, imagined=True)
 
     def cost(self, plan: Plan, known: SetCosts | None = None) -> RoundCost:
-        """The predicted cost of a plan, with the statistics it carries."""
+        """Return the predicted cost of a plan, with the statistics it carries."""
         return round_cost(plan, self.known.in_force(), known)
 
     def own(self, choices: Choices) -> Choices:
-        """The choices of a whole plan that are about this basin."""
+        """Return the choices of a whole plan that are about this basin."""
         names, about = self._names
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
@@ -89,7 +89,7 @@ class Basin:
 def basins_of(
     streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: PlanningFacts
 ) -> list[Basin]:
-    """The basins in the order of the streams; `streams` includes relations."""
+    """Return the basins in the order of the streams; `streams` includes relations."""
     queries = list(queries)
     parts: list[set[str]] = []
     for query in queries:

@@ -8,10 +8,10 @@ As for options, the plans that compete are those that differ from the best one i
 option everywhere. Utilities are relative to the least seconds and bytes of all candidates: if only the neighbours of a
 plan were candidates, which plan is best would depend on where the search began.
 
-What can be switched between two rounds, besides trees and techniques, is a *switch*: a new one is one class and one
-line here. It has options for each stream, or join, that it is about. Whatever its option, a plan gives equal rows from
-equal state, so no switch loses anything; only time and memory differ. `Choices` has the options of a plan, and the
-stage of `make_plan` that decides consults them first.
+What can be switched between two rounds, besides trees and techniques, is a *switch*: a new one is one line in the
+table below. It has options for each stream, or join, that it is about. Whatever its option, a plan gives equal rows
+from equal state, so no switch loses anything; only time and memory differ. `Choices` has the options of a plan, and
+the stage of `make_plan` that decides consults them first.
 
 | switch | about | options | another option costs |
 |---|---|---|---|
@@ -28,13 +28,11 @@ orders are chosen by the optimizer itself, by the predicted cost that candidates
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations, product
-from typing import Protocol
 
 from windloom.kernels.techniques.registry import choose_technique
-from windloom.model.join import Join
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
@@ -42,7 +40,7 @@ from windloom.optimizer.intake.choose import intake_obstacle, intakes_of
 from windloom.optimizer.joins.plan import possible_folds
 from windloom.optimizer.rows import ROW_ORDER, possible_orders, write_orders
 from windloom.plan.costs import Choices, TreeChoice
-from windloom.plan.plan import PartialSet, Plan, Tree
+from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.statistics.estimates import Estimates
 
@@ -60,137 +58,96 @@ LOGS = ("smaller", "tuples", "cells")
 MOST_ORDERS = 24
 
 
-class Switch(Protocol):
-    """One kind of choice.
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One kind of choice: the option of each stream or join in a plan, and all options of one of them.
 
     `recompiles` says whether Spark must compile new code for another option, `is_varied` whether options that
     the optimizer has not chosen are tried.
     """
 
     name: str
-    recompiles: bool
-    is_varied: bool
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        """The option of each stream or join that the plan has."""
-        ...
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        """All options of one of them, the present one included."""
-        ...
+    in_force: Callable[[Plan], Mapping[str, str]]
+    options: Callable[[Plan, str], Sequence[str]]
+    recompiles: bool = False
+    is_varied: bool = False
 
 
-class IntakeSwitch:
-    """Whether Spark aggregates the tuples of a stream, or kernels do."""
-
-    name, recompiles, is_varied = "intake", True, True
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return intakes_of(plan)
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        # Sides of joins that were asked for early, or late, stay so.
-        if plan.intake != "auto" or plan.join_plan != "auto":
-            return (self.in_force(plan)[about],)
-        return ("woven",) if intake_obstacle(plan, about) is not None else ("woven", "native")
+def _intakes(plan: Plan, stream: str) -> Sequence[str]:
+    # Sides of joins that were asked for early, or late, stay so.
+    if plan.intake != "auto" or plan.join_plan != "auto":
+        return (intakes_of(plan)[stream],)
+    return ("woven",) if intake_obstacle(plan, stream) is not None else ("woven", "native")
 
 
-class LogSwitch:
-    """Whether the log keeps tuples or cells."""
-
-    name, recompiles, is_varied = "log", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
-        return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        return LOGS
+def _logs_in_force(plan: Plan) -> Mapping[str, str]:
+    woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
+    return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
 
 
-class FoldSwitch:
-    """How the sides of a join are matched."""
-
-    name, recompiles, is_varied = "fold", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {join.name: join.fold for join in plan.joins}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(planned_join for planned_join in plan.joins if planned_join.name == about)
-        return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
+def _folds(plan: Plan, name: str) -> Sequence[str]:
+    join = next(planned for planned in plan.joins if planned.name == name)
+    return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
 
 
-class OrderSwitch:
-    """The order in which the links of a join are folded."""
-
-    name, recompiles, is_varied = "order", False, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(planned_join for planned_join in plan.joins if planned_join.name == about).join
-        return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
-
-
-class RowOrderSwitch:
-    """The order in which the strands of a row query are joined."""
-
-    name, recompiles, is_varied = ROW_ORDER, True, False
-
-    def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {planned_rows.name: write_orders(planned_rows.orders) for planned_rows in plan.rows}
-
-    def options(self, plan: Plan, about: str) -> Sequence[str]:
-        rows = next(planned_rows for planned_rows in plan.rows if planned_rows.name == about).rows
-        each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
-        return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+def _orders(plan: Plan, name: str) -> Sequence[str]:
+    """Return the orders of links in which everything that hangs on a child is folded before the child itself."""
+    join = next(planned for planned in plan.joins if planned.name == name).join
+    hanging = [{i for i, each in enumerate(join.links) if each.parent == link.child} for link in join.links]
+    orders = (
+        " ".join(map(str, order))
+        for order in permutations(range(len(join.links)))
+        if all(hanging[number] <= set(order[:position]) for position, number in enumerate(order))
+    )
+    return list(islice(orders, MOST_ORDERS))
 
 
-_EVERY: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
-SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _EVERY}
+def _row_orders(plan: Plan, name: str) -> Sequence[str]:
+    rows = next(planned for planned in plan.rows if planned.name == name).rows
+    each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
+    return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+
+
+_ALL = (
+    Switch("intake", intakes_of, _intakes, recompiles=True, is_varied=True),
+    Switch("log", _logs_in_force, lambda plan, stream: LOGS),
+    Switch("fold", lambda plan: {join.name: join.fold for join in plan.joins}, _folds),
+    Switch("order", lambda plan: {join.name: " ".join(map(str, join.order)) for join in plan.joins}, _orders),
+    Switch(
+        ROW_ORDER,
+        lambda plan: {rows.name: write_orders(rows.orders) for rows in plan.rows},
+        _row_orders,
+        recompiles=True,
+    ),
+)
+SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _ALL}
 
 
 def choices_of(plan: Plan) -> Choices:
-    """All that a plan has chosen; `make_plan` with these makes the same plan again."""
-    trees = [_tree_choice(plan, partial_set, tree) for partial_set in plan.sets for tree in partial_set.trees]
+    """Return all that a plan has chosen; `make_plan` with these makes the same plan again."""
+    trees = []
+    for partial_set in plan.sets:
+        asked = {component for planned in partial_set.queries for component in planned.query.components}
+        usual = [
+            choose_technique(planned.family, plan.technique if planned.component in asked else "auto")
+            for planned in partial_set.components
+        ]
+        for tree in partial_set.trees:
+            named = zip(partial_set.components, tree.techniques, usual, strict=True)
+            techniques = sorted((str(planned.component), mine) for planned, mine, other in named if mine != other)
+            trees.append(TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(techniques)))
     return Choices.of(trees, {switch.name: switch.in_force(plan) for switch in SWITCHES.values()})
 
 
 def recompiling(before: Choices, after: Choices) -> bool:
-    """Whether Spark must compile new code when a round with the second plan follows a round with the first."""
+    """Return whether Spark must compile new code when a round with the second plan follows a round with the first."""
     changed = {switch for switch, _, _ in set(before.options) ^ set(after.options)}
     return any(SWITCHES[name].recompiles for name in changed)
 
 
 def compiled_for(choices: Choices) -> frozenset[tuple[str, str, str]]:
-    """What Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
+    """Return what Spark compiles code for: each option has a job of its own, whatever the plan's other options are."""
     return frozenset(option for option in choices.options if SWITCHES[option[0]].recompiles)
-
-
-def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
-    asked = {component for planned in partial_set.queries for component in planned.query.components}
-    techniques = []
-    for planned_component, technique in zip(partial_set.components, tree.techniques, strict=True):
-        forced = plan.technique if planned_component.component in asked else "auto"
-        if technique != choose_technique(planned_component.family, forced):
-            techniques.append((str(planned_component.component), technique))
-    return TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(sorted(techniques)))
-
-
-def _orders(join: Join) -> Iterator[tuple[int, ...]]:
-    """The orders in which everything that hangs on a child is folded before the child itself."""
-    for order in permutations(range(len(join.links))):
-        done: set[int] = set()
-        for number in order:
-            link = join.links[number]
-            hanging = {other for other, each in enumerate(join.links) if each.parent == link.child}
-            if not hanging <= done:
-                break
-            done.add(number)
-        else:
-            yield order
 
 
 def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:
@@ -217,40 +174,44 @@ def candidates_at(
     corrected: Corrected = as_predicted,
     pause: Pause = no_pause,
 ) -> tuple[Candidate, ...]:
-    """The best plan for some estimates, and those that it was compared with, by utility."""
-    plan, known = basin.plan(estimates), SetCosts()
+    """Return the best plan for some estimates, and those that it was compared with, by utility."""
+    plan, set_costs = basin.plan(estimates), SetCosts()
     pause()
-    best = Candidate(choices_of(plan), basin.cost(plan, known))
-    found, plans = {best.choices: best}, {best.choices: plan}
+    best = Candidate(choices_of(plan), basin.cost(plan, set_costs))
+    candidates, plans = {best.choices: best}, {best.choices: plan}
     for _ in range(_MOST_STEPS):
-        for choices in dict.fromkeys(_variants(plan, best.choices)):
-            if choices in found:
+        for wanted in dict.fromkeys(_variants(plan, best.choices)):
+            if wanted in candidates:
                 continue
-            other = basin.plan(estimates, choices)
-            made = choices_of(other)  # an option may bring others with it
+            other = basin.plan(estimates, wanted)
+            choices = choices_of(other)  # an option may bring others with it
             pause()
-            if made not in found:
-                found[made], plans[made] = Candidate(made, basin.cost(other, known)), other
-        first = ranked(list(found.values()), objective, corrected, best.choices)[0]
+            if choices not in candidates:
+                candidates[choices], plans[choices] = Candidate(choices, basin.cost(other, set_costs)), other
+        first = ranked(list(candidates.values()), objective, corrected, best.choices)[0]
         if first is best:
             break
         best, plan = first, plans[first.choices]
-    return tuple(ranked(list(found.values()), objective, corrected, best.choices))
+    return tuple(ranked(list(candidates.values()), objective, corrected, best.choices))
+
+
+def has_candidate(candidates: Iterable[Candidate], choices: Choices) -> bool:
+    return any(candidate.choices == choices for candidate in candidates)
 
 
 def with_candidate(
-    found: Sequence[Candidate], choices: Choices, basin: Basin, estimates: Estimates
+    candidates: Sequence[Candidate], choices: Choices, basin: Basin, estimates: Estimates
 ) -> tuple[Candidate, ...]:
-    """The candidates for some estimates, with the plan that has these choices among them."""
-    if any(candidate.choices == choices for candidate in found):
-        return tuple(found)
-    return (*found, Candidate(choices, basin.cost(basin.plan(estimates, choices))))
+    """Return the candidates for some estimates, with the plan that has these choices among them."""
+    if has_candidate(candidates, choices):
+        return tuple(candidates)
+    return (*candidates, Candidate(choices, basin.cost(basin.plan(estimates, choices))))
 
 
 def ranked(
     candidates: Sequence[Candidate], objective: Objective, corrected: Corrected, preferred: Choices | None = None
 ) -> list[Candidate]:
-    """The candidates, best utility first; `preferred` comes first unless another one is clearly better."""
+    """Return the candidates, best utility first; `preferred` comes first unless another one is clearly better."""
     costs = {candidate.choices: corrected(candidate.cost, candidate.choices) for candidate in candidates}
     least = BestCosts.of(list(costs.values()))
 

@@ -77,7 +77,7 @@ class Figure:
 
 
 def figures_of(basin: Basin) -> list[Figure]:
-    """The figures that the plans of a basin depend on, and that may change.
+    """Return the figures that the plans of a basin depend on, and that may change.
 
     If there are many groupings, or predicates, those that most sets have.
     """
@@ -93,7 +93,7 @@ def figures_of(basin: Basin) -> list[Figure]:
 
 
 def stream_figures(basin: Basin) -> list[Figure]:
-    """The rate of each of its streams, and the length of a round.
+    """Return the rate of each of its streams, and the length of a round.
 
     A round takes in all streams, so its length is one figure, that of the first stream.
     """
@@ -102,12 +102,13 @@ def stream_figures(basin: Basin) -> list[Figure]:
 
 
 def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
-    """The value that a figure is taken to have: observed, or else given, or else assumed."""
+    """Return the value that a figure is taken to have: observed, or else given, or else assumed."""
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
         case FigureKind.RATE:
             given = (basin.enriched.get(figure.stream) or basin.streams[figure.stream]).events_per_second
-            return max(LEAST, _rate(seen, given))
+            assumed = DEFAULT_EVENTS_PER_SECOND if given is None else given
+            return max(LEAST, assumed if seen is None else seen.rate.value)
         case FigureKind.ROUND:
             ongoing = basin.known.ongoing
             assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
@@ -125,82 +126,73 @@ def values_of(figures: Iterable[Figure], basin: Basin, estimates: Estimates) -> 
 
 
 def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
-    """The same from the memory of rounds, without making all estimates; None if no round has shown it."""
+    """Return the value of a figure in the memory of rounds, without making all estimates; None if none has shown it."""
     match figure.kind:
         case FigureKind.RATE:
-            found = memory.rate_of(figure.stream)
+            value = memory.rate_of(figure.stream)
         case FigureKind.ROUND:
-            found = memory.round_of(figure.stream)
+            value = memory.round_of(figure.stream)
         case FigureKind.GROUPS:
             counted = (memory.groups_of(set_identity) for set_identity in _sets_of(figure, basin))
-            found = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
+            value = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
         case FigureKind.SHARE:
-            found = memory.share_of(figure.stream, figure.about[0])
-    return None if found is None else max(LEAST, found)
+            value = memory.share_of(figure.stream, figure.about[0])
+    return None if value is None else max(LEAST, value)
 
 
 def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
-    """The value that one round has shown by itself; None if it has shown none."""
+    """Return the value that one round has shown by itself; None if it has shown none."""
     stream = seen.streams.get(figure.stream)
     if stream is None or not stream.tuples:
         return None
     match figure.kind:
         case FigureKind.RATE:
-            found = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
+            value = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
         case FigureKind.ROUND:
-            found = stream.seconds
+            value = stream.seconds
         case FigureKind.GROUPS:
-            found = max(
-                (
-                    float(seen.sets[set_identity].groups)
-                    for set_identity in _sets_of(figure, basin)
-                    if set_identity in seen.sets
-                ),
-                default=0.0,
-            )
+            identities = (identity for identity in _sets_of(figure, basin) if identity in seen.sets)
+            value = max((float(seen.sets[identity].groups) for identity in identities), default=0.0)
         case FigureKind.SHARE:
-            found = stream.conditions.get(figure.about[0], 0) / stream.tuples
-    return found if found > 0 else None
+            value = stream.conditions.get(figure.about[0], 0) / stream.tuples
+    return value if value > 0 else None
 
 
 def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, float]) -> Estimates:
-    """Estimates in which some figures have other values, and all else is as it was.
+    """Return estimates in which some figures have other values, and all else is as it was.
 
-    The groups of a grouping grow or shrink by the same factor for all predicates.
+    The groups of a grouping grow or shrink by the same factor for all predicates. Streams made by enriching move with
+    the rate of their stream; with the length of a round, all do.
     """
     now = values_of(wanted, basin, estimates)
     streams, sets = dict(estimates.streams), dict(estimates.sets)
     for figure, value in wanted.items():
         streams[figure.stream] = _moved_stream(figure, value, basin, streams.get(figure.stream), estimates)
-        for name in _others_alike(figure, basin, streams):
+        others = list[str]()
+        if figure.kind in (FigureKind.RATE, FigureKind.ROUND):
+            enriched = (name for name, stream in basin.enriched.items() if stream.base == figure.stream)
+            others += [name for name in enriched if name in streams]
+        if figure.kind is FigureKind.ROUND:
+            others += [name for name in basin.streams if name != figure.stream]
+        for name in others:
             own = value_of(replace(figure, stream=name), basin, estimates) * value / now[figure]
             streams[name] = _moved_stream(replace(figure, stream=name), own, basin, streams.get(name), estimates)
         for identity in _sets_of(figure, basin):
-            sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
+            before = sets.get(identity)
+            if before is None:
+                share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
+                groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
+                before = SetEstimate(share, groups, Mean(groups.value, 1))
+            if figure.kind is FigureKind.SHARE:
+                sets[identity] = replace(before, selectivity=Mean(value, before.selectivity.rounds))
+            else:
+                groups = Mean(max(1.0, before.groups.value * value / now[figure]), max(1, before.groups.rounds))
+                sets[identity] = replace(before, groups=groups)
     return Estimates(streams, sets)
 
 
-def _others_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
-    """The streams that move with a figure: those made of its stream by enriching; for the length of a round, all."""
-    if figure.kind not in (FigureKind.RATE, FigureKind.ROUND):
-        return []
-    alike = [
-        name
-        for name, enriched_stream in basin.enriched.items()
-        if enriched_stream.base == figure.stream and name in streams
-    ]
-    others = [name for name in basin.streams if name != figure.stream] if figure.kind is FigureKind.ROUND else []
-    return [*alike, *others]
-
-
-def _rate(seen: StreamEstimate | None, given: float | None) -> float:
-    if seen is not None:
-        return seen.rate.value
-    return DEFAULT_EVENTS_PER_SECOND if given is None else given
-
-
 def _sets_of(figure: Figure, basin: Basin) -> Sequence[SetIdentity]:
-    """The sets whose statistics depend on a figure that is not about the whole stream."""
+    """Return the sets whose statistics depend on a figure that is not about the whole stream."""
     match figure.kind:
         case FigureKind.GROUPS:
             return basin.having.get((figure.stream, figure.about), ())
@@ -227,18 +219,6 @@ def _moved_stream(
             return replace(seen, conditions={**seen.conditions, figure.about[0]: value})
 
 
-def _moved_set(
-    figure: Figure, value: float, now: float, identity: SetIdentity, own: SetEstimate | None, estimates: Estimates
-) -> SetEstimate:
-    if own is None:
-        share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
-        groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
-        own = SetEstimate(share, groups, Mean(groups.value, 1))
-    if figure.kind is FigureKind.SHARE:
-        return replace(own, selectivity=Mean(value, own.selectivity.rounds))
-    return replace(own, groups=Mean(max(1.0, own.groups.value * value / now), max(1, own.groups.rounds)))
-
-
 class ExpectedRound:
     """What is expected of the next round: what its source announces, or else what is remembered of earlier rounds."""
 
@@ -248,7 +228,7 @@ class ExpectedRound:
         self._remembered: dict[tuple[str, Figure], float | None] = {}  # figures are asked for several times
 
     def value(self, figure: Figure, basin: Basin) -> float | None:
-        """The value of a figure; None if neither a source nor a round has shown one."""
+        """Return the value of a figure; None if neither a source nor a round has shown one."""
         announced = None if self._coming is None else shown(figure, basin, self._coming)
         if announced is not None:
             return announced
@@ -258,7 +238,7 @@ class ExpectedRound:
         return self._remembered[key]
 
     def estimates(self, basin: Basin) -> Estimates:
-        """All that is estimated for a basin, with the figures of its streams that are announced."""
+        """Return all that is estimated for a basin, with the figures of its streams that are announced."""
         coming, estimates = self._coming, self._memory.estimates().before(self._learned)
         if coming is None:
             return estimates
@@ -266,7 +246,7 @@ class ExpectedRound:
         return with_figures(estimates, basin, {figure: value for figure, value in announced if value is not None})
 
     def again(self) -> ExpectedRound:
-        """What is expected of this round now, after further rounds."""
+        """Return what is expected of this round now, after further rounds."""
         return ExpectedRound(self._memory, self._learned, self._coming)
 
 
@@ -289,12 +269,12 @@ class LikeRounds(Generic[T]):
 
 
 def point_of(values: Iterable[float | None]) -> Point:
-    """Where figures with these values, of which some may be unknown, lie among others."""
+    """Return where figures with these values, of which some may be unknown, lie among others."""
     return tuple(None if value is None else log(value) for value in values)
 
 
 def point_shown(figures: Iterable[Figure], basin: Basin, seen: RoundObserved) -> Point:
-    """The point of a round that was observed: its figures, and how many cells its tuples make."""
+    """Return the point of a round that was observed: its figures, and how many cells its tuples make."""
     values = [shown(figure, basin, seen) for figure in figures]
     own = [seen.sets[identity] for identity in basin.identities if identity in seen.sets]
     tuples, cells = sum(each.tuples for each in own), sum(each.cells for each in own)

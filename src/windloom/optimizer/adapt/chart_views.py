@@ -11,7 +11,7 @@ from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predict
 from windloom.optimizer.adapt.chart_figures import remembered, value_of
 from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
-from windloom.optimizer.adapt.replan import Adapter, FollowedBasin
+from windloom.optimizer.adapt.replan import Adapter
 from windloom.optimizer.facts import with_statistics
 from windloom.optimizer.rows import ROW_ORDER
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 def described(choices: Choices) -> str:
-    """What distinguishes a plan, in a few words."""
+    """Return what distinguishes a plan, in a few words."""
     parts = [f"{stream} {way}" for stream, way in choices.options_of("intake").items()]
     if choices.trees:
         parts.append("1 tree" if len(choices.trees) == 1 else f"{len(choices.trees)} trees")
@@ -52,9 +52,9 @@ class _Letters:
         self._names: dict[Choices, str] = {}
 
     def of(self, choices: Choices) -> str:
-        place = len(self._names)
-        letter = ascii_uppercase[place % 26] + (str(place // 26) if place >= 26 else "")
-        return self._names.setdefault(choices, letter)
+        round_, letter = divmod(len(self._names), 26)
+        name = ascii_uppercase[letter] + (str(round_) if round_ else "")
+        return self._names.setdefault(choices, name)
 
     @property
     def plans(self) -> dict[str, str]:
@@ -68,30 +68,41 @@ def charts_around(
     options: ChartOptions,
     objective: Objective,
 ) -> tuple[ChartView, ...]:
-    """A chart for each basin, drawn around some estimates; `rounds` are the rounds of a stream, oldest first."""
+    """Return a chart for each basin, drawn around some estimates; `rounds` are the rounds of a stream, oldest first."""
     charts = (draw_chart(basin, estimates, objective, options) for basin in basins)
     return tuple(_drawn(chart, estimates, rounds) for chart in charts)
 
 
 def charts_of(adapter: Adapter) -> tuple[ChartView, ...]:
-    """The charts of a running loom with all their regions; where it plans without charts, they are drawn for this."""
+    """Return the charts of a running loom with all their regions, drawn for this if it plans without charts."""
     estimates = adapter.estimates()
     options = adapter.options.charts or ChartOptions()
-    found = []
+    charts = []
     for followed in adapter.followed:
         chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
         chart = chart or draw_chart(followed.basin, estimates, adapter.objective, options)
         present = followed.basin.own(adapter.choices)
-        found.append(_drawn(chart, estimates, list(adapter.seen), present, adapter.correction))
-    return tuple(found)
+        charts.append(_drawn(chart, estimates, list(adapter.seen), present, adapter.correction))
+    return tuple(charts)
 
 
 def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> AdaptView:
-    """How a running loom adapts."""
-    counts, correction, failure = adapter.counts, adapter.correction, adapter.failure
+    """Return how a running loom adapts."""
+    counts, correction, failure, competing = adapter.counts, adapter.correction, adapter.failure, list[ChartView]()
+    for followed in adapter.followed:
+        if not followed.candidates:
+            continue
+        letters, present = _Letters(), followed.basin.own(adapter.choices)
+        shown = letters.of(present)
+        candidates = tuple(_candidates(adapter.objective, followed.candidates, letters, correction))
+        axes, path = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
+        if isinstance(followed.finder, ChartLookup) and followed.finder.chart is not None:
+            chart = followed.finder.chart  # the plans were looked up in it
+            axes, path = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
+        competing.append(ChartView(followed.basin.name, axes, letters.plans, {}, path, candidates, shown))
     return AdaptView(
         adapter.objective.name,
-        tuple(_competing(adapter, followed) for followed in adapter.followed if followed.found),
+        tuple(competing),
         counts.moves,
         counts.switches,
         counts.verdicts.judged,
@@ -106,18 +117,6 @@ def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> Adapt
     )
 
 
-def _competing(adapter: Adapter, followed: FollowedBasin) -> ChartView:
-    """The plans that competed for the next round; the axes of a chart too, if they were looked up in one."""
-    letters, present = _Letters(), followed.basin.own(adapter.choices)
-    letters.of(present)
-    candidates = tuple(_candidates(adapter.objective, followed.found, letters, adapter.correction))
-    axes, taken = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
-    chart = followed.finder.chart if isinstance(followed.finder, ChartLookup) else None
-    if chart is not None:
-        axes, taken = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
-    return ChartView(followed.basin.name, axes, letters.plans, {}, taken, candidates, letters.of(present))
-
-
 def _drawn(
     chart: Chart,
     estimates: Estimates,
@@ -125,7 +124,7 @@ def _drawn(
     present: Choices | None = None,
     corrected: Corrected = as_predicted,
 ) -> ChartView:
-    """A chart with the plan of every region, and the point at which the next round is expected."""
+    """Return a chart with the plan of every region, and the point at which the next round is expected."""
     letters, path = _Letters(), path_of(chart, rounds)
     across = _in_sight(chart, path)[:2]
     region = chart.region([value_of(figure, chart.basin, estimates) for figure in chart.figures])
@@ -140,7 +139,7 @@ def _drawn(
 def _axes(
     chart: Chart, estimates: Estimates, path: Sequence[tuple[float, ...]]
 ) -> tuple[tuple[AxisView, ...], tuple[tuple[float, ...], ...]]:
-    """The axes of a chart, and a path along them, in the order in which they are shown."""
+    """Return the axes of a chart, and a path along them, in the order in which they are shown."""
     order = _in_sight(chart, path)
     axes = []
     for dimension in (chart.dimensions[place] for place in order):
@@ -152,7 +151,7 @@ def _axes(
 
 
 def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
-    """The dimensions in the order in which they are shown: first the two along which the path went furthest."""
+    """Return the dimensions in the order in which they are shown: first the two along which the path went furthest."""
 
     def parts(place: int) -> int:
         passed = [chart.dimensions[place].axis.part(point[place]) for point in path]
@@ -176,7 +175,7 @@ def _candidates(
 def _reduced(
     chart: Chart, region: tuple[int, ...], present: Choices | None, shown: Sequence[int]
 ) -> Iterator[tuple[tuple[int, int], Choices]]:
-    """The plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
+    """Yield the plan of each region of two dimensions (or one); if a plan that is shown elsewhere is as good, that one.
 
     Plans whose difference is too small for a switch count as one for the reader.
     """
@@ -186,10 +185,7 @@ def _reduced(
             kept[choices] = basin.plan(chart.base, choices)
     for place in chart.between_ends(region, shown):
         estimates = chart.estimates_at(place)
-        if place in chart.regions:
-            best = chart.regions[place][0]
-            choices, least = best.choices, best.cost
-        elif chart.objective.memory:
+        if place in chart.regions or chart.objective.memory:
             best = chart.fill(place)[0]
             choices, least = best.choices, best.cost
         else:
@@ -209,7 +205,7 @@ def _reduced(
 
 
 def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, ...]]:
-    """The points at which the rounds after these, oldest first, were expected."""
+    """Return the points at which the rounds after these, oldest first, were expected."""
     memory, points = Memory(), []
     for seen in rounds:
         memory.add(seen)

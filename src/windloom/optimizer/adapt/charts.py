@@ -34,6 +34,7 @@ from windloom.optimizer.adapt.candidates import (
     Pause,
     as_predicted,
     candidates_at,
+    has_candidate,
     no_pause,
     ranked,
     with_candidate,
@@ -100,18 +101,12 @@ class ChartOptions:
             )
         regions = self.parts**self.dimensions
         if regions > MOST_REGIONS:
+            most = max(n for n in range(1, MOST_REGIONS + 1) if n**self.dimensions <= MOST_REGIONS)
             raise WindloomError(
                 f"a chart of {self.parts:,} parts and {self.dimensions} dimensions is past its bound",
                 f"it would have {regions:,} regions, and at most {MOST_REGIONS:,} are allowed",
-                f"give at most {_most_parts(self.dimensions):,} parts, or fewer dimensions",
+                f"give at most {most:,} parts, or fewer dimensions",
             )
-
-
-def _most_parts(dimensions: int) -> int:
-    parts = 1
-    while (parts + 1) ** dimensions <= MOST_REGIONS:
-        parts += 1
-    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +137,13 @@ class Axis:
         return self.low + (self.high - self.low) * part / self.parts
 
     def centre(self, part: int) -> float:
-        """The middle of a part; for the stretch before the first part of a regular axis, its end."""
+        """Return the middle of a part; for the stretch before the first part of a regular axis, its end."""
         middle = self.edge(part + 0.5)
         return middle if middle > 0 else self.edge(part + 1) or self.edge(1)
 
 
 def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
-    """An axis with the value in the middle of its middle part; a share is at most 1."""
+    """Return an axis with the value in the middle of its middle part; a share is at most 1."""
     middle = options.parts // 2 + 0.5
     if options.partition == "regular":
         width = value / middle
@@ -186,11 +181,11 @@ class Chart:
         return [dimension.figure for dimension in self.dimensions]
 
     def region(self, values: Sequence[float]) -> Region:
-        """The region that a point lies in, whose values are those of the dimensions: O(1)."""
+        """Return the region that a point lies in, whose values are those of the dimensions: O(1)."""
         return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=True))
 
     def region_of(self, expected: ExpectedRound) -> Region:
-        """The region in which a round is expected; a figure that no round has shown is where the chart was drawn."""
+        """Return the region in which a round is expected; unknown figures are where the chart was drawn."""
         found = ((figure, expected.value(figure, self.basin)) for figure in self.figures)
         return self.region(
             [value_of(figure, self.basin, self.base) if value is None else value for figure, value in found]
@@ -203,13 +198,13 @@ class Chart:
         }
 
     def estimates_at(self, region: Region) -> Estimates:
-        """The estimates at the centroid of a region."""
+        """Return the estimates at the centroid of a region."""
         return with_figures(self.base, self.basin, self.centroid(region))
 
     def fill(
         self, region: Region, corrected: Corrected = as_predicted, pause: Pause = no_pause
     ) -> tuple[Candidate, ...]:
-        """The candidates of a region, best first; found now if they are not there yet."""
+        """Return the candidates of a region, best first; found now if they are not there yet."""
         if region not in self.regions:
             estimates = self.estimates_at(region)
             self.regions[region] = candidates_at(self.basin, estimates, self.objective, corrected, pause)
@@ -220,9 +215,9 @@ class Chart:
         self.regions[region] = with_candidate(self.regions[region], choices, self.basin, self.estimates_at(region))
 
     def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
-        """The candidates of a filled region, best first, as predicted now."""
-        found = self.regions[region]
-        return ranked(found, self.objective, corrected, found[0].choices)
+        """Return the candidates of a filled region, best first, as predicted now."""
+        candidates = self.regions[region]
+        return ranked(candidates, self.objective, corrected, candidates[0].choices)
 
     @cached_property
     def held(self) -> Mapping[Figure, float]:
@@ -230,12 +225,12 @@ class Chart:
         return values_of((each for each in figures_of(self.basin) if each not in self.figures), self.basin, self.base)
 
     def is_stale(self, now: Callable[[Figure], float | None]) -> bool:
-        """Whether a known figure that is not a dimension differs from the one that the chart was drawn with."""
+        """Return whether a known figure that is not a dimension differs from the one that the chart was drawn with."""
         pairs = ((now(figure), before) for figure, before in self.held.items())
         return any(value is not None and abs(log(value / before)) > log(STALE) for value, before in pairs)
 
     def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
-        """All regions between the ends of some dimensions, where the others are as in `region`."""
+        """Yield all regions between the ends of some dimensions, where the others are as in `region`."""
         parts = [
             range(dimension.axis.parts) if place in dimensions else (region[place],)
             for place, dimension in enumerate(self.dimensions)
@@ -275,9 +270,9 @@ class Sensitivity:
 def draw_chart(
     basin: Basin, estimates: Estimates, objective: Objective, options: ChartOptions, pause: Pause = no_pause
 ) -> Chart:
-    """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
-    found = sensitivities(basin, estimates, objective, pause)
-    chosen = [each for each in found[: options.dimensions] if each.total >= LEAST_SENSITIVITY] or found[:1]
+    """Return an empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
+    every = sensitivities(basin, estimates, objective, pause)
+    chosen = [each for each in every[: options.dimensions] if each.total >= LEAST_SENSITIVITY] or every[:1]
     dimensions = (
         Dimension(each.figure, axis_around(each.figure, each.value, options), each.total, each.reason)
         for each in chosen
@@ -288,9 +283,16 @@ def draw_chart(
 def sensitivities(
     basin: Basin, estimates: Estimates, objective: Objective, pause: Pause = no_pause
 ) -> list[Sensitivity]:
-    """The sensitivities to all figures of a basin, the most important first."""
-    found = candidates_at(basin, estimates, objective, pause=pause)
-    best, *others = (basin.plan(estimates, candidate.choices) for candidate in [found[0], *_rivals(found)])
+    """Return the sensitivities to all figures of a basin, the most important first."""
+    candidates = candidates_at(basin, estimates, objective, pause=pause)
+    rivals, switched = list[Candidate](), set[tuple[str, str]]()  # each has other options than those before
+    for candidate in candidates[1:]:
+        differing = {option[:2] for option in {*candidates[0].choices.options} ^ {*candidate.choices.options}}
+        if differing - switched:
+            switched |= differing
+            rivals.append(candidate)
+    rivals = rivals[:RIVALS] or list(candidates[1:2])
+    best, *others = (basin.plan(estimates, candidate.choices) for candidate in [candidates[0], *rivals])
     each, known = list[Sensitivity](), SetCosts()
 
     def in_objective(seconds: float, nbytes: float) -> float:
@@ -309,17 +311,6 @@ def sensitivities(
     return sorted(each, key=_order)
 
 
-def _rivals(found: Sequence[Candidate]) -> list[Candidate]:
-    """The best candidates, each with other options than the first and than those before; if none, the runner-up."""
-    mine, told, rivals = set(found[0].choices.options), set[tuple[str, str]](), list[Candidate]()
-    for candidate in found[1:]:
-        differing = {option[:2] for option in mine ^ set(candidate.choices.options)}
-        if differing - told:
-            told |= differing
-            rivals.append(candidate)
-    return rivals[:RIVALS] or list(found[1:2])
-
-
 def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
     return -round(sensitivity.total, 6), sensitivity.figure
 
@@ -327,7 +318,7 @@ def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
 def _exponents(
     basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float, known: SetCosts
 ) -> tuple[float, float]:
-    """How the seconds of a plan that depend on its tuples, and its bytes, change with a figure."""
+    """Return how the seconds of a plan that depend on its tuples, and its bytes, change with a figure."""
 
     def cost(end: float) -> RoundCost:
         moved = with_figures(estimates, basin, {figure: end})
@@ -354,7 +345,7 @@ class ChartLookup:
     def candidates(
         self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
     ) -> Sequence[Candidate] | None:
-        """The candidates of the region in which a round is expected, best first; None until the worker has them."""
+        """Return the candidates of the region that a round is expected in, best first; None until there are any."""
         self.has_moved = False
         if self.chart is not None and self.chart.is_stale(partial(expected.value, basin=self.basin)):
             self.chart, self.region = None, ()  # nowhere in a chart: to be somewhere again is a move
@@ -365,9 +356,11 @@ class ChartLookup:
         region = chart.region_of(expected)
         self.has_moved = self.region is not None and region != self.region
         self.region = region
-        if not _has(chart, region, present):
+        if not has_candidate(chart.regions.get(region, ()), present):
             need(("fill", self.basin.name, region), partial(self._fill, chart, region, corrected, present))
-        return chart.best(region, corrected) if _has(chart, region, present) else None
+        if not has_candidate(chart.regions.get(region, ()), present):
+            return None
+        return chart.best(region, corrected)
 
     def _draw(self, expected: ExpectedRound, corrected: Corrected, present: Choices) -> None:
         """Draws a chart and fills the region where the stream is: asking for that later would cost another round."""
@@ -380,7 +373,3 @@ class ChartLookup:
         chart.fill(region, corrected, self._pause)
         self._pause()
         chart.add(region, present)
-
-
-def _has(chart: Chart, region: Region, present: Choices) -> bool:
-    return any(candidate.choices == present for candidate in chart.regions.get(region, ()))

@@ -72,7 +72,7 @@ class Objective:
 
     @classmethod
     def of(cls, given: str | Mapping[str, float] | Objective) -> Objective:
-        """The objective that a user gives: "latency", "memory", or weights of both by name."""
+        """Return the objective that a user gives: "latency", "memory", or weights of both by name."""
         if isinstance(given, Objective):
             return given
         if isinstance(given, str):
@@ -93,7 +93,7 @@ class Objective:
         return f"latency {self.latency:g}, memory {self.memory:g}"
 
     def terms(self, cost: RoundCost, least: BestCosts) -> tuple[float, float]:
-        """The terms that time and memory add to the utility of a candidate."""
+        """Return the terms that time and memory add to the utility of a candidate."""
         rate, memory = least.seconds / max(cost.seconds, 1e-12), cost.nbytes / least.nbytes
         return utility(rate, 0.0, self.latency, 0.0), utility(1.0, memory, 0.0, self.memory)
 
@@ -168,7 +168,7 @@ class Prices:
         return self.again if again else self.recompiling
 
     def after(self, seconds: float, *, recompiles: bool, again: bool = False) -> Prices:
-        """The prices after one more switch, which counts as much as all before it together."""
+        """Return the prices after one more switch, which counts as much as all before it together."""
         seconds = max(0.0, seconds)
         if not recompiles:
             return replace(self, plain=(self.plain + seconds) / 2)
@@ -188,7 +188,7 @@ def pays(
     again: bool = False,
     least: BestCosts | None = None,
 ) -> bool:
-    """Whether another plan is worth what a switch costs, if it runs for `stay` rounds.
+    """Return whether another plan is worth what a switch costs, if it runs for `stay` rounds.
 
     `again` says that Spark has compiled for it before; `least` is that of all candidates, relative to which the other
     is best.

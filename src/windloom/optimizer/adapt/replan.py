@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import Protocol
 
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.candidates import (
@@ -25,6 +24,7 @@ from windloom.optimizer.adapt.candidates import (
     candidates_at,
     choices_of,
     compiled_for,
+    has_candidate,
     no_pause,
     ranked,
     recompiling,
@@ -34,7 +34,7 @@ from windloom.optimizer.adapt.chart_figures import ExpectedRound, LikeRounds, Po
 from windloom.optimizer.adapt.charts import ChartLookup, ChartOptions
 from windloom.optimizer.adapt.objective import CLEARLY, TIE, BestCosts, Objective, PlanTenure, Prices, pays
 from windloom.optimizer.adapt.round_cost import Correction, MeasuredRound, RoundCost, intake_of, round_cost
-from windloom.optimizer.adapt.worker import Need, Task, TaskPriority, Worker
+from windloom.optimizer.adapt.worker import ImmediateWorker, Need, Task, TaskPriority
 from windloom.optimizer.facts import with_statistics
 from windloom.plan.costs import Choices
 from windloom.plan.plan import Plan
@@ -74,9 +74,6 @@ class Verdicts:
     same: int = 0
     regret: float = 0.0
 
-    def after(self, *, is_hit: bool, is_same: bool, regret: float) -> Verdicts:
-        return Verdicts(self.judged + 1, self.hits + is_hit, self.same + is_same, self.regret + regret)
-
     @property
     def fidelity(self) -> float | None:
         return self.hits / self.judged if self.judged else None
@@ -91,23 +88,11 @@ class AdaptCounts:
     verdicts: Verdicts = field(default_factory=Verdicts)
 
 
-class PlanFinder(Protocol):
-    """Finds the plans that compete for the next round of a basin."""
-
-    has_moved: bool
-
-    def candidates(
-        self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
-    ) -> Sequence[Candidate] | None:
-        """The candidates, best first, the present plan among them; None if the worker has not found them yet."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedRound:
     """The candidates at some estimates, where the figures of these lie, and after how many rounds they were made."""
 
-    found: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     estimates: Estimates
     point: Point
     round: int
@@ -128,17 +113,20 @@ class Replanner:
     def candidates(
         self, expected: ExpectedRound, corrected: Corrected, present: Choices, need: Need
     ) -> Sequence[Candidate] | None:
-        """Candidates that come too late for their round still count once: the next one may be much alike."""
+        """Return the candidates of a round, best first, the present plan among them; None until the worker has them.
+
+        Candidates that come too late for their round still count once: the next one may be much alike.
+        """
         self._rounds += 1
         point = self._point(expected)
         planned = self._known.get(point)
-        if planned is None or self._is_old(planned) or not _has(planned, present):
+        if planned is None or self._is_old(planned) or not has_candidate(planned.candidates, present):
             need(("plan", self.basin.name), partial(self._plan, expected, corrected, present))
             planned = self._known.get(point) or self._newest
         self._newest = None
-        if planned is None or not _has(planned, present):
+        if planned is None or not has_candidate(planned.candidates, present):
             return None
-        return ranked(planned.found, self.objective, corrected)
+        return ranked(planned.candidates, self.objective, corrected)
 
     def _point(self, expected: ExpectedRound) -> Point:
         return point_of(expected.value(figure, self.basin) for figure in self._figures)
@@ -152,16 +140,13 @@ class Replanner:
         planned = self._known.get(point)
         if planned is None or self._is_old(planned):
             estimates = now.estimates(self.basin)
-            found = candidates_at(self.basin, estimates, self.objective, corrected, self._pause)
-            planned = PlannedRound(found, estimates, point, rounds)
+            candidates = candidates_at(self.basin, estimates, self.objective, corrected, self._pause)
+            planned = PlannedRound(candidates, estimates, point, rounds)
             self._pause()
-        planned = replace(planned, found=with_candidate(planned.found, present, self.basin, planned.estimates))
+        candidates = with_candidate(planned.candidates, present, self.basin, planned.estimates)
+        planned = replace(planned, candidates=candidates)
         self._known.put(planned, planned.point)
         self._newest = planned
-
-
-def _has(planned: PlannedRound, choices: Choices) -> bool:
-    return any(candidate.choices == choices for candidate in planned.found)
 
 
 @dataclass(eq=False)
@@ -169,21 +154,23 @@ class FollowedBasin:
     """A basin, and what finds its plans."""
 
     basin: Basin
-    finder: PlanFinder
-    found: Sequence[Candidate] = ()  # the candidates for the next round, best first
+    finder: Replanner | ChartLookup
+    candidates: Sequence[Candidate] = ()  # for the next round, best first
 
     def __post_init__(self) -> None:
         self.figures, self.judged = figures_of(self.basin), LikeRounds[tuple[Candidate, ...]]()
 
 
 class Adapter:
+    """Follows the rounds of a stream, and says with which choices the next one is to run."""
+
     def __init__(
         self,
         memory: Memory,
         learned: Estimates,
         options: AdaptOptions,
         objective: Objective,
-        worker: Worker,
+        worker: ImmediateWorker,
         counts: AdaptCounts | None = None,
         measured: Sequence[MeasuredRound] = (),
     ) -> None:
@@ -211,7 +198,7 @@ class Adapter:
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
     def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
-        """A round begins with a plan; `basins` is called if the queries are not those of the round before."""
+        """Note that a round begins with a plan; `basins` is called if the queries are not those of before."""
         if version == self._version:
             return
         before, known = self._choices, self._plan
@@ -230,7 +217,7 @@ class Adapter:
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
     ) -> Choices | None:
-        """A round is over, and in the memory; returns the choices of the next one if they are others.
+        """Learn from a round that is over, and in the memory; return the choices of the next one if they are others.
 
         A round that leaves answers to later ones, or gives those of earlier ones, is not learned from. A source that
         announces one round also announces the next one: then nothing is chosen until that is announced.
@@ -248,7 +235,7 @@ class Adapter:
         return None if was_announced else self._choose(ExpectedRound(self.memory, self._learned))
 
     def foresee(self, coming: RoundObserved) -> Choices | None:
-        """The next round is about to begin, and `coming` is known of it; returns its choices if they are others.
+        """Return the choices of the next round, of which `coming` is known, if they are not those in force.
 
         Whatever is not known is taken from the memory.
         """
@@ -262,7 +249,7 @@ class Adapter:
         return AdaptCounts(self.moves, self.switches, self.verdicts)
 
     def switched(self, seconds: float) -> None:
-        """Notes that a switch was recorded; `seconds` is how long its plan took to make."""
+        """Note that a switch was recorded; `seconds` is how long its plan took to make."""
         self.prices = self.prices.after(seconds, recompiles=False)
 
     def close(self) -> None:
@@ -279,27 +266,27 @@ class Adapter:
         return self._worker.failure
 
     def estimates(self) -> Estimates:
-        """What is known of the streams now."""
+        """Return what is known of the streams now."""
         return self.memory.estimates().before(self._learned)
 
     # ---- choosing ---------------------------------------------------------------------------------------------------
 
     def _choose(self, expected: ExpectedRound) -> Choices | None:
-        """The choices of the next round, if they are not those in force."""
+        """Return the choices of the next round, if they are not those in force."""
         wanted, costs, has_changed, has_moved = Choices(), list[RoundCost](), False, False
         self._chosen_by = self.correction
         for followed in self.followed:
             present = followed.basin.own(self._choices)
-            found = followed.finder.candidates(expected, self.correction, present, self._need)
+            candidates = followed.finder.candidates(expected, self.correction, present, self._need)
             has_moved = has_moved or followed.finder.has_moved
-            if found is None:
+            if candidates is None:
                 wanted |= present
                 continue
-            has_changed = has_changed or bool(followed.found and followed.found[0].choices != found[0].choices)
-            followed.found = found
-            chosen = found[0].choices if self._pays(found, present) else present
+            before, followed.candidates = followed.candidates, candidates
+            has_changed = has_changed or bool(before and before[0].choices != candidates[0].choices)
+            chosen = candidates[0].choices if self._pays(candidates, present) else present
             wanted |= chosen
-            costs += [candidate.cost for candidate in found if candidate.choices == chosen]
+            costs += [candidate.cost for candidate in candidates if candidate.choices == chosen]
         self.tenure = self.tenure.after(moved=has_changed)
         self.moves += has_moved
         self.predicted = None
@@ -318,12 +305,12 @@ class Adapter:
         self._worker.wait(key, self._patience)
         self._patience = max(0.0, self._patience - (perf_counter() - begun))
 
-    def _pays(self, found: Sequence[Candidate], present: Choices) -> bool:
-        """Whether the first candidate is worth a switch from the present plan."""
-        best = found[0].choices
+    def _pays(self, candidates: Sequence[Candidate], present: Choices) -> bool:
+        """Return whether the first candidate is worth a switch from the present plan."""
+        best = candidates[0].choices
         if best == present:
             return False
-        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in found}
+        costs = {candidate.choices: self.correction(candidate.cost, candidate.choices) for candidate in candidates}
         return pays(
             costs[present],
             costs[best],
@@ -338,15 +325,15 @@ class Adapter:
     def _follow(self, basins: list[Basin]) -> None:
         """Basins whose queries are those of before keep what was found for them."""
         known = {(tuple(followed.basin.streams), followed.basin.queries): followed for followed in self.followed}
+        charts, objective, pause = self.options.charts, self.objective, self._worker.pause
         self.followed = [
-            known.get((tuple(basin.streams), basin.queries)) or FollowedBasin(basin, self._finder(basin))
+            known.get((tuple(basin.streams), basin.queries))
+            or FollowedBasin(
+                basin,
+                Replanner(basin, objective, pause) if charts is None else ChartLookup(basin, charts, objective, pause),
+            )
             for basin in basins
         ]
-
-    def _finder(self, basin: Basin) -> PlanFinder:
-        if self.options.charts is None:
-            return Replanner(basin, self.objective, self._worker.pause)
-        return ChartLookup(basin, self.options.charts, self.objective, self._worker.pause)
 
     # ---- what rounds take -------------------------------------------------------------------------------------------
 
@@ -376,7 +363,8 @@ class Adapter:
         point, costs = tuple(chain.from_iterable(points)), self._costs
         predicted = costs.get(point, choices)
         if predicted is None:
-            predicted = self._cost(plan, estimates_of(seen).before(self.estimates()))
+            known = self.followed[0].basin.known.with_estimates(estimates_of(seen).before(self.estimates()))
+            predicted = round_cost(with_statistics(plan, known), known.in_force())
             costs.put(predicted, point, choices)
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         if compiles:  # only intake runs other code: what answers take is not part of the price
@@ -386,21 +374,19 @@ class Adapter:
                 return
         self.correction, self.measured = self.correction.after(measured), measured
 
-    def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
-        known = self.followed[0].basin.known
-        return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
-
     # ---- afterwards -------------------------------------------------------------------------------------------------
 
     def _judge(self, seen: RoundObserved) -> None:
         """Has the worker judge whether the plan of the round was the best one for what the round really was."""
         streams = [name for followed in self.followed for name in followed.basin.streams]
-        if all(seen.streams[name].tuples for name in streams) and all(followed.found for followed in self.followed):
+        if all(seen.streams[name].tuples for name in streams) and all(
+            followed.candidates for followed in self.followed
+        ):
             task = partial(self._judged, self._choices, seen, self._chosen_by)
             self._worker.submit(("judge", self._rounds), task, TaskPriority.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:
-        """Uses what was known of this machine when the plan was chosen: only the prediction of data is judged."""
+        """Judge a round by what was known of this machine when its plan was chosen: only the data are judged."""
         is_hit, is_same, regret = True, True, 0.0
         for followed in self.followed:
             own = followed.basin.own(choices)
@@ -411,18 +397,19 @@ class Adapter:
             is_same = is_same and share >= 1 - TIE
             is_hit = is_hit and share >= 1 - CLEARLY
             regret += max(0.0, mine.seconds - least.seconds)
-        self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
+        past = self.verdicts
+        self.verdicts = Verdicts(past.judged + 1, past.hits + is_hit, past.same + is_same, past.regret + regret)
 
     def _best_for(
         self, followed: FollowedBasin, own: Choices, seen: RoundObserved, corrected: Correction
     ) -> list[Candidate]:
-        """The candidates for what a round was, its own plan among them, best first; found once for all rounds alike."""
+        """Return the candidates for what a round was, its own plan among them, best first; once for like rounds."""
         basin, point = followed.basin, point_shown(followed.figures, followed.basin, seen)
         best = followed.judged.get(point, own)
         if best is None:
             estimates = estimates_of(seen).before(self.estimates())
-            found = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)
-            best = with_candidate(found, own, basin, estimates)
+            candidates = candidates_at(basin, estimates, self.objective, corrected, self._worker.pause)
+            best = with_candidate(candidates, own, basin, estimates)
             followed.judged.put(best, point, own)
         return ranked(best, self.objective, corrected)
 

@@ -119,22 +119,29 @@ class SetCosts:
     def of(self, partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
         """`idle` are sides of joins that are not answered."""
         key = (partial_set.number, self._named(partial_set.trees), idle, *partial_set.statistics.amounts)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _set_cost(partial_set, constants, idle)
-        return found
+        if key not in self._known:
+            statistics, length = partial_set.statistics, partial_set.statistics.round_length
+            edges, components = partial_set.edges.edges_per_second, partial_set.components
+            step = keeping_cost(constants.scaled(statistics.pace), statistics, edges, components) * length
+            seconds = statistics.kept_seconds + statistics.round_seconds
+            cells = float(statistics.cells_per_second(np.array([edges]))[0]) * seconds
+            # Windows were answered from these cells; a list grows by a value per tuple.
+            lists = sum(planned.family.is_list for planned in components)
+            listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
+            held = cells * _BYTES * (1 + columns_of(components)) + listed
+            self._known[key] = SetCost(step, estimate_trees(partial_set, constants, idle) * length, held)
+        return self._known[key]
 
     def _named(self, trees: tuple[Tree, ...]) -> object:
-        """A key for what trees of one set differ in; plans of the same queries have many trees in common."""
-        found = self._trees.get(id(trees))
-        if found is None:  # the trees are kept too, so that no other object gets their id
+        """Return a key for what trees of one set differ in; plans of the same queries have many trees in common."""
+        if id(trees) not in self._trees:  # the trees are kept too, so that no other object gets their id
             names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
-            found = self._trees[id(trees)] = trees, names
-        return found[1]
+            self._trees[id(trees)] = trees, names
+        return self._trees[id(trees)][1]
 
 
 def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:
-    """The cost that the calibrated model predicts from the statistics that the plan carries.
+    """Return the cost that the calibrated model predicts from the statistics that the plan carries.
 
     `known` has costs of sets that were predicted with the same constants, and remembers those that are predicted now.
     """
@@ -144,30 +151,13 @@ def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) 
     step = sum(set_cost.step for set_cost in sets)
     answers = sum(set_cost.answers for set_cost in sets)
     folds = fold_seconds(plan.joins, plan.sets, constants)
-    answers += sum(folds[join.name] * _length(plan.sets[join.sides[0].set]) for join in plan.joins)
+    answers += sum(folds[join.name] * plan.sets[join.sides[0].set].statistics.round_length for join in plan.joins)
     answers += sum(row_round_seconds(planned_rows, constants) for planned_rows in plan.rows)
     rest = constants.seconds("job") * (bool(plan.sets) + bool(plan.rows))
     scans = [(scan, [plan.sets[fed.number] for fed in scan.feeds]) for scan in plan.scans if scan.feeds]
-    shared = sum(scan_cost(scan, fed, constants).total * _length(fed[0]) for scan, fed in scans)
+    shared = sum(scan_cost(scan, fed, constants).total * fed[0].statistics.round_length for scan, fed in scans)
     taken = sum(scan_bytes(scan, fed) * fed[0].statistics.round_seconds for scan, fed in scans)
     return RoundCost(shared - step, step, answers, rest, sum(set_cost.held for set_cost in sets), taken)
-
-
-def _set_cost(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
-    """The cost of a set; `held` are the cells that windows were answered from, a list growing by a value per tuple."""
-    statistics, edges, length = partial_set.statistics, partial_set.edges.edges_per_second, _length(partial_set)
-    kept = keeping_cost(constants.scaled(statistics.pace), statistics, edges, partial_set.components) * length
-    seconds = statistics.kept_seconds + statistics.round_seconds
-    cells = float(statistics.cells_per_second(np.array([edges]))[0]) * seconds
-    lists = sum(planned.family.is_list for planned in partial_set.components)
-    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
-    held = cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
-    return SetCost(kept, estimate_trees(partial_set, constants, idle) * length, held)
-
-
-def _length(partial_set: PartialSet) -> float:
-    """The length of a round in seconds of event time."""
-    return partial_set.statistics.round_length
 
 
 #: How tuples are taken in, by stream.
@@ -176,6 +166,8 @@ Ways = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """What a stage takes if `seconds` are predicted: a constant and a factor."""
+
     constant: float = 0.0
     factor: float = 1.0
 
@@ -183,19 +175,13 @@ class Line:
         return self.constant + self.factor * seconds
 
     def elsewhere(self, seconds: float) -> Line:
-        """The line to expect where only part of the constant holds; it gives the same if `seconds` are predicted.
+        """Return the line to expect where only part of the constant holds; it is equal if `seconds` are predicted.
 
         >>> Line(0.2, 2.0).elsewhere(0.1), Line(0.2, 2.0).elsewhere(0.1)(0.1)
         (Line(constant=0.1, factor=3.0), 0.4)
         """
         own = (1 - _SHARED) * self.constant
         return Line(self.constant - own, self.factor + own / max(seconds, 1e-9))
-
-    def towards(self, other: Line, share: float) -> Line:
-        """The line at `share` of the way to another line."""
-        return Line(
-            self.constant + share * (other.constant - self.constant), self.factor + share * (other.factor - self.factor)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +206,7 @@ class MeasuredRound:
         return self.state_bytes / self.predicted.held if self.state_bytes > 0 and self.predicted.held > 0 else 1.0
 
     def modelled(self, name: str) -> float:
-        """The seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
+        """Return the seconds that the model predicts for a stage; `intake` includes Spark's jobs."""
         seconds = self.predicted.stages[name]
         return seconds + self.predicted.rest if name == "intake" else seconds * (self.fullness if name == "step" else 1)
 
@@ -230,7 +216,7 @@ class MeasuredRound:
 
 
 class Correction:
-    """Never changed in place, so that another thread may read it."""
+    """Corrects predictions by what rounds took; never changed in place, so that another thread may read it."""
 
     def __init__(self, rounds: Iterable[MeasuredRound] = (), ages: Iterable[int] | None = None) -> None:
         """`rounds` are newest first, and without gaps if no `ages` are given.
@@ -248,7 +234,11 @@ class Correction:
             own = [(measured, weight) for measured, weight in every if measured.intake == intake]
             newest, known = own[0][1], sum(weight for _, weight in own)
             line = _fitted("intake", [(measured, weight / newest) for measured, weight in own])
-            self.intakes[intake] = line.towards(self.untried, _ELSEWHERE / (_ELSEWHERE + known))
+            share, untried = _ELSEWHERE / (_ELSEWHERE + known), self.untried
+            self.intakes[intake] = Line(
+                line.constant + share * (untried.constant - line.constant),
+                line.factor + share * (untried.factor - line.factor),
+            )
         self.rest = sum(measured.rest * weight for measured, weight in pairs) / sum(weights) if held else 0.0
         kept = sum(measured.state_bytes * weight for measured, weight in pairs)
         expected = sum(measured.predicted.held * weight for measured, weight in pairs)
@@ -256,7 +246,7 @@ class Correction:
         self.fullness = held[0].fullness if held else 1.0
 
     def after(self, measured: MeasuredRound) -> Correction:
-        """The correction after one more round."""
+        """Return the correction after one more round."""
         rounds = (measured, *(older for _, older in self._rounds))
         return Correction(rounds, (0, *(age + 1 for age, _ in self._rounds)))
 
@@ -266,7 +256,7 @@ class Correction:
         return sum(age < ROUNDS for age, _ in self._rounds)
 
     def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
-        """What a round is expected to take if the model predicts `cost` for a plan with these choices."""
+        """Return what a round is expected to take if the model predicts `cost` for a plan with these choices."""
         if not self._rounds:
             return cost
         intake = self.intakes.get(intake_of(choices), self.untried)
@@ -285,7 +275,7 @@ def intake_of(choices: Choices) -> Ways:
 
 
 def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int, MeasuredRound], ...]:
-    """The last rounds of each of the ways that were tried last."""
+    """Return the last rounds of each of the ways that were tried last."""
     left: dict[Ways, int] = {}
     kept = []
     for age, measured in rounds:
@@ -298,7 +288,7 @@ def _remembered(rounds: Iterable[tuple[int, MeasuredRound]]) -> tuple[tuple[int,
 
 
 def _fitted(stage: str, rounds: Iterable[tuple[MeasuredRound, float]]) -> Line:
-    """The line with the least squared relative error over weighted rounds, near no correction."""
+    """Return the line with the least squared relative error over weighted rounds, near no correction."""
     # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
     a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
     x, y = 0.0, _PRIOR / _FACTOR**2

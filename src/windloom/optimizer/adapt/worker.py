@@ -16,7 +16,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from enum import IntEnum
-from typing import Protocol
 
 Task = Callable[[], None]
 #: Has a task done before the next round if that does not take long, or else beside it.
@@ -38,52 +37,35 @@ class TaskPriority(IntEnum):
     AFTERWARDS = 2
 
 
-class Worker(Protocol):
-    """`failure` is the error that has stopped it, if any."""
-
-    failure: BaseException | None
-
-    def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
-        """Has a task done once; while a task with the same key waits or is being done, no other is added."""
-        ...
-
-    def passed(self, seconds: float) -> None:
-        """Notes that rounds have taken `seconds` more."""
-        ...
-
-    def wait(self, key: Hashable, seconds: float) -> None:
-        """Waits until a submitted task is done, if that takes no longer than `seconds`."""
-        ...
-
-    def pause(self) -> None:
-        """Called by a task between two steps of its work."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class ImmediateWorker:
     """Does every task as soon as it is submitted; for tests, and where nothing waits for it."""
 
-    failure: BaseException | None = None
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None  # the error that has stopped it
 
     def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
+        """Do a task once; while a task with this key waits or is being done, no other is added."""
         task()
 
-    def passed(self, seconds: float) -> None: ...
+    def passed(self, seconds: float) -> None:
+        """Note that rounds have taken `seconds` more."""
 
-    def wait(self, key: Hashable, seconds: float) -> None: ...
+    def wait(self, key: Hashable, seconds: float) -> None:
+        """Wait until a submitted task is done, if that takes no longer than `seconds`."""
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        """Let rounds go first; called by a task between two steps of its work."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Begin no more tasks."""
 
 
-class BackgroundWorker:
+class BackgroundWorker(ImmediateWorker):
     """Does tasks in a thread of its own, which lives as long as there are any; after one has failed, none is done."""
 
     def __init__(self, at_once: float = AT_ONCE) -> None:
         """`at_once` are the seconds that needed tasks may take before rounds have taken any time."""
+        super().__init__()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a task is done, or no more will be
         self._hurried = threading.Event()  # set while a round waits
@@ -96,7 +78,6 @@ class BackgroundWorker:
         self._is_running = self._is_closed = False
         self._present: Hashable = None  # the key of the task that is being done
         self._began = 0.0  # when its present step began, by the clock of the thread
-        self.failure: BaseException | None = None
 
     def submit(self, key: Hashable, task: Task, priority: TaskPriority) -> None:
         with self._lock:
@@ -128,7 +109,6 @@ class BackgroundWorker:
             self._hurried.clear()
 
     def close(self) -> None:
-        """Begins no more tasks."""
         with self._lock:
             self._is_closed = True
             for waiting in self._waiting.values():
@@ -145,7 +125,7 @@ class BackgroundWorker:
             threading.Thread(target=self._run, name="windloom-plans", daemon=True).start()
 
     def _first(self) -> TaskPriority | None:
-        """The priority of the next task that may be done now."""
+        """Return the priority of the next task that may be done now."""
         for priority, tasks in self._waiting.items():
             if tasks and (self._needed if priority is TaskPriority.NEEDED else self._optional) > 0:
                 return priority
@@ -163,8 +143,8 @@ class BackgroundWorker:
             return task, priority
 
     def _run(self) -> None:
-        while (found := self._next()) is not None:
-            task, priority = found
+        while (task_and_priority := self._next()) is not None:
+            task, priority = task_and_priority
             begun = self._began = time.thread_time()
             try:
                 task()
@@ -173,20 +153,18 @@ class BackgroundWorker:
                     self.failure, self._is_running, self._is_closed = error, False, True
                     self._changed.notify_all()
                 return
-            self._spend(time.thread_time() - begun, priority)
+            with self._changed:
+                seconds = time.thread_time() - begun
+                if priority is TaskPriority.NEEDED:
+                    self._took[_kind(self._present)] = seconds
+                    self._needed -= seconds
+                else:
+                    self._optional -= seconds
+                self._present = None
+                self._changed.notify_all()
             self.pause()
-
-    def _spend(self, seconds: float, priority: TaskPriority) -> None:
-        with self._changed:
-            if priority is TaskPriority.NEEDED:
-                self._took[_kind(self._present)] = seconds
-                self._needed -= seconds
-            else:
-                self._optional -= seconds
-            self._present = None
-            self._changed.notify_all()
 
 
 def _kind(key: Hashable) -> Hashable:
-    """The kind of a task: what it does, and for which basin."""
+    """Return the kind of a task: what it does, and for which basin."""
     return key[:2] if isinstance(key, tuple) else key

@@ -93,7 +93,7 @@ class Constants:
         return terms
 
     def scaled(self, factor: float) -> Constants:
-        """The constants times a factor: windows of rows count positions, a million of which stand for a second."""
+        """Return the constants times a factor: windows of rows count positions, a million of which are a second."""
         if factor == 1.0:
             return self
 
@@ -118,7 +118,7 @@ class Constants:
 
 
 def constants_path() -> Path:
-    """Where `windloom calibrate` keeps this user's constants."""
+    """Return where `windloom calibrate` keeps this user's constants."""
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
     return user_config_path("windloom", appauthor=False) / "costs.json"
@@ -138,7 +138,7 @@ def in_force(constants: Constants) -> Iterator[None]:
 
 
 def load_constants() -> Constants:
-    """The constants that the environment variable names, or else this user's, or else those that ship."""
+    """Return the constants that the environment variable names, or else this user's, or else those that ship."""
     forced = _IN_FORCE.get()
     if forced is not None:
         return forced

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.families import Family
 from windloom.model.aggregate import Property
-from windloom.model.arrays import Floats
+from windloom.model.arrays import Floats, Ints
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
@@ -61,35 +61,13 @@ class Load:
     @classmethod
     def of(cls, trees: Iterable[Iterable[Window]]) -> Load:
         members = [list(tree) for tree in trees]
-        ticks = sorted({window.range_ticks for tree in members for window in tree})
-        index_of = {tick: i for i, tick in enumerate(ticks)}
-        exact = len(members) * len(ticks) <= EXACT_PAIRS
-        having = np.zeros((len(members), len(ticks) if exact else 0))
-        present = np.zeros((len(members), -(-len(ticks) // 64) * 64), np.bool_)
-        rows = []
-        for i, windows in enumerate(members):
-            indices = [index_of[window.range_ticks] for window in windows]
-            present[i, indices] = True
-            if exact:
-                np.add.at(having[i], indices, 1.0)
-            rows.append(
-                (
-                    sum(window.overlap for window in windows),
-                    sum(TICKS_PER_SECOND / window.slide_ticks for window in windows),
-                    max(window.range_ticks for window in windows) / TICKS_PER_SECOND,
-                    len(windows),
-                    float(np.log2([window.range_ticks / TICKS_PER_SECOND for window in windows]).sum()),
-                )
-            )
-        columns = np.array(rows, np.float64).reshape(-1, 5).T.copy()
-        bits = np.packbits(present, axis=1).view(np.uint64)
-        overlap, answers, longest, queries, logs = columns
-        return cls(
-            overlap, answers, longest, queries, logs, bits, np.array(ticks, np.float64) / TICKS_PER_SECOND, having
-        )
+        windows = [window for tree in members for window in tree]
+        ends = np.cumsum([len(tree) for tree in members])
+        trees_of_positions = [range(end - len(tree), end) for tree, end in zip(members, ends.tolist(), strict=True)]
+        return WindowColumns.of(windows, np.ones(len(windows))).load(trees_of_positions)
 
     def merged(self, tree: int) -> Load:
-        """The load of each tree together with `tree`."""
+        """Return the load of each tree together with `tree`."""
         return Load(
             self.overlap + self.overlap[tree],
             self.answers_per_second + self.answers_per_second[tree],
@@ -101,16 +79,8 @@ class Load:
             self.having + self.having[tree],
         )
 
-    def only(self, tree: int) -> Load:
-        """The load of one of the trees."""
-        return self._changed(lambda column: column[tree : tree + 1])
-
-    def without(self, tree: int) -> Load:
-        """The load of the other trees."""
-        return self._changed(lambda column: np.delete(column, tree, 0))
-
-    def _changed(self, change: Callable[[Any], Any]) -> Load:
-        """The load whose columns with an entry per tree are changed."""
+    def changed(self, change: Callable[[Any], Any]) -> Load:
+        """Return the load whose columns with an entry per tree are changed: to one tree, or to all but one."""
         every: list[Any] = [getattr(self, each.name) for each in fields(self)]
         changed: list[Any] = [column if column is self.seconds else change(column) for column in every]
         return Load(*changed)
@@ -126,8 +96,71 @@ class Load:
         self.having[tree] += self.having[other]
 
 
+@dataclass(frozen=True)
+class WindowColumns:
+    """Distinct windows and how many queries have each, for the loads of many trees without a loop over queries."""
+
+    overlap: Floats
+    answers_per_second: Floats
+    seconds: Floats  # of the range
+    queries: Floats
+    range_place: Ints  # of the range, among the distinct ones
+    ranges: Floats  # the distinct ranges in seconds, ascending
+
+    @classmethod
+    def of(cls, windows: Sequence[Window], counts: Sequence[int] | Ints | Floats) -> WindowColumns:
+        ticks = np.array([window.range_ticks for window in windows], np.int64)
+        slides = np.array([window.slide_ticks for window in windows], np.int64)
+        distinct, range_index = np.unique(ticks, return_inverse=True)
+        return cls(
+            ticks / slides,
+            TICKS_PER_SECOND / slides,
+            ticks / TICKS_PER_SECOND,
+            np.asarray(counts, np.float64),
+            range_index.astype(np.int64),
+            distinct / TICKS_PER_SECOND,
+        )
+
+    def load(self, trees: Sequence[Sequence[int] | Ints], exact: bool | None = None) -> Load:
+        """Return the load of each tree; trees are given as positions of windows.
+
+        `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
+        agree on it.
+        """
+        members = np.concatenate([np.asarray(tree, np.int64) for tree in trees])
+        tree = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
+        if exact is None:
+            exact = self.counts_ranges(len(trees))
+
+        def summed(column: Floats) -> Floats:
+            return np.bincount(tree, column[members] * self.queries[members], len(trees)).astype(np.float64)
+
+        longest = np.zeros(len(trees))
+        np.maximum.at(longest, tree, self.seconds[members])
+        words = -(-len(self.ranges) // 64)
+        present = np.zeros((len(trees), words), np.uint64)
+        range_index = self.range_place[members]
+        np.bitwise_or.at(present, (tree, range_index // 64), np.uint64(1) << (range_index % 64).astype(np.uint64))
+        having = np.zeros((len(trees), len(self.ranges) if exact else 0))
+        if exact:
+            np.add.at(having, (tree, range_index), self.queries[members])
+        return Load(
+            summed(self.overlap),
+            summed(self.answers_per_second),
+            longest,
+            summed(np.ones_like(self.queries)),
+            summed(np.log2(self.seconds)),
+            present,
+            self.ranges,
+            having,
+        )
+
+    def counts_ranges(self, trees: int) -> bool:
+        return trees * len(self.ranges) <= EXACT_PAIRS
+
+
 def cost_name(technique: str, family: Family) -> str:
-    """The name of the technique in Ω, which distinguishes the two forms of SlickDeque.
+    """Return the name of the technique in Ω, which distinguishes the two forms of SlickDeque.
 
     >>> from windloom.kernels.families import MAX_INT
     >>> cost_name("slick_deque", MAX_INT)
@@ -206,7 +239,7 @@ class PaperCost:
 
 
 def paper_costs(plan: Plan) -> PaperCosts:
-    """The papers' costs of a plan, which may have been chosen by another cost."""
+    """Return the papers' costs of a plan, which may have been chosen by another cost."""
     slicing, trees = find_slicing(plan.slicing), {}
     for partial_set in plan.sets:
         for tree in partial_set.trees:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.families import Family
@@ -71,7 +70,7 @@ class CalibratedCost:
         return np.asarray(times * merging + self.constants.seconds("tree") / self.statistics.round_seconds)
 
     def answer_cost(self, work: Work, values: Floats | float) -> Floats:
-        """The cost of finding windows and writing answers."""
+        """Return the cost of finding windows and writing answers."""
         terms = answer_terms(work, values, self.statistics)
         return np.asarray(sum(amount * self.constants.seconds(name) for name, amount in terms.items()))
 
@@ -92,7 +91,7 @@ def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> 
 
 
 def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
-    """Seconds per second to combine one part of one component by a technique (given by its cost name)."""
+    """Return seconds per second to combine one part of one component by a technique (given by its cost name)."""
     name = measured_name(constants, technique, family)
     evenly, unevenly = constants.of(technique, name), constants.of(technique, uneven(name))
     total = np.zeros_like(work.rows)
@@ -103,18 +102,18 @@ def technique_cost(constants: Constants, technique: str, family: Family, work: W
 
 
 def measured_name(constants: Constants, technique: str, family: Family) -> str:
-    """The family whose constants apply: the family itself or, if it was not measured, the one that its card names."""
+    """Return the family whose constants apply: itself or, if it was not measured, the one that its card names."""
     is_known = family.costs_like is None or family.name in constants.techniques.get(technique, {})
     return family.name if is_known else str(family.costs_like)
 
 
 def uneven(family: str) -> str:
-    """The name of the constants for windows that do not move evenly."""
+    """Return the name of the constants for windows that do not move evenly."""
     return f"{family} uneven"
 
 
 def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
-    """The cost names that have constants and terms."""
+    """Return the cost names that have constants and terms."""
 
     def is_known(technique: str) -> bool:
         name = measured_name(constants, technique, family)
@@ -137,7 +136,7 @@ class Scanning:
 
 
 def set_scanning(constants: Constants, partial_set: PartialSet, edges: EdgeSet | None = None) -> Scanning:
-    """The cost of a set that has a scan of its own; `edges` replace those at which it is cut."""
+    """Return the cost of a set that has a scan of its own; `edges` replace those at which it is cut."""
     return scanning_cost(
         constants,
         partial_set.statistics,
@@ -156,7 +155,7 @@ def scanning_cost(
     groupings: int,
     components: tuple[PlannedComponent, ...],
 ) -> Scanning:
-    """The cost of scanning one set by itself, with slices cut at `edges_per_second`."""
+    """Return the cost of scanning one set by itself, with slices cut at `edges_per_second`."""
     fields = sum(len(planned_component.fields) for planned_component in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.taken_per_second(np.array([rate]))[0])
@@ -168,21 +167,16 @@ def scanning_cost(
     per_cell += columns_of(components) * constants.seconds("read_column")
     keeping = keeping_cost(constants, statistics, edges_per_second, components)
     return Scanning(
-        statistics.events_per_second * (per_tuple + dropped(constants, 1 / statistics.selectivity - 1)),
+        statistics.events_per_second * (per_tuple + (1 / statistics.selectivity - 1) * constants.seconds("tuple")),
         partials * per_partial,
         partials * per_cell + keeping,
     )
 
 
-def dropped(constants: Constants, tuples: float) -> float:
-    """Seconds to read tuples that no predicate lets through."""
-    return tuples * constants.seconds("tuple")
-
-
 def keeping_cost(
     constants: Constants, statistics: Statistics, edges_per_second: float, components: tuple[PlannedComponent, ...]
 ) -> float:
-    """Seconds per second to merge the new cells of each round with those that earlier rounds left.
+    """Return seconds per second to merge the new cells of each round with those that earlier rounds left.
 
     Each tuple is assumed to have added a value and a count to a list; both move with their cell.
     """
@@ -197,7 +191,7 @@ def keeping_cost(
 
 
 def compared_classes(slice_id: SliceId) -> int:
-    """The number of remainders beyond the first that a slice id computes per tuple."""
+    """Return the number of remainders beyond the first that a slice id computes per tuple."""
     match slice_id:
         case GreatestSlice(classes=classes):
             return len(classes) - 1
@@ -207,36 +201,31 @@ def compared_classes(slice_id: SliceId) -> int:
 
 
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
-    """The number of columns of the cells of a set."""
+    """Return the number of columns of the cells of a set."""
     return sum(
         planned_component.card.limbs(planned_component) * len(planned_component.family.kinds)
         for planned_component in components
     )
 
 
-# The cost model: all that sharing strategies know about costs.
-
-
 class CostModel(Protocol):
-    """Costs of trees, in one unit; the cost of a plan is the sum over its trees."""
+    """All that sharing strategies know: costs of trees, in one unit; the cost of a plan is the sum over its trees."""
 
     @property
-    def name(self) -> str:
-        """`paper` or `calibrated`."""
+    def name(self) -> str: ...
 
     @property
-    def unit(self) -> str:
-        """`operations per second`, or `seconds per second`, of event time."""
+    def unit(self) -> str: ...
 
-    def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cost of each tree of `load`, including the charge for being a tree (λ in the papers)."""
+    def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
+        """Return the cost of each tree of `load`, including the charge for being a tree (λ in the papers)."""
 
 
 # The predicted cost of answering queries from the cells of a set, for any trees of these queries.
 
 
 def set_model(partial_set: PartialSet, constants: Constants) -> CalibratedCost:
-    """The model for the costs that do not depend on techniques."""
+    """Return the model for the costs that do not depend on techniques."""
     columns = columns_of(partial_set.components)
     return CalibratedCost(constants, partial_set.statistics, (), partial_set.edges.edges_per_second, columns, 0.0, 1.0)
 

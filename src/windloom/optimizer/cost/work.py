@@ -56,7 +56,7 @@ class Demand:
 
     @classmethod
     def of(cls, trees: Iterable[Iterable[Window]], statistics: Statistics) -> Demand:
-        """A tree without windows asks for nothing."""
+        """Return the demand of each tree; one without windows asks for nothing."""
         totals = []
         for tree in trees:
             ticks = np.array([(window.range_ticks, window.slide_ticks) for window in tree], np.float64).reshape(-1, 2)
@@ -72,7 +72,7 @@ class Demand:
 
     @classmethod
     def of_load(cls, load: Load, statistics: Statistics, answered: float) -> Demand:
-        """An approximation from what a sharing strategy knows of its trees.
+        """Return an approximation from what a sharing strategy knows of its trees.
 
         `answered` is the share of windows that hold something, over all queries together, so that the answers of all
         trees have the same sum in every plan.
@@ -101,7 +101,7 @@ class Work:
     def of(
         cls, demand: Demand, edges_per_second: Floats, statistics: Statistics, regular: Floats | float = 1.0
     ) -> Work:
-        """The work that a demand causes; `regular` is 1 for trees whose edges are evenly spaced, else 0."""
+        """Return the work that a demand causes; `regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
         even = statistics.filled(edges_per_second) ** EVEN_CELLS
@@ -120,7 +120,7 @@ class Work:
         )
 
     def share(self, of_queries: float) -> Work:
-        """The work for only a share of the queries."""
+        """Return the work for only a share of the queries."""
         if of_queries == 1.0:
             return self
         scaled = {

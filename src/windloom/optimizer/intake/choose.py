@@ -7,7 +7,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError
@@ -31,28 +31,26 @@ MOST_FILTER_BITS = 3
 
 
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
-    """The native scan of sets of one stream, whose slices are of time and whose components all have native partials."""
+    """Return the native scan of sets of one stream, sliced by time, whose components all have native partials."""
     signed = sign(sets)
-    filters = _filter_bits(sets, signed.bits)
-    bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
+    filters = _filter_conditions(sets, signed.bits)
     conditions = tuple(filters[sql] for sql in sorted(filters))
+    bits = {**signed.bits, **{condition.sql: len(signed.bits) + i for i, condition in enumerate(conditions)}}
     types = {
         expression: kind
         for partial_set in sets
         for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
     }
     group_by = tuple(sorted(types))
-    scanned = {planned: _kept(planned, bits) for partial_set in sets for planned in partial_set.components}
+    scanned = {planned: _unfiltered(planned, bits) for partial_set in sets for planned in partial_set.components}
     components = tuple(dict.fromkeys(planned for planned, _ in scanned.values()))
-    edges = (
-        sets[0].edges
-        if len(sets) == 1
-        else EdgeSet.of(each for partial_set in sets for each in partial_set.edges.classes)
-    )
+    edges = sets[0].edges
+    if len(sets) > 1:
+        edges = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
     feeds = tuple(
         NativeFeed(
             partial_set.number,
-            signed.bit(partial_set),
+            signed.bit(partial_set.predicate),
             tuple(group_by.index(expression) for expression in partial_set.group_by),
             tuple(components.index(scanned[planned][0]) for planned in partial_set.components),
             tuple(scanned[planned][1] for planned in partial_set.components),
@@ -74,35 +72,32 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     )
 
 
-def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
-    """The filter conditions that become bits, by SQL; none if there are too many."""
-    wheres = {
-        planned.component.where
-        for partial_set in sets
-        for planned in partial_set.components
-        if _may_be_bit(partial_set, planned)
-    }
-    new = {where.sql: where for where in wheres if where is not None and where.sql not in signed}
+def _filter_conditions(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
+    """Return the filter conditions that become bits, by SQL; none if there are too many.
+
+    Computing an expression may fail for tuples that no query wants; reading a column cannot. So a component must only
+    read columns, unless the set wants every tuple.
+    """
+    new: dict[str, Expression] = {}
+    for partial_set in sets:
+        for planned in partial_set.components:
+            where = planned.component.where
+            if where is None or where.sql in signed or not _reads_columns(planned):
+                continue
+            if partial_set.predicate is None or where.column is not None:
+                new[where.sql] = where
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
-def _may_be_bit(partial_set: PartialSet, planned: PlannedComponent) -> bool:
-    """Whether the filter of a component may become a bit.
-
-    Computing an expression may fail for tuples that no query wants; reading a column cannot. So the component must only
-    read columns, unless the set wants every tuple.
-    """
-    component = planned.component
-    read = [each for each in (component.argument, component.by) if each is not None]
-    is_safe = partial_set.predicate is None or (component.where is not None and component.where.column is not None)
-    return component.where is not None and is_safe and all(each.column is not None for each in read)
+def _reads_columns(planned: PlannedComponent) -> bool:
+    read = (planned.component.argument, planned.component.by)
+    return all(each is None or each.column is not None for each in read)
 
 
-def _kept(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
-    """What a scan aggregates for a component: the component itself, or one without its filter and the filter's bit."""
+def _unfiltered(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
+    """Return what a scan aggregates for a component: itself, or one without its filter and the filter's bit."""
     where = planned.component.where
-    read = [each for each in (planned.component.argument, planned.component.by) if each is not None]
-    if where is None or where.sql not in bits or any(each.column is None for each in read):
+    if where is None or where.sql not in bits or not _reads_columns(planned):
         return planned, None
     return replace(planned, component=replace(planned.component, where=None)), bits[where.sql]
 
@@ -122,13 +117,15 @@ def choose_scans(
     stores: Sequence[Retention] = (),
     files: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Scan, ...]:
-    """The scans that feed every set that can have tuples, and every store.
+    """Return the scans that feed every set that can have tuples, and every store.
 
     `early` says for some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
     choices, which replace the choice: by stream, and by the text of sets whose intake differs from their stream's.
     `files` has, by stream, the columns that the driver can read itself.
     """
     chosen: list[Scan] = []
+    recorded = {} if given is None else given.options_of("intake")
+    logs = {} if given is None else given.options_of("log")
     for stream in streams:
         of_stream = [partial_set for partial_set in sets if partial_set.stream == stream.name and is_fed(partial_set)]
         timed = [partial_set for partial_set in of_stream if partial_set.counted_by is None]
@@ -138,37 +135,28 @@ def choose_scans(
                 counted.setdefault(partial_set.counted_by, []).append(partial_set)
         watched = [partial_set for members in counted.values() for partial_set in members]
         store = next((store for store in stores if store.stream == stream.name), None)
-        if store is not None or timed or watched:
-            recorded = None if given is None else given.option("intake", stream.name, "woven")
-            if store is not None:
-                if way == "native":
-                    raise _not_native(stream, "its tuples are kept, for row queries or because keep_tuples asks for it")
-                scans: list[Scan] = [
-                    woven_scan(len(chosen), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
-                ]
-            else:
-                fixed = {
-                    partial_set.number: early[partial_set.number]
-                    for partial_set in timed
-                    if early and partial_set.number in early
-                }
-                if given is not None:
-                    recorded_ways = given.options_of("intake")
-                    fixed = {
-                        partial_set.number: recorded_ways[partial_set.text] == "native"
-                        for partial_set in timed
-                        if partial_set.text in recorded_ways
-                    }
-                columns = (files or {}).get(stream.name, frozenset())
-                scans = _timed(len(chosen), stream, timed, watched, way, fixed, constants, recorded, columns)
-            if given is not None:
-                log = given.options_of("log").get(stream.name)
-                scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
-            chosen += scans
-        for members in counted.values():
-            chosen.append(
-                woven_scan(len(chosen), members, why=f"{members[0].window.plural} need the positions of tuples")
+        scans: list[Scan] = []
+        if store is not None:
+            if way == "native":
+                raise _not_native(stream, "its tuples are kept, for row queries or because keep_tuples asks for it")
+            scans.append(
+                woven_scan(len(chosen), timed, watched, "its tuples are kept", keeping_of(store, rows, stream))
             )
+        elif timed or watched:
+            if given is None:
+                fixed = {each.number: early[each.number] for each in timed if early and each.number in early}
+            else:
+                fixed = {each.number: recorded[each.text] == "native" for each in timed if each.text in recorded}
+            columns = (files or {}).get(stream.name, frozenset())
+            recorded_way = None if given is None else recorded.get(stream.name, "woven")
+            stream_sets = _StreamSets(len(chosen), stream, timed, watched, columns)
+            scans += stream_sets.scans(way, fixed, constants, recorded_way)
+        for scan in scans:
+            log = logs.get(stream.name)
+            chosen.append(replace(scan, log=log) if log and isinstance(scan, WovenScan) else scan)
+        for members in counted.values():
+            why = f"{members[0].window.plural} need the positions of tuples"
+            chosen.append(woven_scan(len(chosen), members, why=why))
     for position, scan in enumerate(chosen):
         if isinstance(scan, WovenScan):
             numbers = {each.number for each in scan.feeds}
@@ -178,7 +166,7 @@ def choose_scans(
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The intake of every stream and, by their text, of sets whose intake differs from their stream's; for a record."""
+    """Return the intake of every stream and, by their text, of sets whose intake differs from their stream's."""
     ways = {}
     for scan in reversed(plan.scans):
         if isinstance(scan, WovenScan) and scan.counted_by is None:
@@ -191,7 +179,7 @@ def intakes_of(plan: Plan) -> dict[str, str]:
 
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
-    """Why the intake of a stream cannot be native; None if it can."""
+    """Return why the intake of a stream cannot be native; None if it can."""
     if plan.store(stream) is not None:
         return "its tuples are kept"
     of_stream = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]
@@ -199,91 +187,74 @@ def intake_obstacle(plan: Plan, stream: str) -> str | None:
     return _obstacle(timed, [partial_set for partial_set in of_stream if partial_set.counted_by is not None])
 
 
-def _timed(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    way: str,
-    early: Mapping[int, bool],
-    constants: Constants,
-    recorded: str | None,
-    columns: frozenset[str],
-) -> list[Scan]:
-    """One scan for all sets or, if some are early and some are late, one for each kind."""
-    native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
-    if (obstacle := _obstacle(native, ())) is not None:
-        raise WindloomError(
-            f"a side of a join over stream '{stream.name}' cannot be aggregated early",
-            obstacle,
-            "leave joins='EAP…' out, or give it a 0 for this side",
-        )
-    free = [partial_set for partial_set in sets if partial_set.number not in early]
-    late = [partial_set for partial_set in sets if early.get(partial_set.number) is False]
-    if not native and not late:
-        return [_alike(number, stream, sets, watched, way, constants, recorded, columns)]
-    way = recorded or way
-    if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
-        raise _not_native(stream, obstacle)
-    is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
-    native, late = (native + free, late) if is_native else (native, late + free)
-    if not native or (not late and not watched):
-        every = [partial_set for partial_set in sets if partial_set in native or partial_set in late]
-        asked = "asked for, by joins"
-        return [native_scan(number, every, asked) if native else _woven(number, stream, every, watched, columns, asked)]
-    why = "some of its sets are asked for early, others late, by joins"
-    return [
-        native_scan(number, native, why, tells=False),
-        woven_scan(number + 1, late, [*native, *watched], why),
-    ]
+@dataclass(frozen=True, slots=True)
+class _StreamSets:
+    """The sets of one stream that are cut by time, and those of positions, which a scan by time only watches.
 
+    `columns` are those of the stream that the driver can read itself, and `number` is that of the stream's first scan.
+    """
 
-def _alike(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    way: str,
-    constants: Constants,
-    recorded: str | None,
-    columns: frozenset[str],
-) -> Scan:
-    """One scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
-    obstacle, chosen = _obstacle(sets, watched), recorded or way
-    if chosen == "native" and obstacle is not None:
-        raise _not_native(stream, obstacle)
-    woven = _woven(number, stream, sets, watched, columns)
-    if obstacle is not None:
-        return replace(woven, why="asked for" if way == "woven" else obstacle)
-    native = native_scan(number, sets)
-    if way != "auto":
-        return replace(native if chosen == "native" else woven, why="asked for")
-    rate = scanned_rate(sets)
-    costs = {
-        "woven": woven_cost(constants, woven, sets, rate).total / rate,
-        "native": native_cost(constants, native, sets, rate).total / rate,
-    }
-    if chosen == "auto":
-        chosen = "woven" if costs["woven"] < costs["native"] else "native"
-    other = "native" if chosen == "woven" else "woven"
-    why = f"predicted {costs[chosen] * 1e6:.3g} µs per tuple; {other}, it would be {costs[other] * 1e6:.3g} µs"
-    return replace(woven if chosen == "woven" else native, why=why)
+    number: int
+    stream: Stream
+    sets: Sequence[PartialSet]
+    watched: Sequence[PartialSet]
+    columns: frozenset[str]
 
+    def scans(self, way: str, early: Mapping[int, bool], constants: Constants, recorded: str | None) -> list[Scan]:
+        """Return one scan for all sets or, if some are early and some are late, one for each kind."""
+        native = [partial_set for partial_set in self.sets if early.get(partial_set.number) is True]
+        if (obstacle := _obstacle(native, ())) is not None:
+            raise WindloomError(
+                f"a side of a join over stream '{self.stream.name}' cannot be aggregated early",
+                obstacle,
+                "leave joins='EAP…' out, or give it a 0 for this side",
+            )
+        free = [partial_set for partial_set in self.sets if partial_set.number not in early]
+        late = [partial_set for partial_set in self.sets if early.get(partial_set.number) is False]
+        if not native and not late:
+            return [self._alike(way, constants, recorded)]
+        way = recorded or way
+        if free and way == "native" and (obstacle := _obstacle(free, self.watched)) is not None:
+            raise _not_native(self.stream, obstacle)
+        is_native = way == "native" or (way == "auto" and not late and _obstacle(free, self.watched) is None)
+        native, late = (native + free, late) if is_native else (native, late + free)
+        if not native or (not late and not self.watched):
+            why = "asked for, by joins"
+            return [native_scan(self.number, self.sets, why) if native else self._woven(why)]
+        why = "some of its sets are asked for early, others late, by joins"
+        watched = [*native, *self.watched]
+        early_scan = native_scan(self.number, native, why, tells=False)
+        return [early_scan, woven_scan(self.number + 1, late, watched, why)]
 
-def _woven(
-    number: int,
-    stream: Stream,
-    sets: Sequence[PartialSet],
-    watched: Sequence[PartialSet],
-    columns: frozenset[str],
-    why: str = "",
-) -> WovenScan:
-    """A woven scan, which the driver reads from files itself if it can."""
-    woven = woven_scan(number, sets, watched, why)
-    local = local_projection(woven, stream) if columns else ""
-    if isinstance(local, LocalProjection) and columns.issuperset(local.reads):
-        woven = replace(woven, local=local)
-    return woven
+    def _alike(self, way: str, constants: Constants, recorded: str | None) -> Scan:
+        """Return one scan for all sets: as recorded, or else as asked for, or else as predicted to be cheaper."""
+        obstacle, chosen = _obstacle(self.sets, self.watched), recorded or way
+        if chosen == "native" and obstacle is not None:
+            raise _not_native(self.stream, obstacle)
+        woven = self._woven()
+        if obstacle is not None:
+            return replace(woven, why="asked for" if way == "woven" else obstacle)
+        native = native_scan(self.number, self.sets)
+        if way != "auto":
+            return replace(native if chosen == "native" else woven, why="asked for")
+        rate = scanned_rate(self.sets)
+        costs = {
+            "woven": woven_cost(constants, woven, self.sets, rate).total / rate,
+            "native": native_cost(constants, native, self.sets, rate).total / rate,
+        }
+        if chosen == "auto":
+            chosen = "woven" if costs["woven"] < costs["native"] else "native"
+        other = "native" if chosen == "woven" else "woven"
+        why = f"predicted {costs[chosen] * 1e6:.3g} µs per tuple; {other}, it would be {costs[other] * 1e6:.3g} µs"
+        return replace(woven if chosen == "woven" else native, why=why)
+
+    def _woven(self, why: str = "") -> WovenScan:
+        """Return a woven scan of all sets, which the driver reads from files itself if it can."""
+        woven = woven_scan(self.number, self.sets, self.watched, why)
+        local = local_projection(woven, self.stream) if self.columns else ""
+        if isinstance(local, LocalProjection) and self.columns.issuperset(local.reads):
+            woven = replace(woven, local=local)
+        return woven
 
 
 def _not_native(stream: Stream, obstacle: str) -> WindloomError:
@@ -295,7 +266,7 @@ def _not_native(stream: Stream, obstacle: str) -> WindloomError:
 
 
 def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str | None:
-    """Why Spark's own aggregation cannot make the partials of these sets."""
+    """Return why Spark's own aggregation cannot make the partials of these sets."""
     if watched:
         return f"query '{next(watched[0].queries).name}' {watched[0].window.native_obstacle}"
     for partial_set in sets:

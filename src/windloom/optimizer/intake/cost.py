@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.cost.seconds import Scanning, columns_of, compared_classes, dropped, keeping_cost, set_scanning
+from windloom.optimizer.cost.seconds import Scanning, columns_of, compared_classes, keeping_cost, set_scanning
 from windloom.optimizer.intake.signatures import signatures_of, update_cost
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import NativeFeed, NativeScan, RolledUp, Scan, WovenFeed, WovenScan
@@ -29,7 +29,7 @@ NOTHING = Scanning(0.0, 0.0, 0.0)
 
 
 def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[NativeFeed | WovenFeed, Scanning]]:
-    """The cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
+    """Yield the cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     if not sets:  # it only watches for late tuples
         return
@@ -46,7 +46,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[N
 
 
 def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> Scanning:
-    """The cost of a scan for all sets that it feeds together, of which there is at least one."""
+    """Return the cost of a scan for all sets that it feeds together, of which there is at least one."""
     constants, rate = constants.scaled(sets[0].statistics.pace), scanned_rate(sets)
     if isinstance(scan, NativeScan):
         return native_cost(constants, scan, sets, rate)
@@ -54,53 +54,51 @@ def scan_cost(scan: Scan, sets: Sequence[PartialSet], constants: Constants) -> S
 
 
 def scanned_rate(sets: Sequence[PartialSet]) -> float:
-    """Tuples of their stream per second, of event time or of positions, as the sets count."""
+    """Return tuples of their stream per second, of event time or of positions, as the sets count."""
     return max(partial_set.statistics.events_per_second / partial_set.statistics.selectivity for partial_set in sets)
 
 
 def native_cost(
     constants: Constants, scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float
 ) -> Scanning:
-    """Seconds per second of event time; `events_per_second` is the rate of the stream."""
+    """Return seconds per second of event time; `events_per_second` is the rate of the stream."""
     seconds = constants.seconds
     fields, keys = sum(len(planned.fields) for planned in scan.components), len(scan.key_types)
     per_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
     per_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
-    wanted = _kept(scan, sets, events_per_second)
-    partials = _partials(scan, sets, wanted, signatures_of(scan, sets) * groups_of(scan, sets))
+    wanted = _wanted_rate(scan, sets, events_per_second)
+    partials = _partials(scan, sets, wanted)
     per_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     per_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
-    read = wanted * per_tuple + dropped(constants, events_per_second - wanted)
-    return Scanning(
-        _predicates(scan, sets, events_per_second) + read + shuffle,
-        partials * per_partial,
-        partials * per_cell
-        + sum(
-            _feeding(constants, scan, partial_set, partials)
-            + keeping_cost(
-                constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components
-            )
-            for partial_set in sets
-        ),
-    )
+    read = wanted * per_tuple + (events_per_second - wanted) * seconds("tuple")
+    cells = partials * per_cell
+    for partial_set in sets:
+        statistics, components = partial_set.statistics, partial_set.components
+        if not scan.is_plain:
+            picked = partials * (statistics.selectivity if scan.signature.predicates else 1.0)
+            cells += picked * (seconds("read") + columns_of(components) * seconds("read_column"))
+        cells += keeping_cost(constants, statistics, partial_set.edges.edges_per_second, components)
+    return Scanning(_predicates(scan, sets, events_per_second) + read + shuffle, partials * per_partial, cells)
 
 
 def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
-    """Seconds per second of event time, for tuples that are projected, fetched and woven."""
+    """Return seconds per second of event time, for tuples that are projected, fetched and woven."""
     seconds = constants.seconds
-    wanted = _kept(scan, sets, events_per_second)
+    wanted = _wanted_rate(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
     updates = update_cost(constants, scan, sets, wanted).seconds
     for partial_set in sets:
-        picked = partial_set.statistics.events_per_second
-        lists = sum(planned.family.is_list for planned in partial_set.components)
-        updates += picked * lists * seconds("woven_list")
-        cells = partial_set.statistics.taken_per_second(np.array([partial_set.edges.edges_per_second]))[0]
-        updates += float(min(cells, picked)) * columns_of(partial_set.components) * seconds("woven_cell")
-        updates += keeping_cost(
-            constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components
+        statistics, components, rate = (
+            partial_set.statistics,
+            partial_set.components,
+            partial_set.edges.edges_per_second,
         )
+        lists = sum(planned.family.is_list for planned in components)
+        updates += statistics.events_per_second * lists * seconds("woven_list")
+        cells = min(statistics.taken_per_second(np.array([rate]))[0], statistics.events_per_second)
+        updates += float(cells) * columns_of(components) * seconds("woven_cell")
+        updates += keeping_cost(constants, statistics, rate, components)
     predicates = _predicates(scan, sets, events_per_second)
     if scan.local is not None:
         return Scanning(predicates, events_per_second * columns * FILE_COLUMN_SECONDS, updates)
@@ -110,19 +108,19 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
 
 
 def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """Bytes of tuples, or of partials, that a scan fetches per second, if a value takes eight bytes."""
+    """Return bytes of tuples, or of partials, that a scan fetches per second, if a value takes eight bytes."""
     if not sets:
         return 0.0
     rate = scanned_rate(sets)
-    wanted = _kept(scan, sets, rate)
+    wanted = _wanted_rate(scan, sets, rate)
     if isinstance(scan, WovenScan):
         return wanted * _BYTES * (1 + scan.signature.words + len(scan.columns))
-    partials = _partials(scan, sets, wanted, signatures_of(scan, sets) * groups_of(scan, sets))
+    partials = _partials(scan, sets, wanted)
     return partials * _BYTES * (1 + len(scan.key_types) + sum(len(planned.fields) for planned in scan.components))
 
 
-def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
-    """The number of tuples per second that some set wants, if predicates are independent of each other."""
+def _wanted_rate(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
+    """Return the number of tuples per second that some set wants, if predicates are independent of each other."""
     if scan.signature.sees_all:
         return events_per_second
     shares = {partial_set.predicate: partial_set.statistics.selectivity for partial_set in sets}
@@ -140,37 +138,23 @@ def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float
 
 
 def rolled_up(scan: WovenScan, sets: Sequence[PartialSet], constants: Constants) -> RolledUp | None:
-    """Which of the sets that a scan feeds are predicted to be rolled up from signatures."""
+    """Return which of the sets that a scan feeds are predicted to be rolled up from signatures."""
     if not sets:
         return None
-    return update_cost(constants, scan, sets, _kept(scan, sets, scanned_rate(sets))).rolled_up
+    return update_cost(constants, scan, sets, _wanted_rate(scan, sets, scanned_rate(sets))).rolled_up
 
 
-def _feeding(constants: Constants, scan: NativeScan, partial_set: PartialSet, partials: float) -> float:
-    if scan.is_plain:
-        return 0.0
-    picked = partials * (partial_set.statistics.selectivity if scan.signature.predicates else 1.0)
-    return picked * (constants.seconds("read") + columns_of(partial_set.components) * constants.seconds("read_column"))
-
-
-def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float, groups: float) -> float:
-    rate = scan.edges.edges_per_second
-    if isinstance(scan.slice_id, PaneSlice):
-        rate = 1e6 / scan.slice_id.edges.period
+def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float) -> float:
+    """Return the partials per second, assuming that the groupings of the sets are independent of each other."""
+    left, groups = set(scan.group_by), signatures_of(scan, sets)
+    for partial_set in sorted(sets, key=lambda each: (-len(each.group_by), each.statistics.groups)):
+        if left & set(partial_set.group_by):
+            left -= set(partial_set.group_by)
+            groups *= partial_set.statistics.groups
+    pane = scan.slice_id
+    rate = 1e6 / pane.edges.period if isinstance(pane, PaneSlice) else scan.edges.edges_per_second
     finest = max((partial_set.statistics for partial_set in sets), key=lambda statistics: statistics.groups)
     united = replace(finest, events_per_second=events_per_second, groups=groups)
     if len(sets) > 1:
         united = replace(united, regularity=0.0)
     return float(united.taken_per_second(np.array([rate]))[0])
-
-
-def groups_of(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
-    """The number of distinct groups of a scan, assuming that the groupings of its sets are independent."""
-    left, groups = set(scan.group_by), 1.0
-    for partial_set in sorted(
-        sets, key=lambda partial_set: (-len(partial_set.group_by), partial_set.statistics.groups)
-    ):
-        if left & set(partial_set.group_by):
-            left -= set(partial_set.group_by)
-            groups *= partial_set.statistics.groups
-    return groups

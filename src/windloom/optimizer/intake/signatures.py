@@ -29,22 +29,18 @@ class SignatureBits:
     predicates: tuple[Expression, ...]
     only_signed: bool
 
-    def bit(self, partial_set: PartialSet) -> int | None:
-        """The bit of a set; None if the set wants every tuple that the pushed condition lets through."""
-        return self.bit_of(partial_set.predicate)
-
-    def bit_of(self, predicate: Predicate | None) -> int | None:
-        """The bit of a predicate; None if it has none, because the pushed condition implies it."""
+    def bit(self, predicate: Predicate | None) -> int | None:
+        """Return the bit of a predicate; None if it has none, because the pushed condition implies it."""
         return None if predicate is None else self.bits.get(predicate.sql)
 
 
 def is_fed(partial_set: PartialSet) -> bool:
-    """Whether any tuple can be part of the set."""
+    """Return whether any tuple can be part of the set."""
     return partial_set.predicate is None or not partial_set.predicate.is_never
 
 
 def sign(sets: Sequence[PartialSet], also: Sequence[Predicate | None] = (), *, pushes: bool = True) -> SignatureBits:
-    """The signature of a scan for the sets, and for further predicates; without `pushes`, no tuple is left out."""
+    """Return the signature of a scan for sets and further predicates; without `pushes`, no tuple is left out."""
     wheres: list[Predicate | None] = list(dict.fromkeys([*(partial_set.predicate for partial_set in sets), *also]))
     conditions = [where for where in wheres if where is not None]
     pushed = None
@@ -76,7 +72,7 @@ _Open = list[tuple[int, Formula]]
 
 
 def most_signatures(predicates: Iterable[Predicate]) -> float:
-    """An upper bound on the number of signatures that can occur, including the empty one.
+    """Return an upper bound on the number of signatures that can occur, including the empty one.
 
     Exact for predicates on one column: every combination of values and NULL that they distinguish is examined.
     Predicates without a common column multiply.
@@ -137,7 +133,7 @@ class _Residual:
         self.known: dict[int, tuple[int, Formula]] = {}
 
     def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """The bit and the remainder for a cell; `mask` shows which of the numbered sets hold the values of the cell."""
+        """Return the bit and the remainder for a cell; `mask` has the numbered sets that hold its values."""
         relevant = mask & self.sets
         if relevant not in self.known:
             self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
@@ -145,7 +141,7 @@ class _Residual:
 
 
 def _components(formulas: _Open) -> list[_Open]:
-    """Groups of formulas that are connected by common subjects."""
+    """Return groups of formulas that are connected by common subjects."""
     groups: list[tuple[set[Subject], _Open]] = []
     for each in formulas:
         subjects, members = set(each[1].subjects), [each]
@@ -175,7 +171,6 @@ def _size(masks: _Signatures) -> float:
 # How many signatures tuples have, and which sets of a woven scan are predicted to be rolled up from them.
 
 _most = lru_cache(maxsize=64)(most_signatures)
-
 #: To number the signature and the cell of a tuple takes about as long as to fold it into this many columns.
 _NUMBERED_COLUMNS = 4
 
@@ -189,7 +184,7 @@ class Updates:
 
 
 def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
-    """The number of different signatures of tuples: as observed, or else as many as their predicates allow."""
+    """Return the number of different signatures of tuples: as observed, or else as many as their predicates allow."""
     signature = scan.signature
     if not signature.predicates:
         return 1.0
@@ -199,17 +194,20 @@ def signatures_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
 
 
 def update_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], kept: float) -> Updates:
-    """The cost of folding tuples, of which `kept` per second are read, into the values of all sets."""
+    """Return the cost of folding tuples, of which `kept` per second are read, into the values of all sets."""
     update = constants.seconds("woven_update")
     by_groups: dict[tuple[Expression, ...], list[PartialSet]] = {}
     seconds, rolled, signatures = 0.0, 0, 1.0
+    from_tuples_of = {
+        each.number: update * each.statistics.events_per_second * columns_of(_plain(each)) for each in sets
+    }
     for partial_set in sets:
         if scan.signature.predicates and partial_set.window.is_sliced and partial_set.window.rolls_up:
             by_groups.setdefault(partial_set.group_by, []).append(partial_set)
         else:
-            seconds += update * _from_tuples(partial_set)
+            seconds += from_tuples_of[partial_set.number]
     for alike in by_groups.values():
-        from_tuples = update * sum(map(_from_tuples, alike))
+        from_tuples = sum(from_tuples_of[partial_set.number] for partial_set in alike)
         from_cells = float("inf")
         if len({partial_set.predicate for partial_set in alike}) >= FEWEST_SIGNED:
             signatures = signatures_of(scan, sets)
@@ -224,16 +222,10 @@ def _plain(partial_set: PartialSet) -> tuple[PlannedComponent, ...]:
     return tuple(planned for planned in partial_set.components if not planned.family.is_list)
 
 
-def _from_tuples(partial_set: PartialSet) -> float:
-    return partial_set.statistics.events_per_second * columns_of(_plain(partial_set))
-
-
 @lru_cache(maxsize=256)
 def _edge_rate(edges: frozenset[EdgeSet]) -> float:
-    """Edges per second of several slicings together, cached because charts ask repeatedly."""
-    if len(edges) == 1:
-        return next(iter(edges)).edges_per_second
-    return EdgeSet.of(each for edge_set in edges for each in edge_set.classes).edges_per_second
+    """Return the edges per second of several slicings together, cached because charts ask repeatedly."""
+    return EdgeSet.of({each for edge_set in edges for each in edge_set.classes}).edges_per_second
 
 
 def _from_cells(alike: Sequence[PartialSet], signatures: float, kept: float) -> float:

@@ -71,7 +71,7 @@ def woven_scan(
     why: str = "",
     keeping: Keeping | None = None,
 ) -> WovenScan:
-    """The woven scan of sets of one stream, whose slices are all of time, or all of positions counted in the same way.
+    """Return the woven scan of sets of one stream, sliced by time, or by positions that are counted in one way.
 
     `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
@@ -85,7 +85,7 @@ def woven_scan(
         columns.place(key, ())
     feeds = []
     for partial_set in sets:
-        bit = signed.bit(partial_set)
+        bit = signed.bit(partial_set.predicate)
         groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
         reads = tuple(_read(planned, bit, filters, columns) for planned in partial_set.components)
         feeds.append(WovenFeed(partial_set.number, bit, groups, reads))
@@ -97,7 +97,7 @@ def woven_scan(
         columns.projected(),
         _with_finer(feeds, {partial_set.number: partial_set for partial_set in sets}),
         counted_by,
-        tuple((partial_set.number, signed.bit(partial_set)) for partial_set in watched),
+        tuple((partial_set.number, signed.bit(partial_set.predicate)) for partial_set in watched),
         why,
         kept=stored,
     )
@@ -108,17 +108,15 @@ def _kept(keeping: Keeping, signed: SignatureBits, columns: _WovenColumns) -> Re
     positions = tuple(
         None if name == keeping.time else columns.place(Expression.of_column(name), ()) for name in store.columns
     )
-    bits = None if store.predicates is None else [signed.bit_of(predicate) for predicate in store.predicates]
+    bits = None if store.predicates is None else [signed.bit(predicate) for predicate in store.predicates]
     stored_bits = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
-    strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
-    conditions = {
-        predicate.sql: signed.bit_of(predicate) for _, _, predicate in keeping.strands if predicate is not None
-    }
+    strands = ((name, window, signed.bit(predicate)) for name, window, predicate in keeping.strands)
+    conditions = {predicate.sql: signed.bit(predicate) for _, _, predicate in keeping.strands if predicate is not None}
     return RetainedColumns(store.columns, positions, stored_bits, tuple(strands), tuple(conditions.items()))
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: SignatureBits, predicates: list[Expression]) -> dict[str, int]:
-    """The bit of the condition of every FILTER; new ones follow the predicates of sets.
+    """Return the bit of the condition of every FILTER; new ones follow the predicates of sets.
 
     A condition is evaluated only for tuples that a query with it wants; for others it may fail.
     """
@@ -128,7 +126,7 @@ def _filter_bits(sets: Sequence[PartialSet], signed: SignatureBits, predicates: 
         for planned in partial_set.components:
             where = planned.component.where
             if where is not None:
-                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(partial_set))
+                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(partial_set.predicate))
     for sql in sorted(users):
         if sql in bit_of:
             continue
@@ -152,7 +150,7 @@ class _WovenColumns:
         self._made_by: list[PlannedComponent | None] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
-        """The position of the column; the card of `part` may project something else from the expression."""
+        """Return the position of the column; the card of `part` may project something else from the expression."""
         sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
         position = self._places.setdefault(sql, len(self._places))
         if position == len(self._readers):
@@ -172,40 +170,35 @@ class _WovenColumns:
 
 
 def _with_finer(feeds: Sequence[WovenFeed], sets: Mapping[int, PartialSet]) -> tuple[WovenFeed, ...]:
-    """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
+    """Return each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself.
 
     Sets known to have many cells are left out: rolling them up would save nothing.
     """
+
+    def has_few_cells(partial_set: PartialSet) -> bool:
+        statistics = partial_set.statistics
+        if statistics.origins.groups.source != "observed":
+            return True
+        cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0])
+        return FEW_CELLS * cells <= statistics.events_per_second
+
+    def can_feed(finer: WovenFeed, fed: WovenFeed) -> bool:
+        own, other = sets[fed.number], sets[finer.number]
+        if not set(fed.groups) < set(finer.groups) or not own.window.rolls_up:
+            return False
+        columns = set(zip(other.components, finer.components, strict=True))
+        has_all = columns.issuperset(zip(own.components, fed.components, strict=True))
+        return has_all and other.edges.union(own.edges) == other.edges
+
     by_bit: dict[int | None, list[WovenFeed]] = {}
     for fed in feeds:
-        if not _has_many_cells(sets[fed.number]):
+        if has_few_cells(sets[fed.number]):
             by_bit.setdefault(fed.bit, []).append(fed)
-    finer_of = {
-        fed.number: [other.number for other in by_bit.get(fed.bit, []) if _can_feed(other, fed, sets)] for fed in feeds
-    }
+    finer_of = {fed.number: [each.number for each in by_bit.get(fed.bit, ()) if can_feed(each, fed)] for fed in feeds}
     from_tuples = {number for number, finer in finer_of.items() if not finer}
     return tuple(
-        replace(fed, via=tuple(finer_number for finer_number in finer_of[fed.number] if finer_number in from_tuples))
-        for fed in feeds
+        replace(fed, via=tuple(number for number in finer_of[fed.number] if number in from_tuples)) for fed in feeds
     )
-
-
-def _has_many_cells(partial_set: PartialSet) -> bool:
-    """Whether rolling up its cells was observed to be no less work than weaving tuples."""
-    statistics = partial_set.statistics
-    if statistics.origins.groups.source != "observed":
-        return False
-    cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0])
-    return FEW_CELLS * cells > statistics.events_per_second
-
-
-def _can_feed(finer: WovenFeed, fed: WovenFeed, sets: Mapping[int, PartialSet]) -> bool:
-    if not set(fed.groups) < set(finer.groups) or not sets[fed.number].window.rolls_up:
-        return False
-    finer_columns = set(zip(sets[finer.number].components, finer.components, strict=True))
-    edges = sets[finer.number].edges
-    needs_only_kept = finer_columns.issuperset(zip(sets[fed.number].components, fed.components, strict=True))
-    return needs_only_kept and edges.union(sets[fed.number].edges) == edges
 
 
 def _read(
@@ -231,7 +224,7 @@ _KINDS = (*_TIMES, TypeKind.FLOAT, TypeKind.DECIMAL, TypeKind.BOOLEAN, TypeKind.
 
 
 def local_projection(scan: WovenScan, stream: Stream) -> LocalProjection | str:
-    """The projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
+    """Return the projection of a scan with all types, or, as text, the part that only Spark can evaluate."""
     if scan.counted_by is not None or scan.kept is not None or stream.is_relation:
         return "positions of tuples, kept tuples and relations"
     if stream.columns[stream.time].kind not in _TIMES:

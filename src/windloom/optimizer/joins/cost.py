@@ -23,34 +23,33 @@ from windloom.statistics.set_statistics import Statistics
 
 
 def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[LinkEstimate] = ()) -> list[SideSize]:
-    """The sizes of sides, from the statistics of the sets that answer them and what rounds have `observed` of links.
+    """Return the sizes of sides, from statistics of their sets and what rounds have `observed` of links.
 
     Statistics give the number of groups of a side, but not the number of values of each of its columns: where no round
     has shown it, all columns are assumed to have the same number.
     """
-    return [_size(join, side, statistic, observed) for side, statistic in enumerate(statistics)]
+    sizes = []
+    for side, known in enumerate(statistics):
+        window, columns = join.sides[side].window, len(join.sides[side].group_by)
+        seconds = known.round_length if window.extent_ticks is None else window.extent_ticks / TICKS_PER_SECOND
+        # Tuples come at random: this is how many groups have had one within the window.
+        rows = known.groups * -expm1(-known.event_rate * seconds / known.groups)
 
+        def values(count: int, rows: float = rows, groups: float = known.groups, columns: int = columns) -> float:
+            return min(rows, groups ** (count / columns)) if columns else 1.0
 
-def _size(join: Join, side: int, known: Statistics, observed: Sequence[LinkEstimate]) -> SideSize:
-    window, columns = join.sides[side].window, len(join.sides[side].group_by)
-    seconds = known.round_length if window.extent_ticks is None else window.extent_ticks / TICKS_PER_SECOND
-    # Tuples come at random: this is how many groups have had one within the window.
-    rows = known.groups * -expm1(-known.event_rate * seconds / known.groups)
-
-    def values(places: int) -> float:
-        return min(rows, known.groups ** (places / columns)) if columns else 1.0
-
-    keys, matching = {}, {}
-    for number, link in enumerate(join.links):
-        if side not in (link.parent, link.child):
-            continue
-        keys[number] = values(len(link.keys))
-        if observed:
-            shown = observed[number].parent_keys if side == link.parent else observed[number].child_keys
-            keys[number] = min(rows, max(1.0, shown))
-            matching[number] = observed[number].matching
-    reported = sum(1 for own, _ in join.groups if own == side)
-    return SideSize(rows, keys, values(reported) if reported else 1.0, matching)
+        keys, matching = {}, {}
+        for number, link in enumerate(join.links):
+            if side not in (link.parent, link.child):
+                continue
+            keys[number] = values(len(link.keys))
+            if observed:
+                shown = observed[number].parent_keys if side == link.parent else observed[number].child_keys
+                keys[number] = min(rows, max(1.0, shown))
+                matching[number] = observed[number].matching
+        reported = sum(1 for own, _ in join.groups if own == side)
+        sizes.append(SideSize(rows, keys, values(reported) if reported else 1.0, matching))
+    return sizes
 
 
 #: Amounts of work per second of event time, by name of the constant.
@@ -86,7 +85,7 @@ def seconds_of(constants: Constants, amounts: Amounts) -> float:
 
 
 def row_amounts(folded_join: FoldedJoin) -> Amounts:
-    """The work of matching the rows that the sides of a join answer, and of adding them up."""
+    """Return the work of matching the rows that the sides of a join answer, and of adding them up."""
     matches = folded_join.matches * folded_join.ends_per_second
     rows = max(1.0, sum(size.rows for size in folded_join.sizes))
     stretch = min(folded_join.sets[0].statistics.round_length, SIDE_ROWS / rows / folded_join.ends_per_second)
@@ -95,12 +94,12 @@ def row_amounts(folded_join: FoldedJoin) -> Amounts:
 
 
 def row_values(join: Join) -> int:
-    """The number of values folded for every match."""
+    """Return the number of values folded for every match."""
     return sum(map(_values, join.folded))
 
 
 def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
-    """The work of folding joins of one pairing by one matrix; None if the matrix would be too large."""
+    """Return the work of folding joins of one pairing by one matrix; None if the matrix would be too large."""
     folded_join = joins[0]
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
     statistics = [each.statistics for each in folded_join.sets]
@@ -155,14 +154,14 @@ def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float,
 
 
 def _values(folded: Folded) -> int:
-    """The number of values computed for every match: those of a component, and whether there is one."""
+    """Return the number of values computed for every match: those of a component, and whether there is one."""
     if isinstance(folded, SumOfProducts):
         return len(folded.products) + (folded.counted is not None)
     return 2 if isinstance(folded, SideComponent) else 4
 
 
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
-    """The values that a matrix holds for a join, equal where joins share them, each with whether it sums integers."""
+    """Return the values that a matrix holds for a join, equal where joins share them, and whether they sum integers."""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
     names = [side.components for side in folded_join.join.sides]
     values: list[tuple[bool, object]] = []

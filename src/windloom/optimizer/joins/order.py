@@ -8,7 +8,7 @@ here they are the rows of sides at the end of a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 
@@ -32,29 +32,26 @@ class Size:
     values: float
 
     def joined(self, other: Size) -> Size:
-        """The pairs that match, if the values of the side that has fewer are among those of the other (source E, φ)."""
+        """Return the pairs that match, if the side with fewer values has only values of the other (source E, φ)."""
         values = max(self.values, other.values)
         rows = self.rows * other.rows / values if values else 0.0
         return Size(rows, min(self.values, other.values))
 
 
 def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fast: Sequence[int] = ()) -> Order:
-    """The cheapest of all orders for up to 6 inputs; beyond that, the cheapest of those near a first one.
+    """Return the cheapest of all orders for up to 6 inputs; beyond that, the cheapest of those near a first one.
 
     The heuristic takes the first order and those in which the fast inputs are moved up, independently of each other.
     """
     if count <= MOST_COMPARED:
         return min(permutations(range(count)), key=lambda order: (cost(order), order))
-    return min(_moved_up(first, fast[:_MOST_MOVED]), key=lambda order: (cost(order), order))
-
-
-def _moved_up(first: Order, fast: Sequence[int]) -> Iterator[Order]:
-    """All orders in which each of the fast inputs stands where it stood, or higher."""
-    for places in product(*(range(first.index(input_) + 1) for input_ in fast)):
-        order = [input_ for input_ in first if input_ not in fast]
-        for input_, position in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
+    moved, orders = fast[:_MOST_MOVED], list[Order]()
+    for positions in product(*(range(first.index(input_) + 1) for input_ in moved)):
+        order = [input_ for input_ in first if input_ not in moved]
+        for input_, position in sorted(zip(moved, positions, strict=True), key=lambda pair: pair[1]):
             order.insert(position, input_)
-        yield tuple(order)
+        orders.append(tuple(order))
+    return min(orders, key=lambda order: (cost(order), order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class Elimination:
 
 
 def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimination:
-    """The elimination in a given order, in which every child is complete before it is folded."""
+    """Return the elimination in a given order, in which every child is complete before it is folded."""
     folded = {side: Elimination(size) for side, size in enumerate(sizes)}
     for number in order:
         link = join.links[number]
@@ -96,7 +93,7 @@ def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimi
 
 
 def elimination_order(join: Join, sizes: Sequence[SideSize], side: int = 0) -> Elimination:
-    """The order that touches the fewest rows below a side, among all in which children are complete when folded.
+    """Return the order that touches the fewest rows below a side, among all in which children are complete when folded.
 
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
@@ -119,12 +116,14 @@ def elimination_order(join: Join, sizes: Sequence[SideSize], side: int = 0) -> E
 
 
 def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> Elimination:
-    """The parent after a fold: the child is read, every parent row looks up its key, and every result is written."""
+    """Return the parent after a fold: the child is read, parent rows look up their keys, results are written."""
     link, before, other = join.links[number], parent.size, child.size
     keys = Size(before.rows, before.keys.get(number, before.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
     matching = before.matching.get(number, matching)
-    per_key = _per_key(join, number, other)
+    # A child is added up: it has one row per key and group that is reported. A residual is tested on every row instead.
+    per_key = other.rows / other.keys.get(number, other.rows) if other.keys.get(number, other.rows) else 0.0
+    per_key = per_key if link.residual is not None else min(per_key, other.groups)
     rows = {
         JoinKind.INNER: before.rows * matching * per_key,
         JoinKind.LEFT: before.rows * (matching * per_key + 1.0 - matching),
@@ -145,13 +144,3 @@ def _fold(join: Join, number: int, parent: Elimination, child: Elimination) -> E
     met = before.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
     matches = parent.matches + child.matches + met
     return Elimination(size, (*parent.order, *child.order, number), touched, matches)
-
-
-def _per_key(join: Join, number: int, child: SideSize) -> float:
-    """The rows per key of a child after it has been added up: one for each group that is reported.
-
-    A residual is tested on every row of the child, so with a residual no rows are added up.
-    """
-    values = child.keys.get(number, child.rows)
-    per_key = child.rows / values if values else 0.0
-    return per_key if join.links[number].residual is not None else min(per_key, child.groups)

@@ -33,7 +33,7 @@ def plan_join(
     given: Choices | None = None,
     observed: Sequence[LinkEstimate] = (),
 ) -> PlannedJoin:
-    """The plan of a join, still to be given a technique by `with_folds`.
+    """Return the plan of a join, still to be given a technique by `with_folds`.
 
     `given` replaces the choice of the order; `observed` describes the links of the join.
     """
@@ -83,7 +83,7 @@ def check_join_plan(name: str) -> None:
 
 
 def forced_sets(name: str, joins: Iterable[PlannedJoin]) -> Mapping[int, bool]:
-    """Whether each set is early, by its number; empty if nothing is forced.
+    """Return which sets are early and which late, by number; empty if nothing is forced.
 
     A set is read once, so it is early if any of the sides that it answers is.
     """
@@ -123,7 +123,7 @@ def with_folds(
     constants: Constants,
     given: Choices | None = None,
 ) -> tuple[PlannedJoin, ...]:
-    """The joins, each with the technique that was recorded, or else asked for, or else is predicted to be fastest."""
+    """Return the joins, each with the technique that was recorded, asked for, or is predicted to be fastest."""
     if given is not None:
         return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
     if asked == SliceMatrix.name:
@@ -145,12 +145,12 @@ def with_folds(
 
 
 def possible_folds(join: PlannedJoin, sets: Sequence[PartialSet]) -> tuple[str, ...]:
-    """All techniques that can fold a join."""
+    """Return all techniques that can fold a join."""
     return tuple(name for name in FOLDS if name != SliceMatrix.name or matrix_obstacle(join, sets) is None)
 
 
 def pairings(joins: Sequence[PlannedJoin]) -> Mapping[object, list[PlannedJoin]]:
-    """Joins grouped by whether they may share a matrix: same sets, same keys, same grouping columns."""
+    """Return joins grouped by whether they may share a matrix: same sets, same keys, same grouping columns."""
     by_pairing: dict[object, list[PlannedJoin]] = {}
     for join in joins:
         by_pairing.setdefault(join.pairing, []).append(join)
@@ -158,7 +158,7 @@ def pairings(joins: Sequence[PlannedJoin]) -> Mapping[object, list[PlannedJoin]]
 
 
 def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None:
-    """Why a slice matrix cannot fold a join; None if it can."""
+    """Return why a slice matrix cannot fold a join; None if it can."""
     if len(join.sides) != 2:
         return f"it joins {len(join.sides)} sources"
     (link,) = join.join.links
@@ -185,21 +185,16 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
     if amounts is None:
         return Pairwise.name
     by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
-    places = dict.fromkeys(side for join in joins for side in join.sides)
-    by_rows += sum(side_seconds(side, sets, constants) for side in places)
+    for place in dict.fromkeys(side for join in joins for side in join.sides):  # answered at every end
+        partial_set, tree = sets[place.set], sets[place.set].trees[place.tree]
+        query = next(planned.query for planned in tree.queries if planned.name == place.name)
+        answering = estimate_answering(partial_set, [[query]], [tree.edges], [tree.techniques], constants)
+        by_rows += float(answering.total[0])
     return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
 
 
-def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
-    """Seconds per second of event time to answer a side at every end."""
-    partial_set = sets[place.set]
-    tree = partial_set.trees[place.tree]
-    member = next(planned for planned in tree.queries if planned.name == place.name)
-    return float(estimate_answering(partial_set, [[member.query]], [tree.edges], [tree.techniques], constants).total[0])
-
-
 def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:
-    """Seconds per second of event time to fold each join, by name; joins that share a matrix have equal parts of it."""
+    """Return seconds per second of event time to fold each join, by name; a matrix is divided among its joins."""
     seconds: dict[str, float] = {}
     for together in pairings(joins).values():
         sharing = [join for join in together if join.fold == SliceMatrix.name]

@@ -7,10 +7,9 @@ together, and once more, for the tuples at hand, when the plan runs: see `rounds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.kernels.tuples.sorted_tuples import MOST_VALUES
 from windloom.model.aggregate import COUNT_STAR
@@ -18,7 +17,7 @@ from windloom.model.join import Join
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import TypeKind
 from windloom.optimizer.joins.plan import pairings
-from windloom.plan.plan import FeedPlace, PartialSet, PlannedJoin
+from windloom.plan.plan import FeedPlace, PartialSet, PlannedJoin, Tree
 from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenFeed, WovenScan
 from windloom.slicing.edges import EdgeSet
 
@@ -47,7 +46,7 @@ class _TupleFoldFamily:
 def with_tuples(
     joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], scans: Sequence[Scan]
 ) -> tuple[tuple[PlannedJoin, ...], tuple[Scan, ...]]:
-    """Joins that say where they find their tuples, and scans that have them."""
+    """Return joins that say where they find their tuples, and scans that have them."""
     families = []
     for together in pairings([join for join in joins if join.fold == SliceMatrix.name]).values():
         (link,) = together[0].join.links
@@ -95,7 +94,7 @@ def with_tuples(
 def _side(
     joins: Sequence[PlannedJoin], number: int, key: int, sets: Sequence[PartialSet], scans: Sequence[Scan]
 ) -> _Side | None:
-    """What joins of one pairing read of a side; None if they cannot be folded from tuples."""
+    """Return what joins of one pairing read of a side; None if they cannot be folded from tuples."""
     join, place = joins[0].join, joins[0].sides[number]
     grouped = {position for side, position in join.groups if side == number}
     if key in grouped or grouped | {key} != set(range(len(join.sides[number].group_by))):
@@ -108,8 +107,13 @@ def _side(
     reads = dict(zip(partial_set.components, woven_set.components, strict=True))
     asked = {component for join in joins for component in join.join.sides[number].components}
     wanted = [planned for planned in partial_set.components if planned.component in asked]
-    if any(_is_other(planned) for planned in wanted):
-        return None
+    for planned in wanted:  # counts, and sums of integers, over all tuples of the side
+        is_whole = planned.argument_type is not None and planned.argument_type.kind is TypeKind.INTEGER
+        kind, where = planned.component.kind, planned.component.where
+        if planned.component != COUNT_STAR and (
+            where is not None or not (kind == "count" or (kind == "sum" and is_whole))
+        ):
+            return None
     # The grouping columns of the set are those of the side, in another order perhaps.
     columns = {expression: woven_set.groups[i] for i, expression in enumerate(partial_set.group_by)}
     group_by = join.sides[number].group_by
@@ -140,22 +144,10 @@ def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenFeed] | No
     return None
 
 
-def _is_other(planned: PlannedComponent) -> bool:
-    """Whether it is neither a count nor a sum of integers over all tuples of the side."""
-    component = planned.component
-    if component == COUNT_STAR:
-        return False
-    if component.where is not None or component.kind not in ("sum", "count"):
-        return True
-    return component.kind == "sum" and (
-        planned.argument_type is None or planned.argument_type.kind is not TypeKind.INTEGER
-    )
-
-
 def _feed(
     order: _Order, families: Sequence[_TupleFoldFamily], sets: Sequence[PartialSet], others: set[str]
 ) -> KeyedFeed:
-    """The feed of all families that read the tuples of a scan in one order."""
+    """Return the feed of all families that read the tuples of a scan in one order."""
     sides = [side for family in families for side in family.sides if side.order == order]
     outs = tuple(sorted({position for side in sides for position in side.outs}))
     trees: dict[int, set[int]] = {}
@@ -163,12 +155,15 @@ def _feed(
         trees.setdefault(side.set, set()).update(side.trees)
     keyed_sets: dict[int, KeyedSet] = {}
     for side in sides:
-        partial_set = sets[side.set]
-        edges = EdgeSet.of(
-            edge_class for number in trees[side.set] for edge_class in partial_set.trees[number].fine_edges.classes
+        every = sets[side.set].trees
+        # Cells are cut at the edges that queries, and sides of joins folded from cells, need.
+        needing = [tree for tree in every if tree.answered or any(planned.name in others for planned in tree.queries)]
+        keyed_sets[side.set] = KeyedSet(
+            side.set,
+            _fine_edges(every[number] for number in trees[side.set]),
+            tuple(outs.index(position) for position in side.outs),
+            _fine_edges(needing) if needing else None,
         )
-        out_positions = tuple(outs.index(position) for position in side.outs)
-        keyed_sets[side.set] = KeyedSet(side.set, edges, out_positions, _cell_edges(partial_set, others))
     return KeyedFeed(
         order[1],
         order[2],
@@ -180,18 +175,12 @@ def _feed(
     )
 
 
-def _cell_edges(partial_set: PartialSet, others: set[str]) -> EdgeSet | None:
-    """The edges of a set that queries, and sides of joins folded from cells, need; None if there are none."""
-    trees = [
-        tree for tree in partial_set.trees if tree.answered or any(planned.name in others for planned in tree.queries)
-    ]
-    if not trees:
-        return None
+def _fine_edges(trees: Iterable[Tree]) -> EdgeSet:
     return EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
 
 
 def _width(family: _TupleFoldFamily, sets: Sequence[PartialSet]) -> float:
-    """The number of slices of one side that some window holds together with a slice of the other."""
+    """Return the number of slices of one side that some window holds together with a slice of the other."""
     joins: list[Join] = [planned.join for planned in family.joins]
     length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
     return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +62,11 @@ class Marks:
         return MarkedForest(self, trees)
 
     def rates(self, trees: Sequence[Sequence[int]]) -> Floats:
-        """Edges per second of each tree."""
+        """Return edges per second of each tree."""
         return self.forest(trees).rates
 
     def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
-        """Edges per second of the tree; and of the tree with each bundle it lacks, and without each it has."""
+        """Return edges per second of the tree; and of the tree with each bundle it lacks, and without each it has."""
         has = np.zeros(self.bundles, np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
@@ -100,7 +99,7 @@ class MarkedForest:
         return np.asarray(self._weights * self._marks.scale + self._rest)
 
     def unions(self, tree: int) -> Floats:
-        """Edges per second of `tree` together with each tree."""
+        """Return edges per second of `tree` together with each tree."""
         common = _common(tree, self._pool, self._begins, self._lengths, self._bits, self._marks.weights)
         rates = self.rates
         both = (self._weights + self._weights[tree] - common) * self._marks.scale + self._rest + self._rest[tree]
@@ -132,7 +131,7 @@ class MarkedForest:
 
 
 def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
-    """Every edge of one composite slide, or None if that is too long."""
+    """Return every edge of one composite slide, or None if that is too long."""
     whole = EdgeSet(tuple(sorted({edge_class for edges in sets for edge_class in edges.classes})))
     pane = whole.pane
     every = whole.composite_slide // pane.period
@@ -154,7 +153,7 @@ def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
 
 
 def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
-    """Edges drawn from every bundle, with the balance heuristic's weights: 1 / (expected draws of this very edge)."""
+    """Return edges drawn from every bundle, weighted by the balance heuristic: 1 / (expected draws of this edge)."""
     each = int(np.clip(DRAWN_MARKS // len(sets), FEWEST_DRAWN, MOST_DRAWN))
     classes = [(edge_class.period, edge_class.residue) for edges in sets for edge_class in edges.classes]
     owner = np.repeat(np.arange(len(sets)), [len(edges.classes) for edges in sets])
@@ -174,7 +173,7 @@ def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
 
 @compiled
 def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[np.uint64], weights: Floats) -> Floats:
-    """The weight of the marks that `tree` has in common with each tree."""
+    """Return the weight of the marks that `tree` has in common with each tree."""
     bit = np.uint64(1)
     own = pool[begins[tree] : begins[tree] + lengths[tree]]
     for place in own:
@@ -194,7 +193,7 @@ def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[
 
 @compiled
 def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
-    """The marks of both, the left ones first."""
+    """Return the marks of both, the left ones first."""
     bit = np.uint64(1)
     for place in left:
         bits[place >> 6] |= bit << np.uint64(place & 63)
@@ -211,7 +210,7 @@ def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
 
 @compiled
 def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Floats) -> tuple[Floats, float]:
-    """How much each bundle adds to the weight of the marked tree, or takes from it, and that weight."""
+    """Return how much each bundle adds to the weight of the marked tree, or takes from it, and that weight."""
     held = np.zeros(len(weights), np.int32)
     whole = 0.0
     for bundle in range(len(has)):
@@ -229,30 +228,6 @@ def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Float
                 total += weights[place]
         changes[bundle] = -total if has[bundle] else total
     return changes, whole
-
-
-class Forest(Protocol):
-    """Trees while they are merged."""
-
-    @property
-    def rates(self) -> Floats: ...
-
-    def unions(self, tree: int) -> Floats: ...
-
-    def merge(self, left: int, right: int) -> None: ...
-
-
-class EdgeCounter(Protocol):
-    """Edges per second of trees of bundles."""
-
-    @property
-    def exact(self) -> bool: ...
-
-    def forest(self, trees: Sequence[Sequence[int]]) -> Forest: ...
-
-    def rates(self, trees: Sequence[Sequence[int]]) -> Floats: ...
-
-    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]: ...
 
 
 class EdgeTable:
@@ -293,8 +268,14 @@ class TableForest:
         self._places[left] |= self._places[right]
 
 
+#: Trees while they are merged: `rates`, `unions` with one of them, and `merge`.
+Forest = MarkedForest | TableForest
+#: Edges per second of trees of bundles: `forest`, `rates`, `toggled`, and whether they are `exact`.
+EdgeCounter = Marks | EdgeTable
+
+
 def choose_counter(sets: Sequence[EdgeSet]) -> EdgeCounter:
-    """The quickest exact method, or else the drawn one."""
+    """Return the quickest exact method, or else the drawn one."""
     if len(sets) <= TABLE_SETS:
         return EdgeTable(sets)
     marks = whole_marks(sets)
@@ -325,7 +306,7 @@ class EdgeSample:
 
     @classmethod
     def of(cls, classes: Collection[EdgeClass]) -> EdgeSample:
-        """A sample of a union of classes; an edge that an earlier class has too weighs nothing."""
+        """Return a sample of a union of classes; an edge that an earlier class has too weighs nothing."""
         ordered = sorted(classes)
         periods = np.array([edge_class.period for edge_class in ordered], np.int64)
         residues = np.array([edge_class.residue for edge_class in ordered], np.int64)
@@ -336,7 +317,7 @@ class EdgeSample:
         return cls(periods, residues, begins, lengths, weights)
 
     def missing(self, trees: Sequence[Ints], also: int | None = None) -> Floats:
-        """Edges per second of the sample that each tree lacks; with `also`, those that both it and that tree lack.
+        """Return edges per second of the sample that each tree lacks; with `also`, that both it and that tree lack.
 
         Trees are given as `class_rows` of their classes.
         """

@@ -30,7 +30,7 @@ class Exhaustive:
 
 
 def cheapest_partition(problem: SharingProblem) -> Groups:
-    """The cheapest partition of the bundles, which must be few."""
+    """Return the cheapest partition of the bundles, which must be few."""
     bundles = len(problem.bundles)
     subsets = [[i for i in range(bundles) if subset >> i & 1] for subset in range(1, 1 << bundles)]
     rates = EdgeTable(problem.bundle_edges).rates(subsets)

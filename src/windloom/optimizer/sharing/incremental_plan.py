@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.model.windows import Window
-from windloom.optimizer.cost.papers import Load
+from windloom.optimizer.cost.papers import Load, WindowColumns
 from windloom.optimizer.cost.seconds import CostModel
 from windloom.optimizer.sharing.edge_counting import EdgeSample, class_rows
-from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.search import TOLERANCE
 from windloom.optimizer.sharing.weave_share import WeaveShare
 from windloom.slicing.edges import EdgeClass
@@ -30,7 +30,7 @@ from windloom.slicing.slicings import Slicing
 
 
 def keep_numbers(old: Mapping[int, Collection[int]], new: Sequence[Collection[int]], fresh: int) -> list[int]:
-    """A number for each new tree, such that as few queries as possible change theirs; `fresh` and above are unused.
+    """Return a number per new tree, so that as few queries as possible change theirs; `fresh` and above are unused.
 
     >>> keep_numbers({4: [1, 2, 3], 7: [5]}, [[5, 3], [1, 2], [9]], fresh=8)
     [7, 4, 8]
@@ -82,7 +82,7 @@ class PlanCurve:
         self._last = (queries, cost)
 
     def expected(self, queries: int) -> float:
-        """The expected cost of a full plan of this many queries, never negative."""
+        """Return the expected cost of a full plan of this many queries, never negative."""
         (n0, c0), (n1, c1) = self._before, self._last
         if n1 == n0:
             return c1
@@ -152,7 +152,7 @@ class IncrementalPlan:
         choose: Callable[[SharingProblem], Trees] | None = None,
         in_background: bool = False,
     ) -> IncrementalPlan:
-        """A plan that continues from a full plan; the numbers of queries are their positions."""
+        """Return a plan that continues from a full plan; the numbers of queries are their positions."""
         plan = cls(problem.slicing, problem.model, epsilon, choose, in_background)
         plan._windows = dict(enumerate(problem.windows))
         plan.next_query = len(problem.windows)
@@ -192,7 +192,7 @@ class IncrementalPlan:
         self._members.append({query})
         self._classes.append(Counter(classes))
         self._rows.append(class_rows(classes))
-        self._forget_costs()
+        self._load = self._cost = None
         self._numbers.append(self._next_tree)
         self._next_tree += 1
         self._rates = np.append(self._rates, rate)
@@ -216,7 +216,7 @@ class IncrementalPlan:
         classes = self._slicing.edges(window)
         self._classes[tree] -= Counter(classes)
         self._rows[tree] = class_rows(self._classes[tree])
-        self._forget_costs()
+        self._load = self._cost = None
         if not self._members[tree]:
             self._drop(tree)
         else:
@@ -229,7 +229,7 @@ class IncrementalPlan:
         return self._settle(before)
 
     def full_plan(self) -> FullPlan:
-        """A full plan of the present queries; changes nothing, so it may run beside rounds."""
+        """Return a full plan of the present queries; changes nothing, so it may run beside rounds."""
         queries = tuple(self._windows)
         return FullPlan(queries, self._choose(self._problem(queries)))
 
@@ -264,7 +264,7 @@ class IncrementalPlan:
             Counter(edge_class for q in tree for edge_class in self._slicing.edges(self._windows[q])) for tree in trees
         ]
         self._rows = [class_rows(classes) for classes in self._classes]
-        self._forget_costs()
+        self._load = self._cost = None
         forest = problem.counter.forest(problem.bundles_of(plan.trees))
         self._rates = forest.rates.copy()
         self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
@@ -307,24 +307,19 @@ class IncrementalPlan:
         load = self._loads()
         load.absorb(large, small)
         self._drop(small)
-        self._load = load.without(small)
+        self._load = load.changed(lambda column: np.delete(column, small, 0))
         return large - (small < large)
 
     def _drop(self, tree: int) -> None:
         del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]
-        self._forget_costs()
+        self._load = self._cost = None
         self._rates = np.delete(self._rates, tree)
         self._unions = np.delete(np.delete(self._unions, tree, 0), tree, 1)
 
-    def _forget_costs(self) -> None:
-        self._load = self._cost = None
-
     def _settle(self, before: dict[int, int]) -> PlanChange:
-        """Makes or requests a full plan if this one is no longer good enough."""
-        if not self._windows or math.isinf(self._epsilon):
-            return self._change(before, replanned=False)
-        is_worse = self.cost > self.expected * (1 + self._epsilon)
-        if not is_worse and self._epsilon > 0:
+        """Make or request a full plan if this one is no longer good enough."""
+        is_worse = self._epsilon == 0 or self.cost > self.expected * (1 + self._epsilon)
+        if not self._windows or math.isinf(self._epsilon) or not is_worse:
             return self._change(before, replanned=False)
         if self._in_background:
             self.wants_full_plan = True

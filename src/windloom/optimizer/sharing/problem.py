@@ -11,80 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.model.arrays import Floats, Ints
-from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
-from windloom.optimizer.cost.papers import EXACT_PAIRS, Load, PaperCost
+from windloom.optimizer.cost.papers import Load, PaperCost, WindowColumns
 from windloom.optimizer.cost.seconds import CostModel
 from windloom.optimizer.sharing.edge_counting import EdgeCounter, choose_counter
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slicings import Slicing
-
-# The loads of many trees at once, from columns of distinct windows, without a loop over queries.
-
-
-@dataclass(frozen=True)
-class WindowColumns:
-    """Distinct windows and how many queries have each."""
-
-    overlap: Floats
-    answers_per_second: Floats
-    seconds: Floats  # of the range
-    queries: Floats
-    range_place: Ints  # of the range, among the distinct ones
-    ranges: Floats  # the distinct ranges in seconds, ascending
-
-    @classmethod
-    def of(cls, windows: Sequence[Window], counts: Sequence[int] | Ints) -> WindowColumns:
-        ticks = np.array([window.range_ticks for window in windows], np.int64)
-        slides = np.array([window.slide_ticks for window in windows], np.int64)
-        distinct, range_index = np.unique(ticks, return_inverse=True)
-        return cls(
-            ticks / slides,
-            TICKS_PER_SECOND / slides,
-            ticks / TICKS_PER_SECOND,
-            np.asarray(counts, np.float64),
-            range_index.astype(np.int64),
-            distinct / TICKS_PER_SECOND,
-        )
-
-    def load(self, trees: Sequence[Sequence[int] | Ints], exact: bool | None = None) -> Load:
-        """The load of each tree; trees are given as positions of windows.
-
-        `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
-        agree on it.
-        """
-        members = np.concatenate([np.asarray(tree, np.int64) for tree in trees])
-        tree = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
-        if exact is None:
-            exact = self.counts_ranges(len(trees))
-
-        def summed(column: Floats) -> Floats:
-            return np.bincount(tree, column[members] * self.queries[members], len(trees)).astype(np.float64)
-
-        longest = np.zeros(len(trees))
-        np.maximum.at(longest, tree, self.seconds[members])
-        words = -(-len(self.ranges) // 64)
-        present = np.zeros((len(trees), words), np.uint64)
-        range_index = self.range_place[members]
-        np.bitwise_or.at(present, (tree, range_index // 64), np.uint64(1) << (range_index % 64).astype(np.uint64))
-        having = np.zeros((len(trees), len(self.ranges) if exact else 0))
-        if exact:
-            np.add.at(having, (tree, range_index), self.queries[members])
-        return Load(
-            summed(self.overlap),
-            summed(self.answers_per_second),
-            longest,
-            summed(np.ones_like(self.queries)),
-            summed(np.log2(self.seconds)),
-            present,
-            self.ranges,
-            having,
-        )
-
-    def counts_ranges(self, trees: int) -> bool:
-        return trees * len(self.ranges) <= EXACT_PAIRS
-
 
 #: A partition of the queries, by position; each inner tuple is a tree.
 Trees = tuple[tuple[int, ...], ...]
@@ -150,7 +82,7 @@ class SharingProblem:
         return tuple((place,) for place in range(len(self.distinct[0])))
 
     def _adds_up(self, bundles: list[list[int]]) -> bool:
-        """Whether windows together cost what they cost apart at the same edges, less one charge for each tree saved."""
+        """Return whether windows together cost what they cost apart at equal edges, less a charge per tree saved."""
         several = [bundle for bundle in bundles if len(bundle) > 1]
         if not several:
             return True
@@ -177,12 +109,12 @@ class SharingProblem:
         return choose_counter(self.bundle_edges)
 
     def load(self, groups: Sequence[Sequence[int]], exact: bool | None = None) -> Load:
-        """The load of trees of bundles."""
+        """Return the load of trees of bundles."""
         bundles = [np.array(bundle, np.int64) for bundle in self.bundles]
         return self.columns.load([np.concatenate([bundles[i] for i in group]) for group in groups], exact)
 
     def trees(self, groups: Iterable[Iterable[int]]) -> Trees:
-        """The trees of queries that correspond to trees of bundles."""
+        """Return the trees of queries that correspond to trees of bundles."""
         tree_of_window = np.empty(len(self.distinct[0]), np.int64)
         count = 0
         for number, group in enumerate(groups):
@@ -195,7 +127,7 @@ class SharingProblem:
         return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
 
     def bundles_of(self, trees: Trees) -> Groups:
-        """The bundles that have a query in each tree; a bundle that the trees divide is in several."""
+        """Return the bundles that have a query in each tree; a bundle that the trees divide is in several."""
         bundle_of_window = np.empty(len(self.distinct[0]), np.int64)
         for number, bundle in enumerate(self.bundles):
             bundle_of_window[list(bundle)] = number
@@ -203,14 +135,14 @@ class SharingProblem:
         return [np.unique(bundle_of[list(tree)]).tolist() for tree in trees]
 
     def cost(self, trees: Trees) -> float:
-        """The cost of a plan, in the unit of the model (Weave Share, Eq. 3)."""
+        """Return the cost of a plan, in the unit of the model (Weave Share, Eq. 3)."""
         return self.once + float(self.tree_costs(trees).sum())
 
     def tree_cost(self, tree: Iterable[int]) -> float:
         return float(self.tree_costs([tuple(tree)])[0])
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """The cost of each tree, with its edges counted as exactly as possible."""
+        """Return the cost of each tree, with its edges counted as exactly as possible."""
         return np.array(
             [
                 self._tree_cost(tuple(sorted(Counter(self._window_of[query] for query in tree).items())))
@@ -238,7 +170,7 @@ class SharingProblem:
         return EdgeSet.of({edge_class for edges in sets for edge_class in edges.classes})
 
     def one_scan(self) -> SharingProblem:
-        """The problem if the stream is read once and its partials are handed to the trees (TriWeave, source C, 3.1.1).
+        """Return the problem if the stream is read once and trees are given its partials (TriWeave, source C, 3.1.1).
 
         A tree then reads every partial of the union of all edges instead of every event. Only the papers' model
         reads the stream once per tree; problems with other models stay as they are.

@@ -31,7 +31,7 @@ class Reweave:
 
 
 def refined(problem: SharingProblem, groups: Groups) -> Groups:
-    """The trees after moves, chains and mergers, repeated while they save anything."""
+    """Return the trees after moves, chains and mergers, repeated while they save anything."""
     for _ in range(ROUNDS):
         before = _cost(problem, groups)
         moving = Moving(problem, groups)

@@ -22,8 +22,8 @@ TOLERANCE = 1e-9
 
 
 def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:
-    """Trees of bundles, merged while that saves anything."""
-    return Gains(Merging(problem, groups)).run()
+    """Return the trees of bundles, merged while that saves anything."""
+    return Merging(problem, groups).run()
 
 
 class Merging:
@@ -43,7 +43,7 @@ class Merging:
         return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
-        """The saving of merging tree x with every other tree y: their costs apart less their cost together (Eq. 5)."""
+        """Return what merging a tree with every other saves: their costs apart less their cost together (Eq. 5)."""
         together = self._model.tree_cost(self._load.merged(tree), self._forest.unions(tree))
         gains: Floats = self.costs[tree] + self.costs - together
         gains[~self.alive] = -np.inf
@@ -55,46 +55,39 @@ class Merging:
         self._load.absorb(left, right)
         self._forest.merge(left, right)
         self.alive[right] = False
-        self.costs[left] = self._model.tree_cost(self._load.only(left), self._forest.rates[left : left + 1])[0]
+        self.costs[left] = self._model.tree_cost(
+            self._load.changed(lambda column: column[left : left + 1]), self._forest.rates[left : left + 1]
+        )[0]
         self.costs[right] = 0.0
+
+    def run(self) -> Groups:
+        """Merge the two trees that save most, until no merger saves anything; return the trees that are left."""
+        pairs = np.array([self.gains_of(tree) for tree in range(len(self.alive))])
+        best, is_current = pairs.max(axis=1), np.ones(len(pairs), np.bool_)
+        while True:
+            left = int(np.argmax(best))
+            if not is_current[left]:
+                best[left], is_current[left] = pairs[left].max(), True
+                continue
+            if best[left] <= self.no_gain:
+                return self.groups
+            right = int(np.argmax(pairs[left]))
+            self.merge(left, right)
+            before = np.maximum(pairs[:, left], pairs[:, right])
+            pairs[right, :] = pairs[:, right] = -np.inf
+            now = self.gains_of(left)
+            pairs[left, :] = pairs[:, left] = now
+            # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
+            is_current &= before < best
+            better = now >= best
+            best[better] = now[better]
+            is_current |= better
+            best[left], is_current[left] = now.max(), True
+            best[right], is_current[right] = -np.inf, True
 
     @property
     def groups(self) -> Groups:
         return [sorted(member) for member, lives in zip(self._members, self.alive, strict=True) if lives]
-
-
-class Gains:
-    """What every pair of trees would save, and for every tree a bound of its best saving."""
-
-    def __init__(self, merging: Merging) -> None:
-        self._merging = merging
-        self._pairs = np.empty((len(merging.alive), len(merging.alive)))
-        for tree in range(len(merging.alive)):
-            self._pairs[tree] = merging.gains_of(tree)
-        self._best = self._pairs.max(axis=1)
-        self._current = np.ones(len(self._pairs), np.bool_)
-
-    def run(self) -> Groups:
-        while True:
-            left = int(np.argmax(self._best))
-            if not self._current[left]:
-                self._best[left], self._current[left] = self._pairs[left].max(), True
-                continue
-            if self._best[left] <= self._merging.no_gain:
-                return self._merging.groups
-            right = int(np.argmax(self._pairs[left]))
-            self._merging.merge(left, right)
-            before = np.maximum(self._pairs[:, left], self._pairs[:, right])
-            self._pairs[right, :] = self._pairs[:, right] = -np.inf
-            now = self._merging.gains_of(left)
-            self._pairs[left, :] = self._pairs[:, left] = now
-            # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
-            self._current &= before < self._best
-            better = now >= self._best
-            self._best[better] = now[better]
-            self._current |= better
-            self._best[left], self._current[left] = now.max(), True
-            self._best[right], self._current[right] = -np.inf, True
 
 
 # Moves between trees: what every bundle would save by moving to another tree, or to one of its own.
@@ -140,7 +133,7 @@ class Moving:
         return float(self._costs.sum())
 
     def best(self, allowed: NDArray[np.bool_] | None = None) -> Move | None:
-        """The move that saves most, among the bundles allowed to move; the saving may be negative."""
+        """Return the move that saves most, among the bundles allowed to move; the saving may be negative."""
         gains = (self._costs[self.home] - self._without)[:, None] + self._costs[None, :] - self._with
         gains[np.arange(len(self.home)), self.home] = -np.inf
         if allowed is not None:
@@ -161,13 +154,13 @@ class Moving:
         self._count(move.source)
         self._count(move.target)
 
-    def kept(self) -> tuple[Any, ...]:
-        """The state, for `restore`."""
+    def state(self) -> tuple[Any, ...]:
+        """Return a copy of everything that `apply` changes."""
         arrays = (self.home, self._costs, self._with, self._without)
         return ([set(tree) for tree in self._members], *(array.copy() for array in arrays))
 
-    def restore(self, kept: tuple[Any, ...]) -> None:
-        self._members, self.home, self._costs, self._with, self._without = kept
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self._members, self.home, self._costs, self._with, self._without = state
 
     def descend(self, most: int) -> int:
         """Make moves while they save anything, the best first; returns how many it made."""
@@ -198,54 +191,46 @@ class Moving:
 
 
 def _toggled(tree: Load, alone: Load, inside: NDArray[np.bool_]) -> Load:
-    """The load of the tree with each bundle that it lacks, and without each that it has."""
+    """Return the load of the tree with each bundle that it lacks, and without each that it has."""
     sign = np.where(inside, -1.0, 1.0)
+    longest = np.maximum(tree.longest_seconds[0], alone.longest_seconds)
+    members = alone.longest_seconds[inside]
+    if np.count_nonzero(members == tree.longest_seconds[0]) == 1 and len(members) > 1:
+        longest[inside & (alone.longest_seconds == tree.longest_seconds[0])] = np.partition(members, -2)[-2]
+    ranges = alone.distinct | tree.distinct[0]
+    once, twice = np.zeros_like(tree.distinct[0]), np.zeros_like(tree.distinct[0])
+    for row in alone.distinct[inside]:
+        twice |= once & row
+        once |= row
+    ranges[inside] = tree.distinct[0] & ~(alone.distinct[inside] & ~twice)
     return Load(
         np.maximum(tree.overlap + sign * alone.overlap, 0.0),
         np.maximum(tree.answers_per_second + sign * alone.answers_per_second, 0.0),
-        _longest(tree.longest_seconds[0], alone.longest_seconds, inside),
+        longest,
         tree.queries + sign * alone.queries,
         tree.log_seconds + sign * alone.log_seconds,
-        _ranges(tree.distinct[0], alone.distinct, inside),
+        ranges,
         tree.seconds,
         tree.having + sign[:, None] * alone.having,
     )
 
 
-def _longest(whole: float, each: Floats, inside: NDArray[np.bool_]) -> Floats:
-    longest = np.maximum(whole, each)
-    members = each[inside]
-    if np.count_nonzero(members == whole) == 1 and len(members) > 1:
-        longest[inside & (each == whole)] = np.partition(members, -2)[-2]
-    return longest
-
-
-def _ranges(whole: NDArray[np.uint64], each: NDArray[np.uint64], inside: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    ranges = each | whole
-    once, twice = np.zeros_like(whole), np.zeros_like(whole)
-    for row in each[inside]:
-        twice |= once & row
-        once |= row
-    ranges[inside] = whole & ~(each[inside] & ~twice)
-    return ranges
-
-
 def improvements(moving: Moving, length: int) -> Iterator[float]:
-    """The saving of each chain of moves (Kernighan and Lin): every bundle once at most, the best move next at any cost.
+    """Yield the saving of each chain of moves (Kernighan and Lin): every bundle at most once, the best move next.
 
     A chain ends where its sum was best, and is given up when it has not been better for `length` moves. Swaps, and
     groups that leave a tree together, are chains.
     """
     while True:
         free = np.ones(len(moving.home), np.bool_)
-        total, best, best_state, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
+        total, best, best_state, since = 0.0, TOLERANCE * moving.cost, moving.state(), 0
         improved = False
         while since < length and (move := moving.best(free)) is not None:
             moving.apply(move)
             free[move.bundle] = False
             total, since = total + move.gain, since + 1
             if total > best:
-                best, best_state, since, improved = total, moving.kept(), 0, True
+                best, best_state, since, improved = total, moving.state(), 0, True
         moving.restore(best_state)
         if not improved:
             return

@@ -75,8 +75,10 @@ def test_after_a_round_the_best_plan_is_that_for_the_estimates_of_the_moment() -
         for _ in range(3):  # after two rounds that are unlike all others, these are forgotten
             done(adapter, memory, a_round(basin, tuples, groups))
         expected = candidates_at(basin, memory.estimates(), adapter.objective, adapter.correction)
-        assert followed.found[0].choices == expected[0].choices
-        assert adapter.choices in [candidate.choices for candidate in followed.found], "it is compared with the others"
+        assert followed.candidates[0].choices == expected[0].choices
+        assert adapter.choices in [candidate.choices for candidate in followed.candidates], (
+            "it is compared with the others"
+        )
 
 
 def test_for_rounds_alike_nothing_is_planned_again_until_that_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
