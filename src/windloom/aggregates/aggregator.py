@@ -1,4 +1,4 @@
-"""The base of all cards: a card holds everything about one family of components, from Spark's SQL to the answer.
+"""The base classes of aggregators, each of which holds everything about one family of components.
 
 A component passes through four stages. Its cells are made from tuples, by compiled kernels (`woven_sql`, `weave`) or
 by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
@@ -65,11 +65,11 @@ class Aggregator(ABC):
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
-    #: How values are combined, for cards whose components all have one family.
+    #: How values are combined, for aggregators whose components all have one family.
     combined_by: Family
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        """Whether this is the card of a component."""
+        """Whether this is the aggregator of a component."""
         return planned.component.own is None and planned.component.kind in self.kinds
 
     def family(self, planned: PlannedArgument) -> Family:
@@ -109,8 +109,8 @@ class Aggregator(ABC):
         return EXACT
 
 
-class ValueCard(Aggregator):
-    """A card of components whose cells hold values in a few columns."""
+class ValueAggregator(Aggregator):
+    """An aggregator of components whose cells hold values in a few columns."""
 
     #: Whether cells also count their values, because a window without a value is NULL.
     counts_values = True
@@ -124,8 +124,8 @@ class ValueCard(Aggregator):
         """The column of answers; `combined` holds the aggregate's components in order."""
 
 
-class NativeCard(ValueCard):
-    """A card of components whose partials Spark's own aggregation can also make."""
+class NativeAggregator(ValueAggregator):
+    """An aggregator of components whose partials Spark's own aggregation can also make."""
 
     is_native = True
 
@@ -146,8 +146,8 @@ class NativeCard(ValueCard):
         """Cells from native columns, one for each field."""
 
 
-class ListCard(Aggregator):
-    """A card of components whose cells hold lists of (value, count) in order of value; kernels answer from them."""
+class ListAggregator(Aggregator):
+    """An aggregator of components whose cells are lists of (value, count) in order of value; kernels answer from them."""
 
     rule: ListRule
     is_ranked = True  # whether lists are woven from the ranks of values

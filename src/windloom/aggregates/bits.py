@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
 from windloom.errors import WindloomError
 from windloom.kernels.families import Family, ship
@@ -52,7 +52,7 @@ def _whole(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Bits(NativeCard):
+class Bits(NativeAggregator):
     kinds = ("bit_and", "bit_or", "bit_xor")
     functions = tuple(Function(kind, (kind,), _whole) for kind in kinds)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
 from windloom.kernels.families import FREQUENCIES
@@ -26,7 +26,7 @@ from windloom.model.aggregate import (
 from windloom.model.types import DataType
 
 
-class Buckets(ListCard):
+class Buckets(ListAggregator):
     kinds = ("buckets",)
     combined_by = FREQUENCIES
     rule = ListRule("buckets")

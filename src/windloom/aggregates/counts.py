@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, filter_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, filter_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import ADD_INT, AddInt
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -14,7 +14,7 @@ from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, Column, DataType, TypeKind, as_integers
 
 
-class CountAggregator(NativeCard):
+class CountAggregator(NativeAggregator):
     kinds = (COUNT_STAR.kind, "count")
     combined_by = ADD_INT
     counts_values = False

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse
 from windloom.aggregates.columns import (
     AnyLifted,
     ComponentColumns,
@@ -46,7 +46,7 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Extrema(NativeCard):
+class Extrema(NativeAggregator):
     kinds: tuple[str, ...] = ("min", "max")
     combined_by = MAX_INT
     functions = (

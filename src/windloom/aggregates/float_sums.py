@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
 from windloom.kernels.families import ADD_FLOAT, AddFloat
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -22,7 +22,7 @@ from windloom.model.types import Column, DataType, TypeKind, as_floats, with_nul
 _HEAD_LIMIT = "1e38D"
 
 
-class FloatSums(NativeCard):
+class FloatSums(NativeAggregator):
     """SUM and AVG are declared by `whole_sums`, for all numbers."""
 
     kinds = ("sum",)

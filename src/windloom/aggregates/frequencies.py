@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import EXACT, ListCard, ListWindows, argument_sql, size_sql
+from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, size_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
@@ -55,7 +55,7 @@ SHARE = Constant("p", False, "price, 0.95", lambda p: None if 0 <= p <= 1 else f
 COUNT = Constant("k", True, "10, page", check_count)
 
 
-class Frequencies(ListCard):
+class Frequencies(ListAggregator):
     kinds = ("frequencies",)
     combined_by = FREQUENCIES
     rule = ListRule("frequencies")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueCard
+from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueAggregator
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import LOWEST, MAX_INT, MaxInt
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -14,7 +14,7 @@ from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType
 
 
-class LastTicks(ValueCard):
+class LastTicks(ValueAggregator):
     """A component that windows need, not functions."""
 
     kinds = ("last_tick",)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import MOMENTS, Moments
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -22,7 +22,7 @@ def double(aggregate: Aggregate, argument: DataType) -> DataType:
     return DOUBLE
 
 
-class SecondMoments(NativeCard):
+class SecondMoments(NativeAggregator):
     kinds = ("moments",)
     combined_by = MOMENTS
     counts_values = False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import counted
 from windloom.kernels.compiling import new_array
@@ -23,7 +23,7 @@ from windloom.model.types import DataType, TypeKind, as_integers
 _STANDARD_ERRORS = 5
 
 
-class Registers(ListCard):
+class Registers(ListAggregator):
     kinds = ("registers",)
     combined_by = REGISTERS
     rule = ListRule("registers", largest=True)

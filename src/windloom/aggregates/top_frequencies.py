@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
 from windloom.kernels.families import FREQUENCIES
@@ -18,7 +18,7 @@ def _check_few(number: float) -> str | None:
     return f"k is {number}; a slice keeps {MOST_ENTRIES:,} values" if number > MOST_ENTRIES else check_count(number)
 
 
-class TopFrequencies(ListCard):
+class TopFrequencies(ListAggregator):
     kinds = ("top_frequencies",)
     combined_by = FREQUENCIES
     rule = ListRule("top_frequencies", most=MOST_ENTRIES)

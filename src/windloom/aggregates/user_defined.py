@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueCard, argument_sql
+from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueAggregator, argument_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in
 from windloom.errors import WindloomError
 from windloom.kernels.families import Columns, Family
@@ -21,8 +21,8 @@ from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind, with_nulls
 
 
-class UserAggregates(ValueCard):
-    """One card for all user-defined aggregates: the component holds what differs."""
+class UserAggregates(ValueAggregator):
+    """One aggregator for all user-defined aggregates: the component holds what differs."""
 
     def keeps(self, planned: PlannedArgument) -> bool:
         return planned.component.own is not None

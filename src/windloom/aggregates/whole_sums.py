@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, WindowValues, valid_in, valid_of
 from windloom.kernels.families import ADD_INT, AddInt
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -42,7 +42,7 @@ def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
     return DataType.parse(f"decimal({precision},{scale})")
 
 
-class WholeSums(NativeCard):
+class WholeSums(NativeAggregator):
     kinds = ("sum",)
     combined_by = ADD_INT
     functions = (

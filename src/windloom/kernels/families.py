@@ -2,7 +2,7 @@
 
 The columns of a family are a named tuple of arrays, one of its values is the same tuple of scalars. Numba sees a
 separate type for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
-the kernel runs. A new family is a named tuple and a call of `declare`, in the file of the card that needs it.
+the kernel runs. A new family is a named tuple and a call of `declare`, in the file of the aggregator that needs it.
 """
 
 from __future__ import annotations

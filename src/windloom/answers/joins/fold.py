@@ -55,7 +55,7 @@ from windloom.model.join import Corner, Folded, Join, Link, SideComponent, SumOf
 from windloom.model.stream import JoinKind
 from windloom.model.types import TypeKind
 
-# The components of a join in the layout that cards lower to answers, from the terms of the folded relation.
+# The components of a join in the layout that aggregators lower to answers, from the terms of the folded relation.
 
 #: Reports that a row does not fit.
 Report = Callable[[int, str], None]
@@ -169,7 +169,7 @@ def _counted(numbers: Number, report: Report) -> AddInt:
 
 
 def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple[AddInt | AddFloat, ...]:
-    """Return a sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
+    """Return a sum as its aggregator keeps it: floats as pairs, decimals in four limbs, integers in two halves.
 
     The sum of a join may exceed 64 bits even where the type of its argument is narrow, so integers are always halved.
     """
@@ -182,7 +182,7 @@ def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple
     if kind is not None and kind.kind is TypeKind.DECIMAL:
         _report_where(wide.high == BEYOND, wide, kind.scale, report)
         return tuple(AddInt(limb) for limb in (*low, wide.high & 0xFFFFFFFF, wide.high >> 32))
-    # Halves hold 95 bits; the card of sums finds what exceeds 64.
+    # Halves hold 95 bits; the aggregator of sums finds what exceeds 64.
     _report_where((wide.high < -(2**31)) | (wide.high >= 2**31), wide, 0, report)
     return AddInt((wide.high << 32) + low[1]), AddInt(low[0])
 

@@ -1,4 +1,4 @@
-"""The tuples of one set in the grid of its slices and groups, from which a card makes the cells of the set."""
+"""The tuples of one set in the grid of its slices and groups, from which an aggregator makes the cells of the set."""
 
 from __future__ import annotations
 
