@@ -1,4 +1,4 @@
-"""Every function that an aggregator declares, asked of every column that it takes; new aggregators need no line here."""
+"""Every function that an aggregator declares, asked of every column that it takes."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class NativeAggregator(ValueAggregator):
 
 
 class ListAggregator(Aggregator):
-    """An aggregator of components whose cells are lists of (value, count) in order of value; kernels answer from them."""
+    """An aggregator of components whose cells are lists of (value, count) in order of value."""
 
     rule: ListRule
     is_ranked = True  # whether lists are woven from the ranks of values

@@ -50,7 +50,7 @@ class Registers(ListAggregator):
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
         values, is_long = as_integers(argument), argument.type == pa.int64()
-        packed = pack_ranks(hash_integers(values, is_long=is_long), REGISTER_BITS, PACKED_RANK_BITS)
+        packed = pack_ranks(hash_integers(values, is_long), REGISTER_BITS, PACKED_RANK_BITS)
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
     def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> ListColumns:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.options import check_plan_options, name_value_pairs, open_loom, plan_options
-from windloom.cli.plan_report import PlannedSet, SetSharing
+from windloom.cli.options import name_value_pairs, open_loom, plan_options
+from windloom.cli.plan_report import PlannedSet, SetSharing, to_json, to_text, workload_problem
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.optimizer.cost.constants import Constants, load_constants
@@ -21,7 +21,9 @@ from windloom.optimizer.facts import PlanningFacts, with_statistics
 from windloom.optimizer.intake.choose import choose_scans
 from windloom.optimizer.joins.plan import with_folds
 from windloom.optimizer.plan_cost import estimate_plan, estimate_set, idle_sides
+from windloom.optimizer.sharing.incremental_plan import Incremental
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import PlanOptions, with_trees
 from windloom.optimizer.trees import calibrated_problem
 from windloom.plan.costs import SetSeconds
@@ -38,6 +40,10 @@ _DEFAULTS: dict[str, dict[str, float | str]] = {
     "zipf": {"smax": 100_000, "skew": 0.6, "unit": "10 ms"},
 }
 _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1, "aggregate": "sum"}
+
+#: The rate of a stream, None if it is not known, and where it comes from.
+Rate = tuple[float | None, str]
+PAPER_UNIT, SECONDS_UNIT = "operations per second", "seconds per second"
 
 
 @click.command(
@@ -90,8 +96,6 @@ def plan(
     Costs are predicted seconds per second of event time or, with --cost paper, the papers' operations per second.
     A generated workload has no data and no types; it is planned as windows only, and may have a million of them.
     """
-    from windloom.cli.plan_report import find_sharing, to_json, to_text
-
     given = {name: value for name, value in given.items() if value is not None}
     if (catalog is None) == (workload is None):
         fact = "neither a catalog nor a workload is given" if catalog is None else "both are given"
@@ -110,13 +114,16 @@ def plan(
         )
     if strategy == "auto" and cost == "paper":
         strategy = "weave_share"
-    check_plan_options(strategy, slicing, technique)
+    PlanOptions(strategy, slicing, technique)  # reports a typing mistake at once
     limit = _bytes(memory)
     if workload is None:
         planned = _of_catalog(str(catalog), rates, slicing, technique, cost)
     else:
         planned = _of_workload(workload, given, rates, slicing, technique, cost)
-    find_sharing(planned, strategy, epsilon, limit)
+    chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
+    for sharing in planned.sets:
+        sharing.problem = replace(sharing.problem, memory_limit=limit)
+        sharing.find(chosen)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique}
     click.echo(json.dumps(to_json(planned, options), indent=2) if as_json else to_text(planned, options))
 
@@ -125,9 +132,6 @@ def _of_workload(
     workload: str, workload_options: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
 ) -> PlannedSet:
     from windloom.aggregates.registry import PlannedComponent
-    from windloom.cli.plan_report import PlannedSet as Planned
-    from windloom.cli.plan_report import SetSharing as Sharing
-    from windloom.cli.plan_report import workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
     from windloom.model import Component, DataType, Expression
 
@@ -145,7 +149,7 @@ def _of_workload(
             "use --aggregate sum, or another technique",
         )
     problem = workload_problem(_windows(workload, options), asked, slicing, technique, rate, cost)
-    return Planned([Sharing(workload, None, problem, rate, rate_from)], problem.model.unit)
+    return PlannedSet([SetSharing(workload, None, problem, rate, rate_from)], problem.model.unit)
 
 
 def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
@@ -166,10 +170,10 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     return generate(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
-def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> PlannedSet:
-
+def _of_catalog(catalog: str, rate_texts: tuple[str, ...], slicing: str, technique: str, cost: str) -> PlannedSet:
+    """Return the sets of a plan that has one tree for each, at the rates given, at the prices of the plan."""
     loom = open_loom(catalog, (), (), "*", None, ())
-    given_rates = name_value_pairs(rates, "--rate", "STREAM=N")
+    given_rates = name_value_pairs(rate_texts, "--rate", "STREAM=N")
     for name in given_rates:
         if name not in loom.streams:
             raise WindloomError(
@@ -177,9 +181,21 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
                 f"--rate {name}={given_rates[name]}",
                 near_names(name, [*loom.streams]),
             )
-    read = {name: _rate(text, name) for name, text in given_rates.items()}
+    rates = {name: _rate(text, name) for name, text in given_rates.items()}
     # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
-    return plan_catalog(loom.plan("shared", slicing, technique), read, cost)
+    base = loom.plan("shared", slicing, technique)
+    rows = tuple(planned.name for planned in base.rows)
+    # A version of a relation is read once, whichever queries use it.
+    shared = [partial_set for partial_set in base.sets if not partial_set.is_relation]
+    if cost == "paper":
+        return PlannedSet([_counted(partial_set, base, rates) for partial_set in shared], PAPER_UNIT, rows=rows)
+    constants = load_constants()
+    plan = _at_rates(base, rates, constants)
+    seconds = estimate_plan(plan, constants)
+    sets = [_predicted(plan.sets[each.number], seconds.sets[each.number], plan, rates, constants) for each in shared]
+    versions = sum(seconds.sets[each.number].total for each in base.sets if each.is_relation)
+    besides = {"job": seconds.job, "folds": sum(seconds.folds.values()), "relations": versions}
+    return PlannedSet(sets, SECONDS_UNIT, besides, rows)
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:
@@ -207,30 +223,6 @@ def _bytes(text: str) -> int:
     if size <= 0:
         raise WindloomError(f"cannot read --memory '{text}'", "it is a number of bytes", "for example --memory 4g")
     return size
-
-
-# The sets of a catalog for which `windloom plan` finds trees, at the rates given, at the prices of their plan.
-
-#: The rate of a stream, None if it is not known, and where it comes from.
-Rate = tuple[float | None, str]
-PAPER_UNIT, SECONDS_UNIT = "operations per second", "seconds per second"
-
-
-def plan_catalog(base: Plan, rates: Mapping[str, Rate], cost: str) -> PlannedSet:
-    """Return the sets of a plan that has one tree for each; `rates` by stream replace those of the catalog."""
-    rows = tuple(planned.name for planned in base.rows)
-    # A version of a relation is read once, whichever queries use it.
-    shared = [partial_set for partial_set in base.sets if not partial_set.is_relation]
-    if cost == "paper":
-        sets = [_counted(partial_set, base, rates) for partial_set in shared]
-        return PlannedSet(sets, PAPER_UNIT, rows=rows)
-    constants = load_constants()
-    plan = _at_rates(base, rates, constants)
-    seconds = estimate_plan(plan, constants)
-    sets = [_predicted(plan.sets[each.number], seconds.sets[each.number], plan, rates, constants) for each in shared]
-    versions = sum(seconds.sets[each.number].total for each in base.sets if each.is_relation)
-    besides = {"job": seconds.job, "folds": sum(seconds.folds.values()), "relations": versions}
-    return PlannedSet(sets, SECONDS_UNIT, besides, rows)
 
 
 def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Plan:

@@ -6,7 +6,7 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -22,9 +22,8 @@ from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.papers import PaperCost, cost_name, omega
-from windloom.optimizer.sharing.incremental_plan import Incremental
 from windloom.optimizer.sharing.problem import SharingProblem, Trees, WindowColumns
-from windloom.optimizer.sharing.registry import Strategy, find_strategy
+from windloom.optimizer.sharing.registry import Strategy
 from windloom.optimizer.trees import asked_by_all, choose_trees, windows_problem
 from windloom.plan.costs import SetSeconds
 from windloom.slicing.edges import EdgeSet
@@ -63,7 +62,7 @@ class PlannedSet:
 
 @dataclass
 class SetSharing:
-    """One set of queries to find trees for; after `find_sharing`, with its trees."""
+    """One set of queries to find trees for; after `find`, with its trees."""
 
     name: str
     queries: tuple[str, ...] | None  # names, where they have any
@@ -132,13 +131,6 @@ def workload_problem(
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
 
 
-def find_sharing(planned: PlannedSet, strategy: str, epsilon: float | None, memory_limit: int) -> None:
-    chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
-    for sharing in planned.sets:
-        sharing.problem = replace(sharing.problem, memory_limit=memory_limit)
-        sharing.find(chosen)
-
-
 def to_json(planned: PlannedSet, options: dict[str, str]) -> dict[str, Any]:
     return {
         **options,
@@ -150,22 +142,21 @@ def to_json(planned: PlannedSet, options: dict[str, str]) -> dict[str, Any]:
         "seconds": planned.seconds,
         "peak_memory_bytes": peak_memory(),
         "besides": planned.besides,
-        "sets": [_set_json(sharing) for sharing in planned.sets],
-    }
-
-
-def _set_json(sharing: SetSharing) -> dict[str, Any]:
-    return {
-        "name": sharing.name,
-        "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
-        "rate_from": sharing.rate_from,
-        "queries": len(sharing.windows),
-        "distinct_windows": len(sharing.problem.distinct[0]),
-        "bundles": len(sharing.problem.bundles),
-        "cost": sharing.cost,
-        "once": sharing.once,
-        "seconds": sharing.seconds,
-        "trees": sharing.trees,
+        "sets": [
+            {
+                "name": sharing.name,
+                "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
+                "rate_from": sharing.rate_from,
+                "queries": len(sharing.windows),
+                "distinct_windows": len(sharing.problem.distinct[0]),
+                "bundles": len(sharing.problem.bundles),
+                "cost": sharing.cost,
+                "once": sharing.once,
+                "seconds": sharing.seconds,
+                "trees": sharing.trees,
+            }
+            for sharing in planned.sets
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
-    check_plan_options,
+    combined,
     data_options,
     load_loom,
     paths_of,
@@ -20,6 +20,7 @@ from windloom.cli.options import (
     session_options,
     showing_progress,
     sink_options,
+    take_plan_options,
 )
 from windloom.cli.rounds import view_of
 from windloom.cli.run import BUDGET_OPTIONS, WITHOUT_OPTION, FollowOptions, saying_warnings, stop_signals, wait_for_end
@@ -31,65 +32,50 @@ if TYPE_CHECKING:
     from windloom.service.service import Limits, UnregisteredQuery
 
 
-def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--behind-proxy", is_flag=True, help="A proxy in front speaks TLS; needs --token-file."),
-        click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
-        click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
-        click.option(
-            "--token-file",
-            default=None,
-            metavar="FILE",
-            help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
-        ),
-        click.option(
-            "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."
-        ),
-        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
-    ):
-        command = option(command)
-    return command
+_place_options = combined(
+    click.option("--behind-proxy", is_flag=True, help="A proxy in front speaks TLS; needs --token-file."),
+    click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
+    click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
+    click.option(
+        "--token-file",
+        default=None,
+        metavar="FILE",
+        help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
+    ),
+    click.option("--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+)
 
 
-def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--strict", is_flag=True, help="Refuse a catalog with errors; else its good queries are served."),
-        click.option(
-            "--time-limit", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds per request."
-        ),
-        click.option(
-            "--max-cost",
-            type=click.FloatRange(0, min_open=True),
-            default=None,
-            metavar="SECONDS",
-            help="Refuse queries predicted to add more work per second of event time, such as 0.05.",
-        ),
-    ):
-        command = option(command)
-    return command
+_limit_options = combined(
+    click.option("--strict", is_flag=True, help="Refuse a catalog with errors; else its good queries are served."),
+    click.option(
+        "--time-limit", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds per request."
+    ),
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(0, min_open=True),
+        default=None,
+        metavar="SECONDS",
+        help="Refuse queries predicted to add more work per second of event time, such as 0.05.",
+    ),
+)
 
 
-def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
-        click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
-        *ADAPT_OPTIONS,
-        *BUDGET_OPTIONS,
-        WITHOUT_OPTION,
-        click.option(
-            "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
-        ),
-        click.option(
-            "--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files per round."
-        ),
-        click.option("--trigger", default=None, metavar="DURATION", help="A round this often; default: as data come."),
-        click.option(
-            "--checkpoint", default=None, metavar="DIR", help="What a restart needs; by default '_checkpoint' in --out."
-        ),
-        click.option("--out", required=True, metavar="DIR", help="Directory of the answers, as Parquet."),
-    ):
-        command = option(command)
-    return command
+_stream_options = combined(
+    click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
+    click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
+    *ADAPT_OPTIONS,
+    *BUDGET_OPTIONS,
+    WITHOUT_OPTION,
+    click.option("--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."),
+    click.option("--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files per round."),
+    click.option("--trigger", default=None, metavar="DURATION", help="A round this often; default: as data come."),
+    click.option(
+        "--checkpoint", default=None, metavar="DIR", help="What a restart needs; by default '_checkpoint' in --out."
+    ),
+    click.option("--out", required=True, metavar="DIR", help="Directory of the answers, as Parquet."),
+)
 
 
 @click.command(
@@ -119,12 +105,6 @@ def serve(
     max_cost: float | None,
     time_limit: float,
     strict: bool,
-    strategy: str,
-    slicing: str,
-    technique: str,
-    intake: str,
-    joins: str,
-    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -137,7 +117,7 @@ def serve(
     the current round; the same command continues where it stopped.
     """
     place_of, limits_of = _service_parts()
-    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    plan = take_plan_options(following)
     if "://" in out:
         raise WindloomError(
             f"--out '{out}' is not a directory of this machine",
@@ -148,14 +128,6 @@ def serve(
     options = FollowOptions.of(streams, relations, out, None, **following, **others)
     place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
     limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    plan = {
-        "strategy": strategy,
-        "slicing": slicing,
-        "technique": technique,
-        "intake": intake,
-        "joins": joins,
-        "fold": fold,
-    }
     _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
 
 

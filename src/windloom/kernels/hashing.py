@@ -1,4 +1,4 @@
-"""Doubles as 64-bit integers in the same order, and back."""
+"""Keys and hashes of values: doubles as 64-bit integers in the same order, and Spark's own hash functions."""
 
 from __future__ import annotations
 
@@ -175,25 +175,13 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 _XXHASH_SEED = np.uint64(42)
 
 
-def hash_integers(values: NDArray[np.int64], *, is_long: bool) -> NDArray[np.int64]:
-    """The hash of every value; `is_long` is true for bigints."""
-    hashes = np.empty(len(values), np.int64)
-    _hash(values, is_long, hashes)
-    return hashes
-
-
-def pack_ranks(hashes: NDArray[np.int64], register_bits: int, rank_bits: int) -> NDArray[np.int64]:
-    """Register and rank of every hash in one number: the lowest bits, and above `rank_bits` bits of rank.
+@compiled
+def pack_ranks(hashes, register_bits, rank_bits):  # type: ignore[no-untyped-def]
+    """Return register and rank of every hash in one number: the lowest bits, and above `rank_bits` bits of rank.
 
     The rank is one more than the number of trailing zeros of the other bits.
     """
     packed = np.empty(len(hashes), np.int64)
-    _pack(hashes, register_bits, rank_bits, packed)
-    return packed
-
-
-@compiled
-def _pack(hashes, register_bits, rank_bits, packed):  # type: ignore[no-untyped-def]
     low = (np.int64(1) << register_bits) - 1
     for i in range(len(hashes)):
         rest = (np.uint64(hashes[i]) >> np.uint64(register_bits)) | (np.uint64(1) << np.uint64(64 - register_bits))
@@ -202,10 +190,13 @@ def _pack(hashes, register_bits, rank_bits, packed):  # type: ignore[no-untyped-
             rest >>= np.uint64(1)
             rank += 1
         packed[i] = ((hashes[i] & low) << rank_bits) | rank
+    return packed
 
 
 @compiled
-def _hash(values, is_long, hashes):  # type: ignore[no-untyped-def]
+def hash_integers(values, is_long):  # type: ignore[no-untyped-def]
+    """Return the hash of every value; `is_long` is true for bigints."""
+    hashes = np.empty(len(values), np.int64)
     for i in range(len(values)):
         word = np.uint64(values[i])
         if is_long:
@@ -223,3 +214,4 @@ def _hash(values, is_long, hashes):  # type: ignore[no-untyped-def]
         mixed *= _P3
         mixed ^= mixed >> np.uint64(32)
         hashes[i] = np.int64(mixed)
+    return hashes

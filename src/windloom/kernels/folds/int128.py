@@ -109,11 +109,6 @@ def add(left, right):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def is_below(left, right):  # type: ignore[no-untyped-def]
-    return left.high < right.high or (left.high == right.high and left.low < right.low)
-
-
-@compiled
 def negated(number):  # type: ignore[no-untyped-def]
     """The number with the other sign; beyond stays beyond."""
     return number if number.high == BEYOND else _negative(number)

@@ -57,21 +57,13 @@ def add_lists(
     """
     lo, hi = runs
     rows = len(before.bounds) - 1
-    entries = int(before.bounds[-1]) + _count_entries(cells.bounds, lo, hi, matched[1])
+    entries = int(before.bounds[-1]) + int((cells.bounds[hi] - cells.bounds[lo])[matched[1]].sum())
     most = min(entries, rows * codes)
     lists = Lists(np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64))
     used = _add_lists(before, cells, codes, *matched, lo, hi, largest, *lists)
     if used < 0:
         return None
     return Lists(lists.bounds, lists.codes[:used].copy(), lists.counts[:used].copy())
-
-
-@compiled
-def _count_entries(bounds, lo, hi, rows):  # type: ignore[no-untyped-def]
-    total = np.int64(0)
-    for row in rows:
-        total += bounds[hi[row]] - bounds[lo[row]]
-    return total
 
 
 @compiled

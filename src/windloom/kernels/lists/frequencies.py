@@ -1,4 +1,6 @@
-"""Most frequent: the k values that occur most often in a window, from running counts.
+"""Questions about how often values occur in windows, answered from cells that hold lists.
+
+Most frequent: the k values that occur most often in a window, from running counts.
 
 | time    | O(1) per entry that enters or leaves, O(values in the window) per window       |
 | space   | a counter and a place for each value                                           |
@@ -18,19 +20,13 @@ import numpy as np
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.lists.distinct import count_last_seen, estimate_distinct, recount_distinct
-from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, RegisterQuestion, Top
+from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
 from windloom.model.aggregate import Property
 
 
-def find_most_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Top, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, restart)
-    out.items = Lists(*_evaluate_most_frequent(*arguments, min(out.k, out.codes), len(lanes)))
-
-
 @compiled
-def _evaluate_most_frequent(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, universe, restart, k, rows
+def _find_most_frequent(  # type: ignore[no-untyped-def]
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, universe, k, rows
 ):  # fmt: skip
     held = np.zeros(universe, np.int64)
     places = np.empty(universe, np.int32)
@@ -158,17 +154,10 @@ def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
 # δ in the lists occurs more than δ times: there are no false positives, but there may be false negatives.
 
 
-def find_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Frequent, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    windows = (out.windows.ranges, out.windows.slides, out.windows.offsets)
-    lane_arrays = (lanes.bounds, lanes.lo, lanes.hi)
-    arguments = (cells, out.starts, len(group_bounds) - 1, lane_arrays, windows, queries, out.codes, restart)
-    out.items = Lists(*_evaluate_frequent(*arguments, min(out.k, out.codes + 1), out.threshold))
-
-
 @compiled
-def _evaluate_frequent(cells, starts, groups, lane_arrays, windows, queries, universe, restart, k, threshold):  # type: ignore[no-untyped-def]
-    bounds, lo, hi = lane_arrays
+def _find_frequent(  # type: ignore[no-untyped-def]
+    cells, groups, bounds, lo, hi, queries, restart, universe, starts, windows, k, threshold
+):  # fmt: skip
     held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
     best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
     row_bounds = np.zeros(len(threshold) + 1, np.int64)
@@ -231,8 +220,9 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
     sub, cell = 0, begin
     while cell < end:
         first = cell
-        edge = _next_edge(starts[cell], slide, offset, length)
-        size = 0
+        tick, size = starts[cell], 0
+        # The first start or end of a window after the tick.
+        edge = min(tick - (tick - offset) % slide + slide, tick - (tick - offset - length) % slide + slide)
         while cell < end and starts[cell] < edge:
             entries = slice(bounds[cell], bounds[cell + 1])
             size = put_in(codes[entries], counts[entries], held, places, present, size)
@@ -251,14 +241,6 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
     return of_cell, ends, to_codes, to_counts, kth
 
 
-@compiled
-def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
-    """The first start or end of a window after the tick."""
-    start = tick - (tick - offset) % slide + slide
-    stop = tick - (tick - offset - length) % slide + slide
-    return min(start, stop)
-
-
 # Order statistics: the values at given ranks of a window, from running counts with sums above them.
 #
 # | time    | O(log₆₄ values) per entry that enters or leaves, O(64 · log₆₄ values) per window   |
@@ -274,22 +256,18 @@ def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
 _BITS = 6
 
 
-def find_ranks(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: RankedLists, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    levels = [0]
-    size = max(1, out.codes)
-    while True:
+def _levels_of(codes: int) -> Any:
+    """Return where the counters of each level begin, and where the last level ends."""
+    levels, size = [0], max(1, codes)
+    while size > 1 or len(levels) == 1:
         size = ((size - 1) >> _BITS) + 1
         levels.append(levels[-1] + (size << _BITS))
-        if size == 1:
-            break
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries)
-    _evaluate_order_statistics(*arguments, np.array(levels), restart, out.share, out.total, out.lower, out.higher)
+    return np.array(levels)
 
 
 @compiled
-def _evaluate_order_statistics(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, levels, restart, share, total, lower, higher
+def _find_ranks(  # type: ignore[no-untyped-def]
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, levels, share, total, lower, higher
 ):  # fmt: skip
     sums = np.zeros(levels[-1], np.int64)
     held = np.int64(0)
@@ -344,7 +322,7 @@ def _at_rank(sums, levels, rank):  # type: ignore[no-untyped-def]
 # | time    | O(entries that enter or leave) per window, plus the cost of the question      |
 # | space   | a counter for each value                                                      |
 # | needs   | lists                                                                         |
-# | queries | each its own; COUNT(DISTINCT x) all at once, see `last_seen`                  |
+# | queries | each its own; COUNT(DISTINCT x) all at once, see `distinct`                   |
 # | source  | running and interval synopses with frequency counts (source E §2.3.4, §6.1)   |
 #
 # Adding and subtracting whole numbers is exact, so a lane never drifts. Between rounds, only the cells are kept: a
@@ -361,14 +339,17 @@ class RunningCounts:
 
 def answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, restart: bool) -> None:
     """Answer a question from cells that hold lists; with `restart`, every window is counted from nothing."""
-    match out:
-        case Distinct():
-            (recount_distinct if restart else count_last_seen)(cells, group_bounds, lanes, queries, out)
-        case RankedLists():
-            find_ranks(cells, group_bounds, lanes, queries, out, restart)
-        case Top():
-            find_most_frequent(cells, group_bounds, lanes, queries, out, restart)
-        case Frequent():
-            find_frequent(cells, group_bounds, lanes, queries, out, restart)
-        case RegisterQuestion():
-            estimate_distinct(cells, group_bounds, lanes, queries, out, restart)
+    if isinstance(out, Distinct):
+        count = recount_distinct if restart else count_last_seen
+        count(*cells[:2], group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, out.found)
+        return
+    arguments = (len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, restart)
+    if isinstance(out, RankedLists):
+        _find_ranks(*cells, *arguments, _levels_of(out.codes), out.share, out.total, out.lower, out.higher)
+    elif isinstance(out, Top):
+        out.items = Lists(*_find_most_frequent(*cells, *arguments, out.codes, min(out.k, out.codes), len(lanes)))
+    elif isinstance(out, Frequent):
+        windows, k = (out.windows.ranges, out.windows.slides, out.windows.offsets), min(out.k, out.codes + 1)
+        out.items = Lists(*_find_frequent(cells, *arguments, out.codes, out.starts, windows, k, out.threshold))
+    else:
+        estimate_distinct(*cells, *arguments, out.codes, out.found)

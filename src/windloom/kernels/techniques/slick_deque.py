@@ -78,7 +78,11 @@ BATCH = 16
 def evaluate_selective(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     if len(queries) == 1:
-        _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps)
+        # The answer is always at the head, and the deque fits into a ring as long as the longest window.
+        size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
+        ring, ring_values, ahead = np.empty(size, np.int64), like(cells, size), like(cells, BATCH)
+        for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
+            _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, ring, ring_values, ahead, out, stamps)
         return
     longest = longest_group(group_bounds)
     positions = np.empty(longest, np.int32)
@@ -121,17 +125,6 @@ def _append(edge, query, head_of, tail_of, after):  # type: ignore[no-untyped-de
     else:
         after[tail_of[edge]] = query
     tail_of[edge] = query
-
-
-@compiled
-def _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
-    """For one query: the answer is always at the head, and the deque fits into a ring as long as the longest window."""
-    size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
-    positions = np.empty(size, np.int64)
-    values = like(cells, size)
-    ahead = like(cells, BATCH)
-    for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
-        _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, positions, values, ahead, out, stamps)
 
 
 @compiled
@@ -268,15 +261,11 @@ def _place(positions, near, tail, first):  # type: ignore[no-untyped-def]
     """The first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
     if near > 0 and positions[near - 1] >= first:
         near = np.int64(0)
-    return near if positions[near] >= first else _gallop(positions, near, tail, first)
-
-
-@compiled
-def _gallop(positions, place, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque after `place` with a cell at or after `first`; the cell at `place` is before it."""
+    if positions[near] >= first:
+        return near
     step = 1
-    low = place
-    high = place + 1
+    low = near
+    high = near + 1
     while high < tail and positions[high] < first:
         low = high
         step *= 2

@@ -24,7 +24,7 @@ from windloom.kernels.tuples.signatures import (
     number_signatures,
 )
 from windloom.kernels.tuples.slices import Slices, places_by_code
-from windloom.kernels.tuples.updates import RankedPairs, ascending_pairs, can_rank, count_rows, rank_pairs
+from windloom.kernels.tuples.updates import RankedPairs, ascending_pairs, count_rows, rank_pairs
 from windloom.model.arrays import Codes, Ints, Mask
 from windloom.slicing.edges import EdgeSet
 
@@ -192,7 +192,8 @@ class Tuples:
         if cells * CELLS_PER_PAIR < len(self):
             return None
         ascending = self._once(("ascending", by), lambda: ascending_pairs(by_column))
-        if ascending is not None or not can_rank(other):
+        # Ranks of floats are not as fine as the values: they do not distinguish 0.0 from -0.0.
+        if ascending is not None or pa.types.is_floating(other.type) or pa.types.is_null(other.type):
             return ascending
         chosen = self.chosen((), by)
         return self._once(("pairs", by, value), lambda: rank_pairs(by_column, other, chosen.rows, chosen.every))

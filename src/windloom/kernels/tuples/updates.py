@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.families import combine, load, store
@@ -165,11 +164,6 @@ def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPai
     count_sort(by_value, False, by.ranked.ranks, len(by.ranked.dictionary), in_order)
     count = _number_pairs(in_order, by.ranked.ranks, values, ranks, firsts)
     return RankedPairs(ranks, firsts[:count])
-
-
-def can_rank(value: Column) -> bool:
-    """Whether ranks are as fine as the values: those of floats do not distinguish 0.0 from -0.0."""
-    return not pa.types.is_floating(value.type) and not pa.types.is_null(value.type)
 
 
 @compiled
