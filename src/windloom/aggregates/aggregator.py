@@ -69,8 +69,8 @@ class Aggregator(ABC):
     combined_by: Family
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        """Whether this is the aggregator of a component."""
-        return planned.component.own is None and planned.component.kind in self.kinds
+        """Return whether this is the aggregator of a component of one of its kinds."""
+        return True
 
     def family(self, planned: PlannedArgument) -> Family:
         """How the values of a component are combined."""
@@ -194,9 +194,5 @@ def argument_sql(aggregate: Aggregate) -> str:
 
 
 def size_sql(aggregate: Aggregate) -> str:
-    """The magnitude of the argument as a double, or NULL if the filter is not satisfied."""
-    assert aggregate.argument is not None
-    size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
-    if aggregate.where is None:
-        return size
-    return f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
+    """Return the magnitude of the argument as a double, or NULL if the filter is not satisfied."""
+    return f"abs(CAST({argument_sql(aggregate)} AS DOUBLE))"

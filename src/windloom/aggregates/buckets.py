@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
+from windloom.aggregates.frequencies import SHARE, rank_question, rank_type
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Question
 from windloom.model.aggregate import (
@@ -30,7 +30,7 @@ class Buckets(ListAggregator):
     kinds = ("buckets",)
     combined_by = FREQUENCIES
     rule = ListRule("buckets")
-    functions = (Function("approx_quantile", kinds, ranked, constant=SHARE, is_approximate=True),)
+    functions = (Function("approx_quantile", kinds, rank_type, constant=SHARE, is_approximate=True),)
 
     def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()
@@ -46,7 +46,7 @@ class Buckets(ListAggregator):
         )
 
     def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return ask_rank(aggregate, asked)
+        return rank_question(aggregate, asked)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]

@@ -1,4 +1,8 @@
-"""The cells of a component over many slices and groups, as columns that kernels combine."""
+"""The cells of a component over many slices and groups, as columns that kernels combine.
+
+`ComponentColumns` holds a few numbers per cell, `ListColumns` a list per cell, `WindowValues` a few numbers per window.
+Values that do not fit into a number are kept as ranks in a sorted dictionary.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
-from windloom.kernels.hashing import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.hashing import float_keys
 from windloom.kernels.lists.lists import Lists, entries_of, merge_lists, reduce_lists
 from windloom.kernels.merge import Places, merge_runs, place_cells
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.model.types import Column, as_array, as_floats, as_integers
-
-# Components whose cells hold lists, merged and kept like others.
 
 #: A dictionary with fewer entries is not worth renewing.
 SMALL_DICTIONARY = 64
@@ -59,10 +61,6 @@ class ListColumns:
     def keep(self, wanted: NDArray[np.bool_]) -> ListColumns:
         return replace(self, cells=entries_of(self.cells, wanted))
 
-    def keep_none(self) -> ListColumns:
-        """The component without cells; entries are not read."""
-        return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
-
     def concat(self, *others: ListColumns) -> ListColumns:
         """These cells, followed by the others."""
         parts, dictionary = [self, *others], self.dictionary
@@ -97,19 +95,14 @@ def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> ListColumns
     return ListColumns(rule, cells, pa.array([], value_type))
 
 
-# Order-preserving 64-bit keys: the values themselves if they fit, otherwise their ranks in a sorted dictionary.
-
-
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
     """64-bit keys in Spark's order of the values, with NaN above everything; ranks if values do not fit."""
     kind = column.type
     if pa.types.is_floating(kind):
         return float_keys(as_floats(column)), None
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return as_integers(column.cast(pa.int64())), None
     if pa.types.is_date32(kind):
         return as_integers(column.cast(pa.int32())), None
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
         return as_integers(column.cast(pa.int64())), None
     return ranks_of(as_array(column))
 
@@ -125,30 +118,6 @@ def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     codes = as_integers(encoded.indices)
     keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
     return keys, encoded.dictionary.take(order)
-
-
-def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks of the pairs (by, value), and the distinct pairs in order."""
-    pairs = pick_pairs(by, value)
-    if not by.null_count:
-        return ranks_of(pairs)
-    known = as_array(by).is_valid()
-    ranks = np.zeros(len(pairs), np.int64)
-    ranks[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
-    return ranks, dictionary
-
-
-def pick_pairs(by: Column, value: Column) -> pa.StructArray:
-    """Pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
-    keys, ranked = keys_of(by)
-    if pa.types.is_floating(by.type):
-        keys[keys == KEY_OF_MINUS_ZERO] = 0
-    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
-        # Spark writes the zone of the session, which may differ when a stream is started again.
-        value = value.cast(pa.timestamp("us", tz="UTC"))
-    return pa.StructArray.from_arrays(
-        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
-    )
 
 
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
@@ -286,9 +255,9 @@ def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
 def keep_none(lifted: AnyLifted) -> AnyLifted:
     """No cells, but the same component."""
     if isinstance(lifted, ListColumns):
-        return lifted.keep_none().without_unused()
-    none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))
-    return without_unused(none)
+        none = no_lists(lifted.rule, lifted.dictionary.type, 0)
+        return replace(lifted, cells=none.cells).without_unused()
+    return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb))))
 
 
 def without_unused(lifted: ComponentColumns) -> ComponentColumns:
@@ -340,7 +309,7 @@ def valid_or_ones(lifted: ComponentColumns) -> NDArray[np.int64]:
 
 
 def _ranked(lifted: ComponentColumns, rank_of: NDArray[np.int64], dictionary: pa.Array) -> ComponentColumns:
-    """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
+    """Return ranks in another sorted dictionary; `rank_of` is the new rank of each entry of the old one."""
     keys = lifted.limbs[0].value.copy()
     has_rank = keys != LOWEST
     # MIN keeps reversed ranks (~rank), so all its keys are negative.

@@ -29,8 +29,7 @@ class FloatSums(NativeAggregator):
     combined_by = ADD_FLOAT
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        is_float = planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
-        return super().keeps(planned) and is_float
+        return planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
 
     def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         return ("high", "low")

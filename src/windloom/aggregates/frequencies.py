@@ -18,7 +18,7 @@ from windloom.model.types import BIGINT, DOUBLE, DataType
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
-    """Refuses values that cannot be listed."""
+    """Refuse values that cannot be listed."""
     if not argument.is_ordered:
         raise WindloomError(
             f"cannot take '{aggregate}'",
@@ -27,23 +27,23 @@ def check_order(aggregate: Aggregate, argument: DataType) -> None:
         )
 
 
-def counted(aggregate: Aggregate, argument: DataType) -> DataType:
+def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return BIGINT
 
 
-def ranked(aggregate: Aggregate, argument: DataType) -> DataType:
+def rank_type(aggregate: Aggregate, argument: DataType) -> DataType:
     aggregate.check_number(argument)
     return DOUBLE
 
 
-def items(aggregate: Aggregate, argument: DataType) -> DataType:
+def items_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return DataType.parse(f"array<struct<value:{argument.name},count:bigint>>")
 
 
-def _frequent(aggregate: Aggregate, argument: DataType) -> DataType:
-    return DataType.parse(f"struct<items:{items(aggregate, argument).name},threshold:bigint>")
+def frequent_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    return DataType.parse(f"struct<items:{items_type(aggregate, argument).name},threshold:bigint>")
 
 
 def check_count(number: float) -> str | None:
@@ -60,10 +60,10 @@ class Frequencies(ListAggregator):
     combined_by = FREQUENCIES
     rule = ListRule("frequencies")
     functions = (
-        Function("count_distinct", kinds, counted, is_distinct=True),
-        Function("quantile", kinds, ranked, {"median": (0.5,), "percentile": ()}, SHARE),
-        Function("top", kinds, items, constant=COUNT),
-        Function("frequent", kinds, _frequent, constant=COUNT, is_approximate=True),
+        Function("count_distinct", kinds, count_type, is_distinct=True),
+        Function("quantile", kinds, rank_type, {"median": (0.5,), "percentile": ()}, SHARE),
+        Function("top", kinds, items_type, constant=COUNT),
+        Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
     )
 
     def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
@@ -71,7 +71,7 @@ class Frequencies(ListAggregator):
             case "count_distinct":
                 return Distinct(asked.codes, new_array(asked.rows, np.int64))
             case "quantile":
-                return ask_rank(aggregate, asked)
+                return rank_question(aggregate, asked)
             case "top":
                 return Top(asked.codes, int(aggregate.parameters[0]))
         k, threshold = int(aggregate.parameters[0]), new_array(asked.rows, np.int64)
@@ -84,11 +84,9 @@ class Frequencies(ListAggregator):
             case RankedLists():
                 return _quantiles(question, listed, rows)
             case Top():
-                return found_items(question, listed, rows)
+                return items_of(question, listed, rows)
         threshold = pa.array(question.threshold[rows])
-        return pa.StructArray.from_arrays(
-            [found_items(question, listed, rows), threshold], names=["items", "threshold"]
-        )
+        return pa.StructArray.from_arrays([items_of(question, listed, rows), threshold], names=["items", "threshold"])
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         argument = argument_sql(aggregate)
@@ -111,12 +109,12 @@ class Frequencies(ListAggregator):
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
 
-def ask_rank(aggregate: Aggregate, asked: ListWindows) -> RankedLists:
+def rank_question(aggregate: Aggregate, asked: ListWindows) -> RankedLists:
     places = new_array(asked.rows, np.int32), new_array(asked.rows, np.int32)
     return RankedLists(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
 
 
-def found_items(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
+def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
     """Lists of (value, count), one for each row."""
     lists = question.items
     assert isinstance(lists, Lists)

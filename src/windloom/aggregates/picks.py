@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.aggregator import PlannedArgument, filter_sql
-from windloom.aggregates.columns import AnyLifted, ComponentColumns, pick_keys, pick_pairs
+from windloom.aggregates.columns import AnyLifted, ComponentColumns, keys_of, ranks_of
 from windloom.aggregates.extrema import LOWEST_KINDS, Extrema, lift_keys, ordered_type
 from windloom.kernels.families import LOWEST, AddInt, MaxInt
+from windloom.kernels.hashing import KEY_OF_MINUS_ZERO
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.kernels.tuples.updates import RankedPairs, keep_largest, keep_smallest, pick_rows
 from windloom.model.aggregate import Aggregate, Component, Function
-from windloom.model.types import Column
+from windloom.model.types import Column, as_array
 
 
 class Picks(Extrema):
@@ -40,8 +41,14 @@ class Picks(Extrema):
         return (f"{picked}.y", f"{picked}.x")
 
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
-        keys, dictionary = pick_keys(native[0], native[1])
-        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in LOWEST_KINDS)
+        by, pairs = native[0], pick_pairs(*native)
+        if by.null_count:
+            known = as_array(by).is_valid()
+            keys = np.zeros(len(pairs), np.int64)
+            keys[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
+        else:
+            keys, dictionary = ranks_of(pairs)
+        return lift_keys(keys, by, dictionary, lowest=planned.component.kind in LOWEST_KINDS)
 
     def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
         assert read.by is not None
@@ -85,6 +92,19 @@ class Picks(Extrema):
         by = tick if aggregate.by is None else aggregate.by.sql
         picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in LOWEST_KINDS)
         return f"({picked}{filter_sql(aggregate)}).x"
+
+
+def pick_pairs(by: Column, value: Column) -> pa.StructArray:
+    """Return pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
+    keys, ranked = keys_of(by)
+    if pa.types.is_floating(by.type):
+        keys[keys == KEY_OF_MINUS_ZERO] = 0
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        # Spark writes the zone of the session, which may differ when a stream is started again.
+        value = value.cast(pa.timestamp("us", tz="UTC"))
+    return pa.StructArray.from_arrays(
+        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
+    )
 
 
 def pick_sql(argument: str, by: str, *, lowest: bool) -> str:

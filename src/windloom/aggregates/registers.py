@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import counted
+from windloom.aggregates.frequencies import count_type
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import REGISTERS
 from windloom.kernels.hashing import hash_integers, pack_ranks
@@ -28,7 +28,7 @@ class Registers(ListAggregator):
     combined_by = REGISTERS
     rule = ListRule("registers", largest=True)
     is_ranked = False
-    functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
+    functions = (Function("approx_count_distinct", kinds, count_type, is_approximate=True),)
 
     def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()

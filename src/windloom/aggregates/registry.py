@@ -1,4 +1,4 @@
-"""The aggregators; a new one is one file and one line here."""
+"""The aggregators, of which a new one is one file and one line here, and the component that each of them works on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from windloom.aggregates.aggregator import (
     Aggregator,
     ListAggregator,
     NativeAggregator,
-    PlannedArgument,
     Refuse,
     ValueAggregator,
 )
@@ -73,16 +72,6 @@ LIST_RULES = {
 }
 
 
-def aggregator_of(planned: PlannedArgument) -> Aggregator:
-    """The aggregator of a component."""
-    if planned.component.own is not None:
-        return USER_DEFINED
-    return next(aggregator for aggregator in _BY_KIND[planned.component.kind] if aggregator.keeps(planned))
-
-
-# A component with the type of its argument, and the operations of its aggregator on it.
-
-
 @dataclass(frozen=True)
 class PlannedComponent:
     """A component with the type of its argument, which determines how it is kept."""
@@ -97,7 +86,9 @@ class PlannedComponent:
 
     @cached_property
     def aggregator(self) -> Aggregator:
-        return aggregator_of(self)
+        if self.component.own is not None:
+            return USER_DEFINED
+        return next(aggregator for aggregator in _BY_KIND[self.component.kind] if aggregator.keeps(self))
 
     @cached_property
     def family(self) -> Family:

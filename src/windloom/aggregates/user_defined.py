@@ -24,9 +24,6 @@ from windloom.model.types import DataType, TypeKind, with_nulls
 class UserAggregates(ValueAggregator):
     """One aggregator for all user-defined aggregates: the component holds what differs."""
 
-    def keeps(self, planned: PlannedArgument) -> bool:
-        return planned.component.own is not None
-
     def family(self, planned: PlannedArgument) -> Family:
         return user_family(own_of(planned))
 

@@ -51,7 +51,7 @@ class WholeSums(NativeAggregator):
     )
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        return super().keeps(planned) and not _is_of(planned, TypeKind.FLOAT)
+        return not _is_of(planned, TypeKind.FLOAT)
 
     def limbs(self, planned: PlannedArgument) -> int:
         return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))

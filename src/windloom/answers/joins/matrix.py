@@ -106,7 +106,8 @@ class Matrix:
 
     @cached_property
     def _runs(self) -> Positions:
-        return runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
+        runs: Positions = runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
+        return runs
 
     def _density(self, side: int) -> float:
         return len(self._slices[side]) / max(1, len(self._bounds[side]) - 1)
