@@ -45,8 +45,8 @@ class Buckets(ListAggregator):
             f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
         )
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return rank_question(aggregate, asked)
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return rank_question(aggregate, context)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]
@@ -56,7 +56,7 @@ class Buckets(ListAggregator):
         return pa.array(values[question.lower[rows]], mask=total == 0)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
+        """Return the value at the rank ⌊p · (n - 1)⌋, counted from 0."""
         argument = argument_sql(aggregate)
         # A window may hold no value, and place 0 is an error even then.
         position = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
@@ -69,7 +69,7 @@ class Buckets(ListAggregator):
 
 
 def bucket_values(buckets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The value that represents a bucket: its relative distances from the lower and the upper end are equal.
+    """Return the value that represents a bucket: its relative distances from the lower and the upper end are equal.
 
     >>> bucket_values(np.array([-1_000_001, 0, 1_000_000, 2_000_000, 3_000_000])).round(4).tolist()
     [-1.01, 0.0, 0.99, inf, nan]

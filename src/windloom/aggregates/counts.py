@@ -27,12 +27,12 @@ class CountAggregator(NativeAggregator):
         return ComponentColumns((AddInt(as_integers(native[0])),))
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """The argument; if only Spark knows its type, TRUE for every value instead."""
+        """Return the argument; if only Spark knows its type, TRUE for every value instead."""
         is_known = kind is not None and kind.kind is not TypeKind.OTHER
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        return ComponentColumns((AddInt(cut.kept_counts(read, read.argument)),))
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        return ComponentColumns((AddInt(set_tuples.kept_counts(read, read.argument)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return pa.array(combined[0].limbs[0].value)

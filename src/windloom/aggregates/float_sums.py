@@ -46,11 +46,11 @@ class FloatSums(NativeAggregator):
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         return ComponentColumns((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        high, low = cut.zeros(np.float64), cut.zeros(np.float64)
-        sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
-        valid = valid_in(cut, read)
-        return ComponentColumns((AddFloat(cut.taken(high), cut.taken(low)),), valid)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        high, low = set_tuples.zeros(np.float64), set_tuples.zeros(np.float64)
+        sum_floats(*set_tuples.where(read, read.argument), set_tuples.argument(read).floats, high, low)
+        valid = valid_in(set_tuples, read)
+        return ComponentColumns((AddFloat(set_tuples.taken(high), set_tuples.taken(low)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.

@@ -66,16 +66,16 @@ class Frequencies(ListAggregator):
         Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
     )
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
         match aggregate.function:
             case "count_distinct":
-                return Distinct(asked.codes, new_array(asked.rows, np.int64))
+                return Distinct(context.codes, new_array(context.rows, np.int64))
             case "quantile":
-                return rank_question(aggregate, asked)
+                return rank_question(aggregate, context)
             case "top":
-                return Top(asked.codes, int(aggregate.parameters[0]))
-        k, threshold = int(aggregate.parameters[0]), new_array(asked.rows, np.int64)
-        return Frequent(asked.codes, k, asked.starts, asked.windows, threshold)
+                return Top(context.codes, int(aggregate.parameters[0]))
+        k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
+        return Frequent(context.codes, k, context.starts, context.windows, threshold)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         match question:
@@ -104,18 +104,18 @@ class Frequencies(ListAggregator):
         return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Whether an answer of FREQUENT has no false positives."""
+        """Return whether an answer of FREQUENT has no false positives."""
         counts = {str(item["value"]): item["count"] for item in truth}
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
 
-def rank_question(aggregate: Aggregate, asked: ListWindows) -> RankedLists:
-    places = new_array(asked.rows, np.int32), new_array(asked.rows, np.int32)
-    return RankedLists(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
+def rank_question(aggregate: Aggregate, context: ListWindows) -> RankedLists:
+    places = new_array(context.rows, np.int32), new_array(context.rows, np.int32)
+    return RankedLists(context.codes, float(aggregate.parameters[0]), new_array(context.rows, np.int64), *places)
 
 
 def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
-    """Lists of (value, count), one for each row."""
+    """Return lists of (value, count), one for each row."""
     lists = question.items
     assert isinstance(lists, Lists)
     bounds = lists.bounds[rows.start : rows.stop + 1]
@@ -126,7 +126,7 @@ def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.A
 
 
 def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Array:
-    """Interpolates between two values by the place between their ranks, in Spark's order of operations."""
+    """Interpolate between two values by the place between their ranks, in Spark's order of operations."""
     total = ranked.total[rows]
     if not len(listed.dictionary):
         return pa.nulls(len(total), pa.float64())
@@ -141,7 +141,7 @@ def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Arra
 
 
 def frequencies_sql(argument: str) -> str:
-    """(value, count) of all values, the most frequent first; among equally frequent ones, the smallest first.
+    """Return (value, count) of all values, the most frequent first; among equally frequent ones, the smallest first.
 
     The variables have names that no column has, since they would hide a column of the same name in `argument`.
     """

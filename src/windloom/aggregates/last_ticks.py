@@ -21,10 +21,10 @@ class LastTicks(ValueAggregator):
     combined_by = MAX_INT
     counts_values = False
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        largest = np.full(len(cut.grid), LOWEST)
-        keep_largest(*cut.where(read, None), cut.tuples.tick.integers, largest)
-        return ComponentColumns((MaxInt(cut.taken(largest)),))
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        largest = np.full(len(set_tuples.grid), LOWEST)
+        keep_largest(*set_tuples.where(read, None), set_tuples.tuples.tick.integers, largest)
+        return ComponentColumns((MaxInt(set_tuples.taken(largest)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         raise AssertionError("no function is answered from last ticks")

@@ -23,7 +23,7 @@ _DRAWN, _TRIPLES = 24, 400
 
 
 def check_laws(own: UserDefined) -> None:
-    """Refuses an aggregate that breaks a law, with the values that show it."""
+    """Refuse an aggregate that breaks a law, with the values that show it."""
     try:
         laws = _Laws(own)
         for argument in laws.arguments:
@@ -74,7 +74,7 @@ class _Laws:
             )
 
     def _value(self, value: Any) -> Any:
-        """The value with every field in its type."""
+        """Return the value with every field in its type."""
         if self.own.value_class is None:
             return self.kinds[0](value)
         return self.own.value_class(*(kind(field) for kind, field in zip(self.kinds, value, strict=True)))
@@ -89,7 +89,7 @@ class _Laws:
         return self._value(self.combine(a, b))
 
     def triples(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Lifted values, and values that were combined before."""
+        """Yield triples of lifted values, and of values that were combined before."""
         rng = np.random.default_rng(17)
         pool = list(self.values)
         for _ in range(len(pool)):
@@ -118,7 +118,7 @@ class _Laws:
             )
 
     def are_near(self, left: Any, right: Any, *others: Any) -> bool:
-        """Whether whole numbers are equal, and floats up to rounding, also relative to the largest of `others`."""
+        """Return whether whole numbers are equal, and floats up to rounding, also of the largest of `others`."""
         columns = zip(*(self._parts(value) for value in (left, right, *others)), strict=True)
         for kind, (first, second, *rest) in zip(self.kinds, columns, strict=True):
             size = max(abs(each) for each in (first, second, *rest))

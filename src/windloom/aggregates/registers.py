@@ -34,7 +34,7 @@ class Registers(ListAggregator):
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """Register and rank in one number, the rank in the lowest bits; NULL for NULL.
+        """Return register and rank in one number, the rank in the lowest bits; NULL for NULL.
 
         The register is the lowest bits of the hash. The rank is one more than the number of trailing zeros of its other
         bits; the largest rank if all of them are zero.
@@ -53,12 +53,12 @@ class Registers(ListAggregator):
         packed = pack_ranks(hash_integers(values, is_long), REGISTER_BITS, PACKED_RANK_BITS)
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> ListColumns:
-        lists = list_values(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> ListColumns:
+        lists = list_values(set_tuples, read, set_tuples.argument(read).integers, COUNT, PACKED_RANK_BITS)
         return ListColumns(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return RegisterQuestion(asked.codes, new_array(asked.rows, np.int64))
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return RegisterQuestion(context.codes, new_array(context.rows, np.int64))
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         return pa.array(question.found[rows])

@@ -101,24 +101,24 @@ class PlannedComponent:
 
 
 def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
-    """Cells from native columns; `native` holds the component's fields in order."""
+    """Return cells from native columns; `native` holds the component's fields in order."""
     aggregator = planned.aggregator
     assert isinstance(aggregator, NativeAggregator), "only native partials are lifted"
     return aggregator.lift(planned, native)
 
 
 def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
-    """Cells that add nothing, for slices from before the component was kept."""
+    """Return cells that add nothing, for slices from before the component was kept."""
     return planned.aggregator.neutral(planned, count)
 
 
 def aggregator_for(aggregate: Aggregate, argument: DataType | None) -> Aggregator:
-    """The aggregator that answers an aggregate, which is that of its first component."""
+    """Return the aggregator that answers an aggregate, which is that of its first component."""
     return PlannedComponent(aggregate.components[0], argument).aggregator
 
 
 def lower(aggregate: Aggregate, argument: DataType | None, combined: list[WindowValues], refuse: Refuse) -> pa.Array:
-    """The column of answers; `combined` holds the aggregate's components in order."""
+    """Return the column of answers; `combined` holds the aggregate's components in order."""
     aggregator = aggregator_for(aggregate, argument)
-    assert isinstance(aggregator, ValueAggregator), "lists are asked, not lowered"
+    assert isinstance(aggregator, ValueAggregator), "lists answer questions and are not lowered"
     return aggregator.lower(aggregate, argument, combined, refuse)

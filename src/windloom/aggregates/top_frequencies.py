@@ -27,8 +27,8 @@ class TopFrequencies(ListAggregator):
     rule = ListRule("top_frequencies", most=MOST_ENTRIES)
     functions = (Function("approx_top", kinds, items_type, constant=FEW, is_approximate=True),)
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return Top(asked.codes, int(aggregate.parameters[0]))
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return Top(context.codes, int(aggregate.parameters[0]))
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         return items_of(question, listed, rows)
@@ -37,7 +37,7 @@ class TopFrequencies(ListAggregator):
         return frequencies_sql(argument_sql(aggregate))
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Whether counts are within the bound; `truth` is every value with its count, the most frequent first."""
+        """Return whether counts are within the bound; `truth` is all values with counts, the most frequent first."""
         k = int(aggregate.parameters[0])
         counts = {str(item["value"]): item["count"] for item in truth}
         slack = TOP_ERROR * sum(counts.values())

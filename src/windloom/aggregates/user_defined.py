@@ -27,13 +27,13 @@ class UserAggregates(ValueAggregator):
     def family(self, planned: PlannedArgument) -> Family:
         return user_family(own_of(planned))
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        column = cut.argument(read)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        column = set_tuples.argument(read)
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
-        out = self.family(planned).neutral(len(cut.grid))
-        update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
-        valid = valid_in(cut, read)
-        return ComponentColumns((type(out)(*(cut.taken(values) for values in out)),), valid)
+        out = self.family(planned).neutral(len(set_tuples.grid))
+        update(*set_tuples.where(read, read.argument), column.integers if is_whole else column.floats, out)
+        valid = valid_in(set_tuples, read)
+        return ComponentColumns((type(out)(*(set_tuples.taken(values) for values in out)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         assert aggregate.own is not None
@@ -44,7 +44,7 @@ class UserAggregates(ValueAggregator):
         return with_nulls(out, valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The list of all arguments of a window, from which `fold` computes the answer."""
+        """Return the list of all arguments of a window, from which `fold` computes the answer."""
         assert aggregate.own is not None
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 
@@ -55,7 +55,7 @@ def own_of(planned: PlannedArgument) -> UserDefined:
 
 
 def restored(planned: PlannedArgument, lifted: AnyLifted) -> AnyLifted:
-    """Cells that were read from a file, as cells of the aggregate's own family."""
+    """Return cells that were read from a file, as cells of the aggregate's own family."""
     assert isinstance(lifted, ComponentColumns)
     family = user_family(own_of(planned))
     stored: Columns = lifted.limbs[0]
@@ -71,7 +71,7 @@ def restored(planned: PlannedArgument, lifted: AnyLifted) -> AnyLifted:
 
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
-    """The definition: lifts every argument and combines them from left to right, in plain Python."""
+    """Return the definition: lifts every argument and combines them from left to right, in plain Python."""
     known = [argument for argument in arguments or () if argument is not None]
     if not known:
         return None

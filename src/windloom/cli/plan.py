@@ -141,14 +141,14 @@ def _of_workload(
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
         )
     rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
-    asked = PlannedComponent(Component(str(options["aggregate"]), Expression.of_column("x")), DataType.parse("int"))
-    if technique != "auto" and not permits(find_technique(technique), asked.family):
+    component = PlannedComponent(Component(str(options["aggregate"]), Expression.of_column("x")), DataType.parse("int"))
+    if technique != "auto" and not permits(find_technique(technique), component.family):
         raise WindloomError(
             f"technique '{technique}' cannot answer --aggregate {options['aggregate']}",
             "it needs an operation that can be undone",
             "use --aggregate sum, or another technique",
         )
-    problem = workload_problem(_windows(workload, options), asked, slicing, technique, rate, cost)
+    problem = workload_problem(_windows(workload, options), component, slicing, technique, rate, cost)
     return PlannedSet([SetSharing(workload, None, problem, rate, rate_from)], problem.model.unit)
 
 

@@ -118,16 +118,21 @@ class SetSharing:
 
 
 def workload_problem(
-    windows: tuple[Window, ...], asked: PlannedComponent, slicing: str, technique: str, rate: float | None, cost: str
+    windows: tuple[Window, ...],
+    component: PlannedComponent,
+    slicing: str,
+    technique: str,
+    rate: float | None,
+    cost: str,
 ) -> SharingProblem:
     """Return windows of one stream, without groups, that all ask for one component."""
     if cost == "paper":
         name = "recalculate" if technique == "auto" else technique  # the papers' own: Panes
-        model = PaperCost((cost_name(name, asked.family),), rate or DEFAULT_EVENTS_PER_SECOND)
+        model = PaperCost((cost_name(name, component.family),), rate or DEFAULT_EVENTS_PER_SECOND)
         return SharingProblem(windows, find_slicing(slicing), model)
     constants, statistics = load_constants(), assumed_statistics(rate)
-    components = (PlannedComponent(COUNT_STAR, None), asked)
-    every = (asked_by_all(asked, technique, constants),)
+    components = (PlannedComponent(COUNT_STAR, None), component)
+    every = (asked_by_all(component, technique, constants),)
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
 
 

@@ -220,7 +220,7 @@ def follow_streams(
         add_relations(loom, catalog, options.relations)
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
-    with stop_signals() as asked:
+    with stop_signals() as stop:
         history = {name: source.read(spark) for name, source in sources.items()}
         for name, file_stream in file_streams.items():
             loom.stream(name, file_stream.read(spark, options.files))
@@ -229,8 +229,8 @@ def follow_streams(
             return
         with view_of(as_json) as view, saying_warnings(view):
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
-            wait_for_end(handle, asked, view)
-    _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
+            wait_for_end(handle, stop, view)
+    _conclude(handle, view, options, was_stopped=stop.is_set(), as_json=as_json)
 
 
 @contextmanager
@@ -255,42 +255,42 @@ def saying_warnings(view: RoundLine) -> Iterator[None]:
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
     """Give an event that Ctrl-C and SIGTERM set; a second signal ends the process at once, losing nothing."""
-    asked = threading.Event()
+    stop = threading.Event()
 
-    def ask(number: int, frame: object) -> None:
-        if asked.is_set():
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop.set()
 
-    before = {signals: signal.signal(signals, ask) for signals in (signal.SIGINT, signal.SIGTERM)}
+    before = {signals: signal.signal(signals, on_signal) for signals in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop
     finally:
         for signals, handler in before.items():
             signal.signal(signals, handler)
 
 
-def wait_for_end(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
+def wait_for_end(handle: Handle, stop: threading.Event, view: RoundLine) -> None:
     """Wait until the stream ends or is asked to."""
     while not handle.await_termination(_LOOK_SECONDS):
-        if asked.is_set() or not view.is_read:
+        if stop.is_set() or not view.is_read:
             break
     if handle.is_active:
-        if asked.is_set():
+        if stop.is_set():
             view.say("stopping after the current round; press Ctrl-C again to stop at once")
         # Not in this thread: a second Ctrl-C would interrupt a call to the JVM, which complains at length.
         threading.Thread(target=handle.stop, name="windloom-stop", daemon=True).start()
     handle.await_termination()
 
 
-def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
+def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_stopped: bool, as_json: bool) -> None:
     """Print totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
-    lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
+    lines = [f"{'stopped' if was_stopped else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
     elif "live" in options.start["sink"] and not as_json:
         lines += _latest(handle)
-    if options.start["finish"] and not was_asked:
+    if options.start["finish"] and not was_stopped:
         lines.append("every window is answered; later tuples would be late")
     elif options.checkpoint is not None:
         lines.append(f"the checkpoint is {options.checkpoint}: the same command continues from there")

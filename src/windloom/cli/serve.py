@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +27,7 @@ from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine import Loom
-    from windloom.service.server import Place
-    from windloom.service.service import Limits, UnregisteredQuery
+    from windloom.service.service import UnregisteredQuery
 
 
 _place_options = combined(
@@ -116,7 +114,16 @@ def serve(
     is served unless --host says otherwise, which needs tokens and TLS: docs/service.md. SIGTERM and Ctrl-C stop after
     the current round; the same command continues where it stopped.
     """
-    place_of, limits_of = _service_parts()
+    try:
+        from windloom.service.app import serving
+        from windloom.service.server import Place
+        from windloom.service.service import Limits, Relay
+    except ModuleNotFoundError as error:
+        raise WindloomError(
+            "`windloom serve` needs packages that are not installed",
+            f"'{error.name}' is missing",
+            "pip install 'windloom[serve]'",
+        ) from None
     plan = take_plan_options(following)
     if "://" in out:
         raise WindloomError(
@@ -126,45 +133,16 @@ def serve(
         )
     others: dict[str, Any] = {"history": (), "handover": None, "finish": False}
     options = FollowOptions.of(streams, relations, out, None, **following, **others)
-    place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
-    limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
-
-
-def _service_parts() -> tuple[type[Place], type[Limits]]:
-    try:
-        from windloom.service.server import Place
-        from windloom.service.service import Limits
-    except ModuleNotFoundError as error:
-        raise WindloomError(
-            "`windloom serve` needs packages that are not installed",
-            f"'{error.name}' is missing",
-            "pip install 'windloom[serve]'",
-        ) from None
-    return Place, Limits
-
-
-def _serve(
-    catalog: str,
-    options: FollowOptions,
-    plan: Mapping[str, Any],
-    session: tuple[str, str | None, tuple[str, ...]],
-    place: Place,
-    limits: Limits,
-    *,
-    strict: bool,
-) -> None:
-    from windloom.service.app import serving
-    from windloom.service.service import Relay
-
+    place = Place(host, port, token_file, tls_cert, tls_key, behind_proxy)
+    limits = Limits(seconds=time_limit, max_cost=max_cost)
     tokens = place.tokens()
     with place.open() as listening:
-        loom, rejected = _load(catalog, options, session, strict=strict)
-        rounds, out = Relay(), Path(str(options.out))
-        with stop_signals() as asked, view_of(as_json=False) as view, saying_warnings(view):
+        loom, rejected = _load(catalog, options, (cores, memory, conf), strict=strict)
+        rounds = Relay()
+        with stop_signals() as stop, view_of(as_json=False) as view, saying_warnings(view):
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
-            with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
+            with serving(handle, loom.streams, Path(out), rounds, place, listening, tokens, limits, rejected):
                 count = len(handle.queries)
                 lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
                 lines += [
@@ -172,8 +150,8 @@ def _serve(
                     for refused in rejected
                 ]
                 click.echo("\n".join(lines), err=True)
-                wait_for_end(handle, asked, view)
-    click.echo(f"{'stopped' if asked.is_set() else 'ended'}: {view.totals}")
+                wait_for_end(handle, stop, view)
+    click.echo(f"{'stopped' if stop.is_set() else 'ended'}: {view.totals}")
     click.echo(f"answers are in {options.out}, the checkpoint is {options.checkpoint}: the same command goes on")
 
 

@@ -17,7 +17,7 @@ KEY_OF_MINUS_ZERO = -1
 
 
 def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Doubles as integers in the same order.
+    """Return doubles as integers in the same order.
 
     >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
     [0, 1, 2, 3, 4, 5]
@@ -28,7 +28,7 @@ def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def float_values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The inverse of `float_keys` (the mapping is its own inverse on bits)."""
+    """Return the inverse of `float_keys` (the mapping is its own inverse on bits)."""
     return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
 
 
@@ -51,7 +51,7 @@ _LONG_DIGITS = 18
 
 
 def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
-    """The hash of every row, as Spark's 32-bit integer.
+    """Return the hash of every row, as Spark's 32-bit integer.
 
     >>> spark_hash([pa.array([1, None]), pa.array(["a", "b"])], 2).tolist()
     [573093329, 1905031361]
@@ -75,7 +75,7 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
 
 
 def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:
-    """Values as integers, and whether they take 64 bits."""
+    """Return values as integers, and whether they take 64 bits."""
     kind = column.type
     if pa.types.is_decimal(kind):
         scaled = [0 if number is None else int(number.scaleb(kind.scale)) for number in column.to_pylist()]
@@ -105,7 +105,7 @@ def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 def _big_endian(value: Decimal | None) -> bytes | None:
-    """The unscaled value in the fewest bytes of two's complement, as Java's BigInteger writes it."""
+    """Return the unscaled value in the fewest bytes of two's complement, as Java's BigInteger writes it."""
     if value is None:
         return None
     sign, digits, _ = value.as_tuple()

@@ -85,7 +85,7 @@ class Shield:
             traceback.print_exception(task.exception(), file=sys.stderr)
 
     async def _give_up(self, task: asyncio.Future[None], answered: _Answered, scope: Scope, receive: Receive) -> None:
-        """Answers now. A thread cannot be stopped, so its work continues, but nobody waits for it."""
+        """Answer now. A thread cannot be stopped, so its work continues, but nobody waits for it."""
         self._given_up.add(task)
         task.add_done_callback(self._forget)
         task.cancel()

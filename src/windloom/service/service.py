@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -196,7 +196,7 @@ class ServedHandle:
             return self._shown[describe][1]
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
-        """Grouping columns by query, with their names in its answers."""
+        """Return grouping columns by query, with their names in its answers."""
         return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
     def answers(
@@ -224,13 +224,6 @@ class Limits:
     max_cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoundCache:
-    """Answers that are the same for everyone until the next round, or until queries change."""
-
-    latest: dict[str, Latest] = field(default_factory=dict)
-
-
 class Service:
     def __init__(
         self,
@@ -248,14 +241,15 @@ class Service:
         self.feed = feed or RoundFeed()
         self.totals = ServiceTotals()
         self.metrics = Metrics(self._costs, lambda: self.feed.watchers)
-        self.kept = RoundCache()
+        #: Answers that are the same for everyone until the next round, or until queries change.
+        self.latest: dict[str, Latest] = {}
         self._working = threading.BoundedSemaphore(_AT_ONCE)
 
     def round_done(self, done: RoundProgress) -> None:
         """Note a round; called by the thread of the round."""
         self.totals.add(done)
         self.metrics.add(done)
-        self.kept = RoundCache()
+        self.latest = {}
         self.feed.publish(done)
 
     def round_waits(self, wait: SinkWait | None) -> None:
@@ -264,7 +258,7 @@ class Service:
         self.feed.announce("waiting")
 
     def queries_changed(self) -> None:
-        self.kept = RoundCache()
+        self.latest = {}
         self.feed.announce("queries")
 
     @contextmanager
@@ -317,7 +311,7 @@ MayChange = Depends(_may_change)
 
 
 def load_queries(loom: Loom, path: str, *, strict: bool) -> list[UnregisteredQuery]:
-    """Register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
+    """Return register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
 
     A wrong query does not keep the others from being served. With `strict`, raises the error of the first wrong query.
     """

@@ -19,7 +19,7 @@ PLUS, TIMES = 0, 1
 
 @compiled
 def _better(left, right, lowest):  # type: ignore[no-untyped-def]
-    """The lower or the higher of two `Int128`; if one is beyond, so is the result, so that it is noticed."""
+    """Return the lower or the higher of two `Int128`; if one is beyond, so is the result, so that it is noticed."""
     if left.high == BEYOND or right.high == BEYOND:
         return Int128(np.int64(BEYOND), np.uint64(0))
     is_below = left.high < right.high or (left.high == right.high and left.low < right.low)

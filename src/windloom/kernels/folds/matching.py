@@ -135,7 +135,7 @@ class GroupPairs:
         self._only: tuple[Positions, Positions] | None = None
 
     def blocks(self) -> Iterator[tuple[Positions, Positions]]:
-        """Groups of the parent, and of the child."""
+        """Yield groups of the parent, and of the child."""
         if self._only is not None:
             yield self._only
             return
@@ -250,7 +250,7 @@ def _list_pairs(  # type: ignore[no-untyped-def]
 
 @compiled
 def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
-    """Sorts pairs stably by what remains of the second group."""
+    """Sort pairs stably by what remains of the second group."""
     if len(first) < 2:
         return
     numbers = np.empty(len(first), np.int64)
@@ -266,5 +266,5 @@ def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
 
 
 def groups_of_rows(side: Matchable) -> Ints:
-    """The group of each row."""
+    """Return the group of each row."""
     return np.repeat(np.arange(side.groups), np.diff(side.bounds))

@@ -26,7 +26,7 @@ from windloom.model.aggregate import RANK_BITS, REGISTERS
 
 @compiled
 def recount_distinct(bounds, codes, group_bounds, lane_bounds, lo, hi, queries, universe, found):  # type: ignore[no-untyped-def]
-    """The slow reference: visits every entry of every window, every time."""
+    """Count as the slow reference does: visit every entry of every window, every time."""
     groups = len(group_bounds) - 1
     seen_by = np.full(universe, -1, np.int64)
     for query in queries:
@@ -84,7 +84,7 @@ def _add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sum(tree, place):  # type: ignore[no-untyped-def]
-    """The sum of the first `place` counters."""
+    """Return the sum of the first `place` counters."""
     total = np.int64(0)
     while place > 0:
         total += tree[place]
@@ -146,7 +146,7 @@ def _change(codes, ranks, change, cells_with, present, having):  # type: ignore[
 
 @compiled
 def _largest(bits):  # type: ignore[no-untyped-def]
-    """The highest bit, or 0 if there is none, since rank 0 does not occur."""
+    """Return the highest bit, or 0 if there is none, since rank 0 does not occur."""
     place = 0
     for shift in (32, 16, 8, 4, 2, 1):
         if bits >> np.uint64(shift):

@@ -28,7 +28,7 @@ from windloom.model.aggregate import Property
 def _find_most_frequent(  # type: ignore[no-untyped-def]
     bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, universe, k, rows
 ):  # fmt: skip
-    held = np.zeros(universe, np.int64)
+    count_of = np.zeros(universe, np.int64)
     places = np.empty(universe, np.int32)
     present = np.empty(universe, np.int32)  # the codes whose counter is not 0
     size = 0
@@ -43,10 +43,10 @@ def _find_most_frequent(  # type: ignore[no-untyped-def]
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
                 gone, stay = (right, first) if restart or first >= right else (first, right)
-                size = take_away(codes[left:gone], counts[left:gone], held, places, present, size)
-                size = put_in(codes[stay:last], counts[stay:last], held, places, present, size)
+                size = take_away(codes[left:gone], counts[left:gone], count_of, places, present, size)
+                size = put_in(codes[stay:last], counts[stay:last], count_of, places, present, size)
                 left, right = first, last
-                count = best_of(held, present[:size], best_codes, best_counts)
+                count = best_of(count_of, present[:size], best_codes, best_counts)
                 to_codes, to_counts = room_for(to_codes, to_counts, written, count)
                 to_codes[written : written + count] = best_codes[:count]
                 to_counts[written : written + count] = best_counts[:count]
@@ -54,29 +54,29 @@ def _find_most_frequent(  # type: ignore[no-untyped-def]
                 row_bounds[next_row : row + 1] = written
                 next_row = row + 1
                 written += count
-            size = take_away(codes[left:right], counts[left:right], held, places, present, size)
+            size = take_away(codes[left:right], counts[left:right], count_of, places, present, size)
     row_bounds[next_row:] = written
     return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled
-def put_in(codes, counts, held, places, present, size):  # type: ignore[no-untyped-def]
+def put_in(codes, counts, count_of, places, present, size):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         code = codes[i]
-        if held[code] == 0:
+        if count_of[code] == 0:
             present[size] = code
             places[code] = size
             size += 1
-        held[code] += counts[i]
+        count_of[code] += counts[i]
     return size
 
 
 @compiled
-def take_away(codes, counts, held, places, present, size):  # type: ignore[no-untyped-def]
+def take_away(codes, counts, count_of, places, present, size):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         code = codes[i]
-        held[code] -= counts[i]
-        if held[code] == 0:
+        count_of[code] -= counts[i]
+        if count_of[code] == 0:
             size -= 1
             moved = present[size]
             present[places[code]] = moved
@@ -97,16 +97,16 @@ def room_for(codes, counts, written, more):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_less(code, count, other_code, other_count):  # type: ignore[no-untyped-def]
-    """Whether it occurs less often. Among values that occur equally often, the smaller one comes first."""
+    """Return whether it occurs less often. Among values that occur equally often, the smaller one comes first."""
     return count < other_count or (count == other_count and code > other_code)
 
 
 @compiled
-def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The most frequent of the values present, in order; returns their number."""
+def best_of(count_of, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+    """Find the most frequent of the values present, in order; return their number."""
     size = min(len(best_codes), len(present))
     for i in range(len(present)):
-        code, count = present[i], held[present[i]]
+        code, count = present[i], count_of[present[i]]
         if i < size:
             best_codes[i] = code
             best_counts[i] = count
@@ -126,7 +126,7 @@ def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-
 
 @compiled
 def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
-    """Restores the heap below `root`: no entry is less than the one above it."""
+    """Restore the heap below `root`: no entry is less than the one above it."""
     while True:
         least = root
         for child in range(2 * root + 1, min(2 * root + 3, size)):
@@ -158,7 +158,7 @@ def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
 def _find_frequent(  # type: ignore[no-untyped-def]
     cells, groups, bounds, lo, hi, queries, restart, universe, starts, windows, k, threshold
 ):  # fmt: skip
-    held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
+    count_of, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
     best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
     row_bounds = np.zeros(len(threshold) + 1, np.int64)
     to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
@@ -170,7 +170,7 @@ def _find_frequent(  # type: ignore[no-untyped-def]
                 continue
             base = lo[bounds[lane]]
             of_cell, ends, codes, counts, kth = _summaries(
-                cells, starts, base, hi[bounds[lane + 1] - 1], window, k, held, places, present
+                cells, starts, base, hi[bounds[lane + 1] - 1], window, k, count_of, places, present
             )
             left = right = size = 0
             passed = np.int64(0)
@@ -178,12 +178,12 @@ def _find_frequent(  # type: ignore[no-untyped-def]
                 first, last = of_cell[lo[row] - base], of_cell[hi[row] - base - 1] + 1
                 gone, stay = (right, first) if restart or first >= right else (first, right)
                 leaving, entering = slice(ends[left], ends[gone]), slice(ends[stay], ends[last])
-                size = take_away(codes[leaving], counts[leaving], held, places, present, size)
-                size = put_in(codes[entering], counts[entering], held, places, present, size)
+                size = take_away(codes[leaving], counts[leaving], count_of, places, present, size)
+                size = put_in(codes[entering], counts[entering], count_of, places, present, size)
                 passed += kth[stay:last].sum() - kth[left:gone].sum()
                 left, right = first, last
                 threshold[row] = passed
-                count = _above(passed, held, present[:size], best_codes, best_counts)
+                count = _above(passed, count_of, present[:size], best_codes, best_counts)
                 to_codes, to_counts = room_for(to_codes, to_counts, written, count)
                 to_codes[written : written + count] = best_codes[:count]
                 to_counts[written : written + count] = best_counts[:count]
@@ -191,25 +191,25 @@ def _find_frequent(  # type: ignore[no-untyped-def]
                 next_row = row + 1
                 written += count
             leaving = slice(ends[left], ends[right])
-            size = take_away(codes[leaving], counts[leaving], held, places, present, size)
+            size = take_away(codes[leaving], counts[leaving], count_of, places, present, size)
     row_bounds[next_row:] = written
     return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled
-def _above(least, held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The values counted more than `least` times, the most frequent first; returns their number."""
+def _above(least, count_of, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+    """Find the values counted more than `least` times, the most frequent first; return their number."""
     chosen = np.empty(len(present), np.int32)
     count = 0
     for code in present:
         chosen[count] = code
-        count += held[code] > least
-    return best_of(held, chosen[:count], best_codes, best_counts)
+        count += count_of[code] > least
+    return best_of(count_of, chosen[:count], best_codes, best_counts)
 
 
 @compiled
-def _summaries(cells, starts, begin, end, window, k, held, places, present):  # type: ignore[no-untyped-def]
-    """The sub-window of each cell, the top-k list of every sub-window, and how often its k-th value occurs."""
+def _summaries(cells, starts, begin, end, window, k, count_of, places, present):  # type: ignore[no-untyped-def]
+    """Return the sub-window of each cell, the top-k list of every sub-window, and how often its k-th value occurs."""
     bounds, codes, counts = cells
     length, slide, offset = window
     of_cell = np.empty(end - begin, np.int64)
@@ -225,10 +225,10 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
         edge = min(tick - (tick - offset) % slide + slide, tick - (tick - offset - length) % slide + slide)
         while cell < end and starts[cell] < edge:
             entries = slice(bounds[cell], bounds[cell + 1])
-            size = put_in(codes[entries], counts[entries], held, places, present, size)
+            size = put_in(codes[entries], counts[entries], count_of, places, present, size)
             of_cell[cell - begin] = sub
             cell += 1
-        count = best_of(held, present[:size], best_codes, best_counts)
+        count = best_of(count_of, present[:size], best_codes, best_counts)
         if count == k:
             kth[sub] = best_counts[k - 1]
         to_codes, to_counts = room_for(to_codes, to_counts, ends[sub], count)
@@ -236,7 +236,7 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
         to_counts[ends[sub] : ends[sub] + count] = best_counts[:count]
         ends[sub + 1] = ends[sub] + count
         entries = slice(bounds[first], bounds[cell])
-        take_away(codes[entries], counts[entries], held, places, present, size)
+        take_away(codes[entries], counts[entries], count_of, places, present, size)
         sub += 1
     return of_cell, ends, to_codes, to_counts, kth
 
@@ -270,30 +270,30 @@ def _find_ranks(  # type: ignore[no-untyped-def]
     bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, levels, share, total, lower, higher
 ):  # fmt: skip
     sums = np.zeros(levels[-1], np.int64)
-    held = np.int64(0)
+    size = np.int64(0)
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             left = right = np.int64(0)  # entries of the window so far
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
                 gone, stay = (right, first) if restart or first >= right else (first, right)
-                held += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
-                held += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
+                size += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
+                size += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
                 left, right = first, last
-                total[row] = held
-                if held > 0:
-                    place = (held - 1) * share
+                total[row] = size
+                if size > 0:
+                    place = (size - 1) * share
                     below, above = np.int64(np.floor(place)), np.int64(np.ceil(place))
                     lower[row] = _at_rank(sums, levels, below)
                     higher[row] = lower[row] if above == below else _at_rank(sums, levels, above)
                 else:
                     lower[row] = higher[row] = 0
-            held += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)
+            size += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)
 
 
 @compiled
 def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
-    """Adds entries to the sums, or subtracts them; returns the change of the total."""
+    """Add entries to the sums, or subtracts them; return the change of the total."""
     change = np.int64(0)
     for i in range(len(codes)):
         count = sign * counts[i]
@@ -307,7 +307,7 @@ def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
 
 @compiled
 def _at_rank(sums, levels, rank):  # type: ignore[no-untyped-def]
-    """The code that has `rank` others before it."""
+    """Return the code that has `rank` others before it."""
     place = np.int64(0)
     for level in range(len(levels) - 2, -1, -1):
         place <<= _BITS

@@ -39,7 +39,7 @@ class BlockDecomposition:
 
 @compiled
 def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
-    """Fills level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never needed."""
+    """Fill level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never needed."""
     level = 0
     half = 1
     while half < length:

@@ -85,7 +85,7 @@ def _add_up(cells, begin, length, totals, errors, filled):  # type: ignore[no-un
 
 @compiled
 def _subtract_floats(first_row, last_row, lo, hi, begin, totals, errors, filled, out):  # type: ignore[no-untyped-def]
-    """Answers a lane by differences; returns False as soon as one cannot be certified."""
+    """Answer a lane by differences; return False as soon as one cannot be certified."""
     for row in range(first_row, last_row):
         left, right = lo[row] - begin, hi[row] - begin
         before = load(totals, left)
@@ -157,7 +157,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
 
 @compiled
 def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
-    """Answers the first of `count` steady rows, collected nearby and stored past the caches; returns their number."""
+    """Answer the first of `count` steady rows, collected nearby and stored past the caches; return their number."""
     done = np.int64(-(np.int64(out[0].ctypes.data) // out[0].itemsize + row) % (LINE // out[0].itemsize))
     for i in range(done):
         store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))

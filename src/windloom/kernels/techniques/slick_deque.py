@@ -49,7 +49,7 @@ def evaluate_invertible(cells, group_bounds, bounds, lo, hi, runs, queries, out,
 
 @compiled
 def _equal_windows(groups, bounds, lo, hi, query, twin):  # type: ignore[no-untyped-def]
-    """Whether two queries cover the same cells, window for window. A row in the middle almost always decides."""
+    """Return whether two queries cover the same cells, window for window. A row in the middle almost always decides."""
     first, last = bounds[query * groups], bounds[(query + 1) * groups]
     shift = bounds[twin * groups] - first
     if bounds[(twin + 1) * groups] - last != shift:
@@ -101,7 +101,7 @@ def evaluate_selective(cells, group_bounds, bounds, lo, hi, runs, queries, out, 
 
 @compiled
 def _start_chains(groups, group, group_bounds, bounds, lo, hi, queries, head_of, tail_of, after, row_of):  # type: ignore[no-untyped-def]
-    """Puts every query into the chain of its first window's edge, the longest windows first."""
+    """Put every query into the chain of its first window's edge, the longest windows first."""
     begin = group_bounds[group]
     head_of[: group_bounds[group + 1] - begin + 1] = -1
     lengths = np.zeros(len(queries), np.int64)
@@ -171,7 +171,7 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
 
 @compiled
 def _slide(cells, first, right, row, last_row, head, tail, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
-    """Answers rows whose windows each lie one cell further, in batches; returns their number, and the deque's ends.
+    """Answer rows whose windows each lie one cell further, in batches; return their number, and the deque's ends.
 
     The number of cells that a new one drives out is random, and a mispredicted branch costs more than everything else.
     So the batch enters as one: its best cell drives out others, once, and of its cells only those enter that no later
@@ -220,7 +220,7 @@ def _walk(  # type: ignore[no-untyped-def]
     cells, groups, group, group_bounds, bounds, lo, hi, queries,
     head_of, tail_of, after, row_of, positions, values, out, stamps,
 ):  # fmt: skip
-    """Answers edge by edge: at each edge the queries of its chain, which then join the chain of their next window.
+    """Answer edge by edge: at each edge the queries of its chain, which then join the chain of their next window.
 
     Only the tail of the deque changes, so it is a plain array, and a place in it stays valid from edge to edge.
     """
@@ -258,7 +258,7 @@ def _walk(  # type: ignore[no-untyped-def]
 
 @compiled
 def _place(positions, near, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
+    """Return the first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
     if near > 0 and positions[near - 1] >= first:
         near = np.int64(0)
     if positions[near] >= first:

@@ -21,7 +21,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def moved(values: NDArray[Number], places: Codes) -> NDArray[Number]:
-    """The values at their new places, written in order of tuples: the places of a frequent value stay in the caches."""
+    """Return the values at their new places, written in order of tuples: places of frequent ones stay in the caches."""
     out = np.empty_like(values)
     if values.ndim == 1:
         _move(values, places, out)
@@ -38,7 +38,7 @@ def _move(values, places, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def]
-    """The chosen rows in order of their numbers, below `count`; those with equal numbers stay in their order."""
+    """Sort the chosen rows by their numbers, which are below `count`; those with equal numbers stay in their order."""
     places = np.zeros(count + 1, np.int64)
     for k in range(len(out)):
         places[numbers[np.uint32(k if every else rows[k])] + 1] += 1
@@ -104,7 +104,7 @@ class Slices:
             self.is_ordered = False
 
     def slicing(self, edges: EdgeSet) -> SliceStarts:
-        """The slices of fewer edges."""
+        """Return the slices of fewer edges."""
         if edges not in self._slicings:
             starts = edges.last_edge(self.starts)
             is_new = np.ones(len(starts), np.bool_)
@@ -113,7 +113,7 @@ class Slices:
         return self._slicings[edges]
 
     def moved(self, places: Codes) -> Slices:
-        """The slices of the same tuples in another order, in which those of every group come in order of slice."""
+        """Return the slices of these tuples in another order, in which those of every group come in order of slice."""
         slices = copy(self)
         slices.__dict__.pop("rows", None)
         slices.of_tuple, slices.is_ordered = moved(self.of_tuple, places), True
@@ -139,7 +139,7 @@ def _count_steps_back(ticks):  # type: ignore[no-untyped-def]
 
 @compiled
 def _slice_runs(ticks, order, periods, residues, runs, starts):  # type: ignore[no-untyped-def]
-    """Numbers the runs of tuples in one slice; a slice is looked up only when a tick leaves the last one."""
+    """Number the runs of tuples in one slice; a slice is looked up only when a tick leaves the last one."""
     count = 0
     begin = np.int64(1)
     end = np.int64(0)
