@@ -26,7 +26,7 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
-#: Families whose cells hold values, those that ship with a card included.
+#: Families whose cells hold values, those that ship with an aggregator included.
 VALUES = [family for family in FAMILIES.values() if not family.is_list]
 assert {BIT_OR, BIT_XOR} <= set(VALUES)
 

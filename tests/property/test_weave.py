@@ -68,7 +68,7 @@ def passing(query: Query, rows: list[Row]) -> list[Row]:
 @pytest.mark.parametrize("name", FUNCTIONS)
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), rows=ROWS, many=MANY)
-def test_every_function_that_a_card_declares_is_woven(
+def test_every_function_that_an_aggregator_declares_is_woven(
     name: str, data: st.DataObject, rows: list[Row], many: int
 ) -> None:
     """Rows come in any order of time, so that slices are met again and again."""

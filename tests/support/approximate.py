@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from windloom.aggregates.aggregator import ListCard
-from windloom.aggregates.registry import card_for
+from windloom.aggregates.aggregator import ListAggregator
+from windloom.aggregates.registry import aggregator_for
 from windloom.model import Aggregate, Window
 from windloom_tools.oracle.holistic import frequencies, frequent, most_frequent
 
@@ -28,9 +28,9 @@ def check_promise(aggregate: Aggregate, window: Window, members: list[Row], star
         case "frequent":
             expected = frequent(int(aggregate.parameters[0]), sub_windows(window, members, start, column))
             assert str(answer) == str(expected)
-    card = card_for(aggregate, None)
-    assert isinstance(card, ListCard)
-    assert card.is_within(aggregate, truth, answer), (aggregate, truth, answer)
+    aggregator = aggregator_for(aggregate, None)
+    assert isinstance(aggregator, ListAggregator)
+    assert aggregator.is_within(aggregate, truth, answer), (aggregate, truth, answer)
 
 
 def sub_windows(window: Window, members: list[Row], start: int, column: str) -> list[list[Any]]:

@@ -1,11 +1,11 @@
-"""Every function that a card declares, asked of every column that it takes: new cards are found by themselves."""
+"""Every function that an aggregator declares, asked of every column that it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from support.catalogs import TYPES
-from windloom.aggregates.registry import CARDS
+from windloom.aggregates.registry import AGGREGATORS
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, ExpressionKey
 from windloom.model.aggregate import Function
@@ -14,7 +14,9 @@ _COLUMNS = ("x", "n", "i", "d", "b", "k")
 #: Constants to be asked with; a function refuses those that are not for it.
 _CONSTANTS = (1, 2, 0.5, 0.9)
 
-FUNCTIONS: dict[str, Function] = {function.name: function for card in CARDS for function in card.functions}
+FUNCTIONS: dict[str, Function] = {
+    function.name: function for aggregator in AGGREGATORS for function in aggregator.functions
+}
 
 
 def asked_of(function: Function) -> list[Aggregate]:

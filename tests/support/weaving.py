@@ -36,4 +36,4 @@ def woven_cells(planned: PlannedComponent, cells: Sequence[pa.Array]) -> AnyLift
     """One component over cells that hold the values of an array each; there is a NULL in each of them as well."""
     values = pa.concat_arrays([pa.concat_arrays([cell, pa.nulls(1, cell.type)]) for cell in cells])
     ticks = np.repeat(np.arange(len(cells)), [len(cell) + 1 for cell in cells])
-    return planned.card.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), ComponentInput(0))
+    return planned.aggregator.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), ComponentInput(0))

@@ -1,4 +1,4 @@
-"""The base of all cards: a card holds everything about one family of components, from Spark's SQL to the answer.
+"""The base classes of aggregators, each of which holds everything about one family of components.
 
 A component passes through four stages. Its cells are made from tuples, by compiled kernels (`woven_sql`, `weave`) or
 by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
@@ -65,52 +65,52 @@ class Aggregator(ABC):
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
-    #: How values are combined, for cards whose components all have one family.
+    #: How values are combined, for aggregators whose components all have one family.
     combined_by: Family
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        """Whether this is the card of a component."""
-        return planned.component.own is None and planned.component.kind in self.kinds
+        """Return whether this is the aggregator of a component of one of its kinds."""
+        return True
 
     def family(self, planned: PlannedArgument) -> Family:
-        """How the values of a component are combined."""
+        """Return how the values of a component are combined."""
         return self.combined_by
 
     def limbs(self, planned: PlannedArgument) -> int:
-        """The number of columns of the family that are combined independently of each other."""
+        """Return the number of columns of the family that are combined independently of each other."""
         return 1
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """The SQL that the woven intake projects instead of the argument, which has this type."""
+        """Return the SQL that the woven intake projects instead of the argument, which has this type."""
         return argument
 
     def weaves_arrow(self, kind: DataType) -> bool:
-        """Whether `woven_arrow` gives the same as `woven_sql` for arguments of this type."""
+        """Return whether `woven_arrow` gives the same as `woven_sql` for arguments of this type."""
         return False
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
-        """The values that `woven_sql` projects, made without Spark from the values of the argument."""
+        """Return the values that `woven_sql` projects, made without Spark from the values of the argument."""
         raise NotImplementedError
 
     @abstractmethod
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        """Cells made from tuples, equal to those of `lift`."""
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        """Return cells made from tuples, equal to those of `lift`."""
 
     @abstractmethod
     def neutral(self, planned: PlannedArgument, count: int) -> AnyLifted:
-        """Cells that add nothing, for slices from before the component was kept."""
+        """Return cells that add nothing, for slices from before the component was kept."""
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The aggregate as a Spark user writes it, which answers are verified against."""
+        """Return the aggregate as a Spark user writes it, which answers are verified against."""
         return f"{aggregate.function}({aggregate.arguments}){filter_sql(aggregate)}"
 
     def scale_sql(self, aggregate: Aggregate) -> str:
-        """The quantity to which the error of a floating-point answer is relative."""
+        """Return the quantity to which the error of a floating-point answer is relative."""
         return EXACT
 
 
-class ValueCard(Aggregator):
-    """A card of components whose cells hold values in a few columns."""
+class ValueAggregator(Aggregator):
+    """An aggregator of components whose cells hold values in a few columns."""
 
     #: Whether cells also count their values, because a window without a value is NULL.
     counts_values = True
@@ -121,45 +121,45 @@ class ValueCard(Aggregator):
 
     @abstractmethod
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
-        """The column of answers; `combined` holds the aggregate's components in order."""
+        """Return the column of answers; `combined` holds the aggregate's components in order."""
 
 
-class NativeCard(ValueCard):
-    """A card of components whose partials Spark's own aggregation can also make."""
+class NativeAggregator(ValueAggregator):
+    """An aggregator of components whose partials Spark's own aggregation can also make."""
 
     is_native = True
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
-        """The SQL of the values that are read from a tuple; `tick` is the SQL of its event time."""
+        """Return the SQL of the values that are read from a tuple; `tick` is the SQL of its event time."""
         return () if component.argument is None else (component.argument.sql,)
 
     def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
-        """The native columns that Spark computes for each slice and group, in order."""
+        """Return the native columns that Spark computes for each slice and group, in order."""
         return ("value",)
 
     @abstractmethod
     def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
-        """An aggregate in Spark SQL for each field; `inputs` are the columns of values read from a tuple."""
+        """Return an aggregate in Spark SQL for each field; `inputs` are the columns of values read from a tuple."""
 
     @abstractmethod
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
-        """Cells from native columns, one for each field."""
+        """Return cells from native columns, one for each field."""
 
 
-class ListCard(Aggregator):
-    """A card of components whose cells hold lists of (value, count) in order of value; kernels answer from them."""
+class ListAggregator(Aggregator):
+    """An aggregator of components whose cells are lists of (value, count) in order of value."""
 
     rule: ListRule
     is_ranked = True  # whether lists are woven from the ranks of values
 
     def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        """The type of the values in the lists."""
+        """Return the type of the values in the lists."""
         assert planned.argument_type is not None
         return arrow_type(planned.argument_type)
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> ListColumns:
-        ranked = cut.argument(read).ranked
-        lists = list_values(cut, read, ranked.ranks, len(ranked.dictionary))
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> ListColumns:
+        ranked = set_tuples.argument(read).ranked
+        lists = list_values(set_tuples, read, ranked.ranks, len(ranked.dictionary))
         if self.rule.most is not None:
             lists = most_frequent(lists, self.rule.most)
         return ListColumns(self.rule, lists, ranked.dictionary).without_unused()
@@ -168,25 +168,25 @@ class ListCard(Aggregator):
         return no_lists(self.rule, self.value_type(planned), count)
 
     @abstractmethod
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        """The question that the kernels answer from the lists."""
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        """Return the question that the kernels answer from the lists."""
 
     @abstractmethod
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
-        """The column of answers for some rows, from the answered question."""
+        """Return the column of answers for some rows, from the answered question."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Whether an approximate answer is within its bound; `truth` is the result of `truth_sql`."""
+        """Return whether an approximate answer is within its bound; `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
 
 
 def filter_sql(aggregate: Aggregate) -> str:
-    """Spark's FILTER, which unlike its WHERE does not accept a bare NULL as a condition."""
+    """Return Spark's FILTER, which unlike its WHERE does not accept a bare NULL as a condition."""
     return "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
 
 
 def argument_sql(aggregate: Aggregate) -> str:
-    """The argument, or NULL if the filter is not satisfied."""
+    """Return the argument, or NULL if the filter is not satisfied."""
     assert aggregate.argument is not None
     if aggregate.where is None:
         return aggregate.argument.sql
@@ -194,9 +194,5 @@ def argument_sql(aggregate: Aggregate) -> str:
 
 
 def size_sql(aggregate: Aggregate) -> str:
-    """The magnitude of the argument as a double, or NULL if the filter is not satisfied."""
-    assert aggregate.argument is not None
-    size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
-    if aggregate.where is None:
-        return size
-    return f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
+    """Return the magnitude of the argument as a double, or NULL if the filter is not satisfied."""
+    return f"abs(CAST({argument_sql(aggregate)} AS DOUBLE))"

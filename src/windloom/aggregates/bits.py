@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
 from windloom.errors import WindloomError
-from windloom.kernels.families import Family, ship
+from windloom.kernels.families import Family, declare
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.kernels.tuples.updates import fold_values
 from windloom.model.aggregate import Aggregate, Function, Property
@@ -28,17 +28,19 @@ class BitXor(NamedTuple):
 
 _BOTH = Property.ASSOCIATIVE | Property.COMMUTATIVE
 
-BIT_OR = ship(
+BIT_OR = declare(
     Family("bit_or", BitOr, (np.int64,), _BOTH, "block_decomposition", costs_like="max_int"),
     lambda left, right: BitOr(left.value | right.value),
     (0,),
+    ships=True,
 )
 #: Combining a number a second time removes it.
-BIT_XOR = ship(
+BIT_XOR = declare(
     Family("bit_xor", BitXor, (np.int64,), _BOTH | Property.INVERTIBLE, "prefix_ring", costs_like="add_int"),
     lambda left, right: BitXor(left.value ^ right.value),
     (0,),
     remove=lambda left, right: BitXor(left.value ^ right.value),
+    ships=True,
 )
 
 
@@ -52,7 +54,7 @@ def _whole(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Bits(NativeCard):
+class Bits(NativeAggregator):
     kinds = ("bit_and", "bit_or", "bit_xor")
     functions = tuple(Function(kind, (kind,), _whole) for kind in kinds)
 
@@ -70,12 +72,12 @@ class Bits(NativeCard):
                 bits[valid.value == 0] = 0
         return ComponentColumns((self.family(planned).of(bits),), valid)
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        family, bits = self.family(planned), cut.argument(read).integers
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        family, bits = self.family(planned), set_tuples.argument(read).integers
         values = family.of(~bits if planned.component.kind == "bit_and" else bits)
-        out = family.of(cut.zeros(np.int64))
-        fold_values(*cut.where(read, read.argument), values, out)
-        return ComponentColumns((family.of(cut.taken(out.value)),), valid_in(cut, read))
+        out = family.of(set_tuples.zeros(np.int64))
+        fold_values(*set_tuples.where(read, read.argument), values, out)
+        return ComponentColumns((family.of(set_tuples.taken(out.value)),), valid_in(set_tuples, read))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         bits = combined[0].limbs[0].value

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
+from windloom.aggregates.frequencies import SHARE, rank_question, rank_type
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Question
 from windloom.model.aggregate import (
@@ -26,11 +26,11 @@ from windloom.model.aggregate import (
 from windloom.model.types import DataType
 
 
-class Buckets(ListCard):
+class Buckets(ListAggregator):
     kinds = ("buckets",)
     combined_by = FREQUENCIES
     rule = ListRule("buckets")
-    functions = (Function("approx_quantile", kinds, ranked, constant=SHARE, is_approximate=True),)
+    functions = (Function("approx_quantile", kinds, rank_type, constant=SHARE, is_approximate=True),)
 
     def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()
@@ -45,8 +45,8 @@ class Buckets(ListCard):
             f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
         )
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return ask_rank(aggregate, asked)
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return rank_question(aggregate, context)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]
@@ -56,7 +56,7 @@ class Buckets(ListCard):
         return pa.array(values[question.lower[rows]], mask=total == 0)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
+        """Return the value at the rank ⌊p · (n - 1)⌋, counted from 0."""
         argument = argument_sql(aggregate)
         # A window may hold no value, and place 0 is an error even then.
         position = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
@@ -69,7 +69,7 @@ class Buckets(ListCard):
 
 
 def bucket_values(buckets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The value that represents a bucket: its relative distances from the lower and the upper end are equal.
+    """Return the value that represents a bucket: its relative distances from the lower and the upper end are equal.
 
     >>> bucket_values(np.array([-1_000_001, 0, 1_000_000, 2_000_000, 3_000_000])).round(4).tolist()
     [-1.01, 0.0, 0.99, inf, nan]

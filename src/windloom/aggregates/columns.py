@@ -1,4 +1,8 @@
-"""The cells of a component over many slices and groups, as columns that kernels combine."""
+"""The cells of a component over many slices and groups, as columns that kernels combine.
+
+`ComponentColumns` holds a few numbers per cell, `ListColumns` a list per cell, `WindowValues` a few numbers per window.
+Values that do not fit into a number are kept as ranks in a sorted dictionary.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
-from windloom.kernels.hashing import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.hashing import float_keys
 from windloom.kernels.lists.lists import Lists, entries_of, merge_lists, reduce_lists
 from windloom.kernels.merge import Places, merge_runs, place_cells
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.model.types import Column, as_array, as_floats, as_integers
-
-# Components whose cells hold lists, merged and kept like others.
 
 #: A dictionary with fewer entries is not worth renewing.
 SMALL_DICTIONARY = 64
@@ -52,19 +54,15 @@ class ListColumns:
         return int(self.dictionary.nbytes + sum(column.nbytes for column in self.cells))
 
     def merge(self, order: NDArray[np.int64], runs: NDArray[np.int64]) -> ListColumns:
-        """One cell for each run of cells in `order`."""
+        """Return one cell for each run of cells in `order`."""
         cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=self.rule.largest)
         return replace(self, cells=cells if self.rule.most is None else reduce_lists(cells, self.rule.most))
 
     def keep(self, wanted: NDArray[np.bool_]) -> ListColumns:
         return replace(self, cells=entries_of(self.cells, wanted))
 
-    def keep_none(self) -> ListColumns:
-        """The component without cells; entries are not read."""
-        return replace(self, cells=no_lists(self.rule, self.dictionary.type, 0).cells)
-
     def concat(self, *others: ListColumns) -> ListColumns:
-        """These cells, followed by the others."""
+        """Return these cells, followed by the others."""
         parts, dictionary = [self, *others], self.dictionary
         if not all(other.dictionary.equals(dictionary) for other in others):
             values = pc.unique(pa.concat_arrays([part.dictionary for part in parts]))
@@ -79,43 +77,38 @@ class ListColumns:
         return ListColumns(self.rule, lists, dictionary)
 
     def without_unused(self) -> ListColumns:
-        """The cells, with a dictionary of only the values in use once most of the old one is unused."""
+        """Return the cells, with a dictionary of only the values in use once most of the old one is unused."""
         if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
             return self
         return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
 
     def _ranked(self, dictionary: pa.Array) -> ListColumns:
-        """Codes in another ordered dictionary, which has every value in use."""
+        """Return codes in another ordered dictionary, which has every value in use."""
         new_codes = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
         codes = new_codes.astype(np.int32)[self.cells.codes]
         return ListColumns(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
 
 
 def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> ListColumns:
-    """Cells that add nothing."""
+    """Return cells that add nothing."""
     cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
     return ListColumns(rule, cells, pa.array([], value_type))
 
 
-# Order-preserving 64-bit keys: the values themselves if they fit, otherwise their ranks in a sorted dictionary.
-
-
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
-    """64-bit keys in Spark's order of the values, with NaN above everything; ranks if values do not fit."""
+    """Return 64-bit keys in Spark's order of the values, with NaN above everything; ranks if values do not fit."""
     kind = column.type
     if pa.types.is_floating(kind):
         return float_keys(as_floats(column)), None
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return as_integers(column.cast(pa.int64())), None
     if pa.types.is_date32(kind):
         return as_integers(column.cast(pa.int32())), None
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
         return as_integers(column.cast(pa.int64())), None
     return ranks_of(as_array(column))
 
 
 def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The rank of each value among the distinct values, and the distinct values in order."""
+    """Return the rank of each value among the distinct values, and the distinct values in order."""
     if pa.types.is_struct(values.type):
         return _ranks_of_pairs(values)
     encoded = values.dictionary_encode()
@@ -127,32 +120,8 @@ def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     return keys, encoded.dictionary.take(order)
 
 
-def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks of the pairs (by, value), and the distinct pairs in order."""
-    pairs = pick_pairs(by, value)
-    if not by.null_count:
-        return ranks_of(pairs)
-    known = as_array(by).is_valid()
-    ranks = np.zeros(len(pairs), np.int64)
-    ranks[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
-    return ranks, dictionary
-
-
-def pick_pairs(by: Column, value: Column) -> pa.StructArray:
-    """Pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
-    keys, ranked = keys_of(by)
-    if pa.types.is_floating(by.type):
-        keys[keys == KEY_OF_MINUS_ZERO] = 0
-    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
-        # Spark writes the zone of the session, which may differ when a stream is started again.
-        value = value.cast(pa.timestamp("us", tz="UTC"))
-    return pa.StructArray.from_arrays(
-        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
-    )
-
-
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks in Spark's order of structs: if the first fields are equal, the second ones decide; NULL is lowest."""
+    """Return ranks in Spark's order of structs: if first fields are equal, the second ones decide; NULL is lowest."""
     (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
     known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
     second[~known] = 0
@@ -214,7 +183,7 @@ AnyLifted = ComponentColumns | ListColumns
 
 
 def concat(*parts: AnyLifted) -> AnyLifted:
-    """The cells of all parts, one part after the other."""
+    """Return the cells of all parts, one part after the other."""
     if isinstance(parts[0], ListColumns):
         first, *others = (part for part in parts if isinstance(part, ListColumns))
         return first.concat(*others)
@@ -227,7 +196,7 @@ def concat(*parts: AnyLifted) -> AnyLifted:
 
 
 def place(parts: Sequence[ComponentColumns], places: Sequence[Places], cells: int) -> ComponentColumns:
-    """The cells of all parts, `cells` in number, each at its place."""
+    """Return the cells of all parts, `cells` in number, each at its place."""
     alike, valid, dictionary = _alike(parts)
     columns = [list(each) for each in zip(*(part.limbs for part in alike), strict=True)]
     if valid is not None:
@@ -245,7 +214,7 @@ def place(parts: Sequence[ComponentColumns], places: Sequence[Places], cells: in
 def _alike(
     parts: Sequence[AnyLifted],
 ) -> tuple[list[ComponentColumns], list[NDArray[np.int64]] | None, pa.Array | None]:
-    """The parts, ranked in one dictionary; the values in their cells (None if no value was NULL); the dictionary."""
+    """Return the parts in one dictionary, the values in their cells (None if no value was NULL), and the dictionary."""
     lifted = [part for part in parts if isinstance(part, ComponentColumns)]
     assert len(lifted) == len(parts)
     # A part of only neutral cells has no values, and so no dictionary yet.
@@ -265,7 +234,7 @@ def _alike(
 
 
 def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> ComponentColumns:
-    """The cells where the mask holds, and the neutral cells of `nothing` elsewhere."""
+    """Return the cells where the mask holds, and the neutral cells of `nothing` elsewhere."""
     assert isinstance(lifted, ComponentColumns), "lists are filtered natively"
     assert isinstance(nothing, ComponentColumns)
     limbs = tuple(
@@ -277,22 +246,22 @@ def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Co
 
 
 def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
-    """The wanted cells; values that none of them holds are dropped once they are the majority."""
+    """Return the wanted cells; values that none of them holds are dropped once they are the majority."""
     if isinstance(lifted, ListColumns):
         return lifted.keep(wanted).without_unused()
     return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(column[wanted] for column in limb))))
 
 
 def keep_none(lifted: AnyLifted) -> AnyLifted:
-    """No cells, but the same component."""
+    """Return no cells, but the same component."""
     if isinstance(lifted, ListColumns):
-        return lifted.keep_none().without_unused()
-    none = lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb)))
-    return without_unused(none)
+        none = no_lists(lifted.rule, lifted.dictionary.type, 0)
+        return replace(lifted, cells=none.cells).without_unused()
+    return without_unused(lifted.map_limbs(lambda limb: type(limb)(*(np.empty(0, column.dtype) for column in limb))))
 
 
 def without_unused(lifted: ComponentColumns) -> ComponentColumns:
-    """The cells, with a dictionary of only the values in use once most of the old one is unused."""
+    """Return the cells, with a dictionary of only the values in use once most of the old one is unused."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.limbs[0][0]) + SMALL_DICTIONARY:
         return lifted
     keys = lifted.limbs[0].value
@@ -304,7 +273,7 @@ def without_unused(lifted: ComponentColumns) -> ComponentColumns:
 
 
 def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
-    """One cell for each run of cells in `order`."""
+    """Return one cell for each run of cells in `order`."""
     if isinstance(lifted, ListColumns):
         return lifted.merge(order, runs)
 
@@ -317,22 +286,22 @@ def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) 
 
 
 def valid_of(column: Column) -> AddInt | None:
-    """For each cell, 1 if it holds a value and 0 if not; None if all do."""
+    """Return 1 for each cell that holds a value and 0 for others; None if all do."""
     if not column.null_count:
         return None
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
-def valid_in(cut: SetTuples, read: ComponentInput) -> AddInt | None:
-    """The number of values of the argument in each woven cell; None if all cells have one."""
-    if cut.counts_all(read, read.argument):
+def valid_in(set_tuples: SetTuples, read: ComponentInput) -> AddInt | None:
+    """Return the number of values of the argument in each woven cell; None if all cells have one."""
+    if set_tuples.counts_all(read, read.argument):
         return None
-    counts = cut.kept_counts(read, read.argument)
+    counts = set_tuples.kept_counts(read, read.argument)
     return None if (counts > 0).all() else AddInt(counts)
 
 
 def valid_or_ones(lifted: ComponentColumns) -> NDArray[np.int64]:
-    """The number of values in each cell."""
+    """Return the number of values in each cell."""
     valid: NDArray[np.int64] = (
         np.ones(len(lifted.limbs[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
     )
@@ -340,7 +309,7 @@ def valid_or_ones(lifted: ComponentColumns) -> NDArray[np.int64]:
 
 
 def _ranked(lifted: ComponentColumns, rank_of: NDArray[np.int64], dictionary: pa.Array) -> ComponentColumns:
-    """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
+    """Return ranks in another sorted dictionary; `rank_of` is the new rank of each entry of the old one."""
     keys = lifted.limbs[0].value.copy()
     has_rank = keys != LOWEST
     # MIN keeps reversed ranks (~rank), so all its keys are negative.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, filter_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, filter_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import ADD_INT, AddInt
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -14,7 +14,7 @@ from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, Column, DataType, TypeKind, as_integers
 
 
-class CountAggregator(NativeCard):
+class CountAggregator(NativeAggregator):
     kinds = (COUNT_STAR.kind, "count")
     combined_by = ADD_INT
     counts_values = False
@@ -27,12 +27,12 @@ class CountAggregator(NativeCard):
         return ComponentColumns((AddInt(as_integers(native[0])),))
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """The argument; if only Spark knows its type, TRUE for every value instead."""
+        """Return the argument; if only Spark knows its type, TRUE for every value instead."""
         is_known = kind is not None and kind.kind is not TypeKind.OTHER
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        return ComponentColumns((AddInt(cut.kept_counts(read, read.argument)),))
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        return ComponentColumns((AddInt(set_tuples.kept_counts(read, read.argument)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         return pa.array(combined[0].limbs[0].value)

@@ -42,7 +42,7 @@ def define_aggregate(
     properties: Iterable[str] = REQUIRED,
     argument: str = "double",
 ) -> UserDefined:
-    """Compiles the functions, and checks on drawn values that the claims about them hold."""
+    """Compile the functions, and checks on drawn values that the claims about them hold."""
     _check_name(name)
     functions = {"lift": lift, "combine": combine, "lower": lower}
     functions |= {} if inverse is None else {"inverse": inverse}
@@ -91,7 +91,7 @@ def _check_name(name: object) -> None:
 
 
 def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
-    """The names and types of the fields of a value, from the neutral one."""
+    """Return the names and types of the fields of a value, from the neutral one."""
     is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
     named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
     typed = [(field, _type_of(value)) for field, value in named]
@@ -153,7 +153,7 @@ def _compiled_result(
     neutral: Any,
     functions: dict[str, Callable[..., Any]],
 ) -> DataType:
-    """Compiles every function for its types; returns the type of the result of `lower`."""
+    """Compile every function for its types; return the type of the result of `lower`."""
     value: Any = _machine_type(fields[0][1])
     if isinstance(neutral, tuple):
         value = types.BaseTuple.from_types([_machine_type(kind) for _, kind in fields], type(neutral))  # type: ignore[no-untyped-call]
@@ -197,7 +197,7 @@ def _compile(name: str, role: str, function: Callable[..., Any], takes: tuple[An
 
 
 def _check_value(name: str, role: str, result: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
-    """Refuses a result that does not have the same fields, or has a float where whole numbers are kept."""
+    """Refuse a result that does not have the same fields, or has a float where whole numbers are kept."""
     same_class = getattr(result, "instance_class", None) is getattr(value, "instance_class", None)
     parts: Any = result if isinstance(result, types.BaseTuple) else (result,)
     if same_class and len(parts) == len(fields):
@@ -213,7 +213,7 @@ def _check_value(name: str, role: str, result: Any, value: Any, fields: tuple[tu
 
 
 def _digest(functions: list[Callable[..., Any]], neutral: Any) -> str:
-    """Distinguishes definitions by their code and by the constants that it reads."""
+    """Distinguish definitions by their code and by the constants that it reads."""
     digest = hashlib.sha256(repr((type(neutral).__name__, neutral)).encode())
     for function in functions:
         digest.update(_described(function, set()).encode())

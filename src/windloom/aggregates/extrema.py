@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse
 from windloom.aggregates.columns import (
     AnyLifted,
     ComponentColumns,
@@ -31,7 +31,7 @@ LOWEST_KINDS = ("min", "min_by", "first")
 
 
 def ordered_type(aggregate: Aggregate, argument: DataType) -> DataType:
-    """The type of the argument, whose values must have an order."""
+    """Return the type of the argument, whose values must have an order."""
     aggregate.check_order(aggregate.argument, argument)
     return argument
 
@@ -46,7 +46,7 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Extrema(NativeCard):
+class Extrema(NativeAggregator):
     kinds: tuple[str, ...] = ("min", "max")
     combined_by = MAX_INT
     functions = (
@@ -63,12 +63,12 @@ class Extrema(NativeCard):
         keys, dictionary = keys_of(native[0])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        column, valid = cut.argument(read), valid_in(cut, read)
-        largest = np.full(len(cut.grid), LOWEST)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        column, valid = set_tuples.argument(read), valid_in(set_tuples, read)
+        largest = np.full(len(set_tuples.grid), LOWEST)
         update = keep_smallest if planned.component.kind == "min" else keep_largest
-        update(*cut.where(read, read.argument), column.keys, largest)
-        keys = MaxInt(cut.taken(largest))
+        update(*set_tuples.where(read, read.argument), column.keys, largest)
+        keys = MaxInt(set_tuples.taken(largest))
         if not column.is_ranked:
             return ComponentColumns((keys,), valid)
         return without_unused(ComponentColumns((keys,), valid, column.ranked.dictionary))
@@ -80,7 +80,7 @@ class Extrema(NativeCard):
 
 
 def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> ComponentColumns:
-    """Cells of keys where `known` is not NULL; reversed for the lowest, since the family keeps the highest."""
+    """Return cells of keys where `known` is not NULL; reversed for the lowest, since the family keeps the highest."""
     keys, valid = ~keys if lowest else keys, valid_of(known)
     if valid is not None:
         keys[valid.value == 0] = LOWEST
@@ -88,7 +88,7 @@ def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | Non
 
 
 def lower_keys(combined: WindowValues, kind: DataType, *, lowest: bool) -> pa.Array:
-    """The values that keys stand for."""
+    """Return the values that keys stand for."""
     keys = ~combined.limbs[0].value if lowest else combined.limbs[0].value
     if combined.dictionary is not None:
         values = combined.dictionary

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
 from windloom.kernels.families import ADD_FLOAT, AddFloat
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -22,15 +22,14 @@ from windloom.model.types import Column, DataType, TypeKind, as_floats, with_nul
 _HEAD_LIMIT = "1e38D"
 
 
-class FloatSums(NativeCard):
+class FloatSums(NativeAggregator):
     """SUM and AVG are declared by `whole_sums`, for all numbers."""
 
     kinds = ("sum",)
     combined_by = ADD_FLOAT
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        is_float = planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
-        return super().keeps(planned) and is_float
+        return planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
 
     def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
         return ("high", "low")
@@ -47,11 +46,11 @@ class FloatSums(NativeCard):
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         return ComponentColumns((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        high, low = cut.zeros(np.float64), cut.zeros(np.float64)
-        sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
-        valid = valid_in(cut, read)
-        return ComponentColumns((AddFloat(cut.taken(high), cut.taken(low)),), valid)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        high, low = set_tuples.zeros(np.float64), set_tuples.zeros(np.float64)
+        sum_floats(*set_tuples.where(read, read.argument), set_tuples.argument(read).floats, high, low)
+        valid = valid_in(set_tuples, read)
+        return ComponentColumns((AddFloat(set_tuples.taken(high), set_tuples.taken(low)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import EXACT, ListCard, ListWindows, argument_sql, size_sql
+from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, size_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
@@ -18,7 +18,7 @@ from windloom.model.types import BIGINT, DOUBLE, DataType
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
-    """Refuses values that cannot be listed."""
+    """Refuse values that cannot be listed."""
     if not argument.is_ordered:
         raise WindloomError(
             f"cannot take '{aggregate}'",
@@ -27,23 +27,23 @@ def check_order(aggregate: Aggregate, argument: DataType) -> None:
         )
 
 
-def counted(aggregate: Aggregate, argument: DataType) -> DataType:
+def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return BIGINT
 
 
-def ranked(aggregate: Aggregate, argument: DataType) -> DataType:
+def rank_type(aggregate: Aggregate, argument: DataType) -> DataType:
     aggregate.check_number(argument)
     return DOUBLE
 
 
-def items(aggregate: Aggregate, argument: DataType) -> DataType:
+def items_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return DataType.parse(f"array<struct<value:{argument.name},count:bigint>>")
 
 
-def _frequent(aggregate: Aggregate, argument: DataType) -> DataType:
-    return DataType.parse(f"struct<items:{items(aggregate, argument).name},threshold:bigint>")
+def frequent_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    return DataType.parse(f"struct<items:{items_type(aggregate, argument).name},threshold:bigint>")
 
 
 def check_count(number: float) -> str | None:
@@ -55,27 +55,27 @@ SHARE = Constant("p", False, "price, 0.95", lambda p: None if 0 <= p <= 1 else f
 COUNT = Constant("k", True, "10, page", check_count)
 
 
-class Frequencies(ListCard):
+class Frequencies(ListAggregator):
     kinds = ("frequencies",)
     combined_by = FREQUENCIES
     rule = ListRule("frequencies")
     functions = (
-        Function("count_distinct", kinds, counted, is_distinct=True),
-        Function("quantile", kinds, ranked, {"median": (0.5,), "percentile": ()}, SHARE),
-        Function("top", kinds, items, constant=COUNT),
-        Function("frequent", kinds, _frequent, constant=COUNT, is_approximate=True),
+        Function("count_distinct", kinds, count_type, is_distinct=True),
+        Function("quantile", kinds, rank_type, {"median": (0.5,), "percentile": ()}, SHARE),
+        Function("top", kinds, items_type, constant=COUNT),
+        Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
     )
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
         match aggregate.function:
             case "count_distinct":
-                return Distinct(asked.codes, new_array(asked.rows, np.int64))
+                return Distinct(context.codes, new_array(context.rows, np.int64))
             case "quantile":
-                return ask_rank(aggregate, asked)
+                return rank_question(aggregate, context)
             case "top":
-                return Top(asked.codes, int(aggregate.parameters[0]))
-        k, threshold = int(aggregate.parameters[0]), new_array(asked.rows, np.int64)
-        return Frequent(asked.codes, k, asked.starts, asked.windows, threshold)
+                return Top(context.codes, int(aggregate.parameters[0]))
+        k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
+        return Frequent(context.codes, k, context.starts, context.windows, threshold)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         match question:
@@ -84,11 +84,9 @@ class Frequencies(ListCard):
             case RankedLists():
                 return _quantiles(question, listed, rows)
             case Top():
-                return found_items(question, listed, rows)
+                return items_of(question, listed, rows)
         threshold = pa.array(question.threshold[rows])
-        return pa.StructArray.from_arrays(
-            [found_items(question, listed, rows), threshold], names=["items", "threshold"]
-        )
+        return pa.StructArray.from_arrays([items_of(question, listed, rows), threshold], names=["items", "threshold"])
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         argument = argument_sql(aggregate)
@@ -106,18 +104,18 @@ class Frequencies(ListCard):
         return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Whether an answer of FREQUENT has no false positives."""
+        """Return whether an answer of FREQUENT has no false positives."""
         counts = {str(item["value"]): item["count"] for item in truth}
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
 
 
-def ask_rank(aggregate: Aggregate, asked: ListWindows) -> RankedLists:
-    places = new_array(asked.rows, np.int32), new_array(asked.rows, np.int32)
-    return RankedLists(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
+def rank_question(aggregate: Aggregate, context: ListWindows) -> RankedLists:
+    places = new_array(context.rows, np.int32), new_array(context.rows, np.int32)
+    return RankedLists(context.codes, float(aggregate.parameters[0]), new_array(context.rows, np.int64), *places)
 
 
-def found_items(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
-    """Lists of (value, count), one for each row."""
+def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:
+    """Return lists of (value, count), one for each row."""
     lists = question.items
     assert isinstance(lists, Lists)
     bounds = lists.bounds[rows.start : rows.stop + 1]
@@ -128,7 +126,7 @@ def found_items(question: Top | Frequent, listed: ListColumns, rows: slice) -> p
 
 
 def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Array:
-    """Interpolates between two values by the place between their ranks, in Spark's order of operations."""
+    """Interpolate between two values by the place between their ranks, in Spark's order of operations."""
     total = ranked.total[rows]
     if not len(listed.dictionary):
         return pa.nulls(len(total), pa.float64())
@@ -143,7 +141,7 @@ def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Arra
 
 
 def frequencies_sql(argument: str) -> str:
-    """(value, count) of all values, the most frequent first; among equally frequent ones, the smallest first.
+    """Return (value, count) of all values, the most frequent first; among equally frequent ones, the smallest first.
 
     The variables have names that no column has, since they would hide a column of the same name in `argument`.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,13 @@ _DRAWN, _TRIPLES = 24, 400
 
 
 def check_laws(own: UserDefined) -> None:
-    """Refuses an aggregate that breaks a law, with the values that show it."""
+    """Refuse an aggregate that breaks a law, with the values that show it."""
     try:
         laws = _Laws(own)
-        laws.compiled_as_written()
+        for argument in laws.arguments:
+            laws.compiled_as_written("lift", own.lift, laws.lift, argument)
+        for pair in pairwise(laws.values):
+            laws.compiled_as_written("combine", own.combine, laws.combine, *pair)
         for a, b, c in laws.triples():
             laws.neutral(a)
             laws.commutative(a, b)
@@ -70,7 +74,7 @@ class _Laws:
             )
 
     def _value(self, value: Any) -> Any:
-        """The value with every field in its type."""
+        """Return the value with every field in its type."""
         if self.own.value_class is None:
             return self.kinds[0](value)
         return self.own.value_class(*(kind(field) for kind, field in zip(self.kinds, value, strict=True)))
@@ -85,7 +89,7 @@ class _Laws:
         return self._value(self.combine(a, b))
 
     def triples(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Lifted values, and values that were combined before."""
+        """Yield triples of lifted values, and of values that were combined before."""
         rng = np.random.default_rng(17)
         pool = list(self.values)
         for _ in range(len(pool)):
@@ -96,16 +100,10 @@ class _Laws:
             a, b, c = (pool[i] for i in rng.integers(0, len(pool), 3))
             yield a, b, c
 
-    def compiled_as_written(self) -> None:
-        """Refuse functions that compute something else when compiled than in Python."""
-        for argument in self.arguments:
-            self._compare_with_python("lift", self.own.lift, self.lift, argument)
-        for a, b in zip(self.values, self.values[1:], strict=False):
-            self._compare_with_python("combine", self.own.combine, self.combine, a, b)
-
-    def _compare_with_python(
+    def compiled_as_written(
         self, role: str, written: Callable[..., Any], compiled: Callable[..., Any], *arguments: Any
     ) -> None:
+        """Refuse a function that computes something else when compiled than in Python."""
         result = self._value(compiled(*arguments))
         try:
             expected = self._value(written(*arguments))
@@ -120,7 +118,7 @@ class _Laws:
             )
 
     def are_near(self, left: Any, right: Any, *others: Any) -> bool:
-        """Whether whole numbers are equal, and floats up to rounding, also relative to the largest of `others`."""
+        """Return whether whole numbers are equal, and floats up to rounding, also of the largest of `others`."""
         columns = zip(*(self._parts(value) for value in (left, right, *others)), strict=True)
         for kind, (first, second, *rest) in zip(self.kinds, columns, strict=True):
             size = max(abs(each) for each in (first, second, *rest))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import MOMENTS, Moments
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -17,12 +17,12 @@ from windloom.model.types import DOUBLE, Column, DataType, as_floats, with_nulls
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
-    """The result type, DOUBLE for numbers of any type."""
+    """Return the result type, DOUBLE for numbers of any type."""
     aggregate.check_number(argument)
     return DOUBLE
 
 
-class SecondMoments(NativeCard):
+class SecondMoments(NativeAggregator):
     kinds = ("moments",)
     combined_by = MOMENTS
     counts_values = False
@@ -45,14 +45,20 @@ class SecondMoments(NativeCard):
         # The squared deviations are Spark's variance of a slice times its count; NULL if nothing was counted.
         return ComponentColumns((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        where, values = cut.where(read, read.argument), cut.argument(read).floats
-        count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        where, values = set_tuples.where(read, read.argument), set_tuples.argument(read).floats
+        count, mean, square = (
+            set_tuples.counts(read, read.argument),
+            set_tuples.zeros(np.float64),
+            set_tuples.zeros(np.float64),
+        )
         sum_values(*where, values, mean)
         with np.errstate(invalid="ignore"):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)
-        return ComponentColumns((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
+        return ComponentColumns(
+            (Moments(set_tuples.taken(count).astype(np.float64), set_tuples.taken(mean), set_tuples.taken(square)),)
+        )
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         count, square = combined[0].limbs[0].count, combined[0].limbs[0].square

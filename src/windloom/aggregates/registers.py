@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import counted
+from windloom.aggregates.frequencies import count_type
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import REGISTERS
 from windloom.kernels.hashing import hash_integers, pack_ranks
@@ -23,18 +23,18 @@ from windloom.model.types import DataType, TypeKind, as_integers
 _STANDARD_ERRORS = 5
 
 
-class Registers(ListCard):
+class Registers(ListAggregator):
     kinds = ("registers",)
     combined_by = REGISTERS
     rule = ListRule("registers", largest=True)
     is_ranked = False
-    functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
+    functions = (Function("approx_count_distinct", kinds, count_type, is_approximate=True),)
 
     def value_type(self, planned: PlannedArgument) -> pa.DataType:
         return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """Register and rank in one number, the rank in the lowest bits; NULL for NULL.
+        """Return register and rank in one number, the rank in the lowest bits; NULL for NULL.
 
         The register is the lowest bits of the hash. The rank is one more than the number of trailing zeros of its other
         bits; the largest rank if all of them are zero.
@@ -50,15 +50,15 @@ class Registers(ListCard):
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
         values, is_long = as_integers(argument), argument.type == pa.int64()
-        packed = pack_ranks(hash_integers(values, is_long=is_long), REGISTER_BITS, PACKED_RANK_BITS)
+        packed = pack_ranks(hash_integers(values, is_long), REGISTER_BITS, PACKED_RANK_BITS)
         return pa.array(packed, mask=argument.is_null().to_numpy(zero_copy_only=False) if argument.null_count else None)
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> ListColumns:
-        lists = list_values(cut, read, cut.argument(read).integers, COUNT, PACKED_RANK_BITS)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> ListColumns:
+        lists = list_values(set_tuples, read, set_tuples.argument(read).integers, COUNT, PACKED_RANK_BITS)
         return ListColumns(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return RegisterQuestion(asked.codes, new_array(asked.rows, np.int64))
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return RegisterQuestion(context.codes, new_array(context.rows, np.int64))
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         return pa.array(question.found[rows])

@@ -1,4 +1,4 @@
-"""The cards; a new one is one file and one line here."""
+"""The aggregators, of which a new one is one file and one line here, and the component that each of them works on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import Aggregator, ListCard, NativeCard, PlannedArgument, Refuse, ValueCard
+from windloom.aggregates.aggregator import (
+    Aggregator,
+    ListAggregator,
+    NativeAggregator,
+    Refuse,
+    ValueAggregator,
+)
 from windloom.aggregates.bits import Bits
 from windloom.aggregates.buckets import Buckets
 from windloom.aggregates.columns import AnyLifted, WindowValues
@@ -26,7 +32,7 @@ from windloom.kernels.families import Family
 from windloom.model.aggregate import Aggregate, Component, declare_function
 from windloom.model.types import Column, DataType
 
-CARDS: tuple[Aggregator, ...] = (
+AGGREGATORS: tuple[Aggregator, ...] = (
     CountAggregator(),
     WholeSums(),
     FloatSums(),
@@ -41,33 +47,29 @@ CARDS: tuple[Aggregator, ...] = (
     LastTicks(),
 )
 
-#: The functions of this card are not declared here, because every loom has its own.
+#: The functions of this aggregator are not declared here, because every loom has its own.
 USER_DEFINED = UserAggregates()
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.
 FUNCTIONS: dict[str, str] = {}
 
-for _card in CARDS:
-    for _function in _card.functions:
+for _aggregator in AGGREGATORS:
+    for _function in _aggregator.functions:
         declare_function(_function)
         if not _function.is_distinct:
             FUNCTIONS[_function.name] = _function.name
         FUNCTIONS |= dict.fromkeys(_function.spellings, _function.name)
 
-_BY_KIND = {kind: [card for card in CARDS if kind in card.kinds] for card in CARDS for kind in card.kinds}
+_BY_KIND = {
+    kind: [aggregator for aggregator in AGGREGATORS if kind in aggregator.kinds]
+    for aggregator in AGGREGATORS
+    for kind in aggregator.kinds
+}
 
 #: How lists of a kind are merged.
-LIST_RULES = {card.rule.kind: card.rule for card in CARDS if isinstance(card, ListCard)}
-
-
-def card_of(planned: PlannedArgument) -> Aggregator:
-    """The card of a component."""
-    if planned.component.own is not None:
-        return USER_DEFINED
-    return next(card for card in _BY_KIND[planned.component.kind] if card.keeps(planned))
-
-
-# A component with the type of its argument, and the operations of its card on it.
+LIST_RULES = {
+    aggregator.rule.kind: aggregator.rule for aggregator in AGGREGATORS if isinstance(aggregator, ListAggregator)
+}
 
 
 @dataclass(frozen=True)
@@ -83,38 +85,40 @@ class PlannedComponent:
     # Costs are computed many times, so values that follow from the fields are computed once, and never sent anywhere.
 
     @cached_property
-    def card(self) -> Aggregator:
-        return card_of(self)
+    def aggregator(self) -> Aggregator:
+        if self.component.own is not None:
+            return USER_DEFINED
+        return next(aggregator for aggregator in _BY_KIND[self.component.kind] if aggregator.keeps(self))
 
     @cached_property
     def family(self) -> Family:
-        return self.card.family(self)
+        return self.aggregator.family(self)
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The native columns that Spark computes for each slice and group for this component, in order."""
-        return self.card.fields(self) if isinstance(self.card, NativeCard) else ()
+        return self.aggregator.fields(self) if isinstance(self.aggregator, NativeAggregator) else ()
 
 
 def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
-    """Cells from native columns; `native` holds the component's fields in order."""
-    card = planned.card
-    assert isinstance(card, NativeCard), "only native partials are lifted"
-    return card.lift(planned, native)
+    """Return cells from native columns; `native` holds the component's fields in order."""
+    aggregator = planned.aggregator
+    assert isinstance(aggregator, NativeAggregator), "only native partials are lifted"
+    return aggregator.lift(planned, native)
 
 
 def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
-    """Cells that add nothing, for slices from before the component was kept."""
-    return planned.card.neutral(planned, count)
+    """Return cells that add nothing, for slices from before the component was kept."""
+    return planned.aggregator.neutral(planned, count)
 
 
-def card_for(aggregate: Aggregate, argument: DataType | None) -> Aggregator:
-    """The card that answers an aggregate, which is that of its first component."""
-    return PlannedComponent(aggregate.components[0], argument).card
+def aggregator_for(aggregate: Aggregate, argument: DataType | None) -> Aggregator:
+    """Return the aggregator that answers an aggregate, which is that of its first component."""
+    return PlannedComponent(aggregate.components[0], argument).aggregator
 
 
 def lower(aggregate: Aggregate, argument: DataType | None, combined: list[WindowValues], refuse: Refuse) -> pa.Array:
-    """The column of answers; `combined` holds the aggregate's components in order."""
-    card = card_for(aggregate, argument)
-    assert isinstance(card, ValueCard), "lists are asked, not lowered"
-    return card.lower(aggregate, argument, combined, refuse)
+    """Return the column of answers; `combined` holds the aggregate's components in order."""
+    aggregator = aggregator_for(aggregate, argument)
+    assert isinstance(aggregator, ValueAggregator), "lists answer questions and are not lowered"
+    return aggregator.lower(aggregate, argument, combined, refuse)

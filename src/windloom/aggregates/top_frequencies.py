@@ -6,37 +6,38 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, argument_sql
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
+from windloom.aggregates.frequencies import check_count, frequencies_sql, items_of, items_type
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Question, Top
 from windloom.model.aggregate import MOST_ENTRIES, TOP_ERROR, Aggregate, Constant, Function
 
+FEW = Constant(
+    "k",
+    True,
+    "10, page",
+    lambda k: f"k is {k}; a slice keeps {MOST_ENTRIES:,} values" if k > MOST_ENTRIES else check_count(k),
+)
 
-def _check_few(number: float) -> str | None:
-    return f"k is {number}; a slice keeps {MOST_ENTRIES:,} values" if number > MOST_ENTRIES else check_count(number)
 
-
-class TopFrequencies(ListCard):
+class TopFrequencies(ListAggregator):
     kinds = ("top_frequencies",)
     combined_by = FREQUENCIES
     rule = ListRule("top_frequencies", most=MOST_ENTRIES)
-    functions = (
-        Function("approx_top", kinds, items, constant=Constant("k", True, "10, page", _check_few), is_approximate=True),
-    )
+    functions = (Function("approx_top", kinds, items_type, constant=FEW, is_approximate=True),)
 
-    def question(self, aggregate: Aggregate, asked: ListWindows) -> Question:
-        return Top(asked.codes, int(aggregate.parameters[0]))
+    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
+        return Top(context.codes, int(aggregate.parameters[0]))
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
-        return found_items(question, listed, rows)
+        return items_of(question, listed, rows)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         return frequencies_sql(argument_sql(aggregate))
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Whether counts are within the bound; `truth` is every value with its count, the most frequent first."""
+        """Return whether counts are within the bound; `truth` is all values with counts, the most frequent first."""
         k = int(aggregate.parameters[0])
         counts = {str(item["value"]): item["count"] for item in truth}
         slack = TOP_ERROR * sum(counts.values())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueCard, argument_sql
+from windloom.aggregates.aggregator import Parts, PlannedArgument, Refuse, ValueAggregator, argument_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in
 from windloom.errors import WindloomError
 from windloom.kernels.families import Columns, Family
@@ -21,22 +21,19 @@ from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind, with_nulls
 
 
-class UserAggregates(ValueCard):
-    """One card for all user-defined aggregates: the component holds what differs."""
-
-    def keeps(self, planned: PlannedArgument) -> bool:
-        return planned.component.own is not None
+class UserAggregates(ValueAggregator):
+    """One aggregator for all user-defined aggregates: the component holds what differs."""
 
     def family(self, planned: PlannedArgument) -> Family:
         return user_family(own_of(planned))
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        column = cut.argument(read)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        column = set_tuples.argument(read)
         is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
-        out = self.family(planned).neutral(len(cut.grid))
-        update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
-        valid = valid_in(cut, read)
-        return ComponentColumns((type(out)(*(cut.taken(values) for values in out)),), valid)
+        out = self.family(planned).neutral(len(set_tuples.grid))
+        update(*set_tuples.where(read, read.argument), column.integers if is_whole else column.floats, out)
+        valid = valid_in(set_tuples, read)
+        return ComponentColumns((type(out)(*(set_tuples.taken(values) for values in out)),), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         assert aggregate.own is not None
@@ -47,7 +44,7 @@ class UserAggregates(ValueCard):
         return with_nulls(out, valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The list of all arguments of a window, from which `fold` computes the answer."""
+        """Return the list of all arguments of a window, from which `fold` computes the answer."""
         assert aggregate.own is not None
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 
@@ -58,7 +55,7 @@ def own_of(planned: PlannedArgument) -> UserDefined:
 
 
 def restored(planned: PlannedArgument, lifted: AnyLifted) -> AnyLifted:
-    """Cells that were read from a file, as cells of the aggregate's own family."""
+    """Return cells that were read from a file, as cells of the aggregate's own family."""
     assert isinstance(lifted, ComponentColumns)
     family = user_family(own_of(planned))
     stored: Columns = lifted.limbs[0]
@@ -74,7 +71,7 @@ def restored(planned: PlannedArgument, lifted: AnyLifted) -> AnyLifted:
 
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
-    """The definition: lifts every argument and combines them from left to right, in plain Python."""
+    """Return the definition: lifts every argument and combines them from left to right, in plain Python."""
     known = [argument for argument in arguments or () if argument is not None]
     if not known:
         return None

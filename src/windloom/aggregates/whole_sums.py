@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import NativeCard, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, WindowValues, valid_in, valid_of
 from windloom.kernels.families import ADD_INT, AddInt
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -32,7 +32,7 @@ _LIMBS = 4
 
 
 def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
-    """Spark's type of SUM and AVG for all numbers; decimals gain digits, up to 38."""
+    """Return Spark's type of SUM and AVG for all numbers; decimals gain digits, up to 38."""
     aggregate.check_number(argument)
     is_sum = aggregate.function == "sum"
     if argument.kind is not TypeKind.DECIMAL:
@@ -42,7 +42,7 @@ def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
     return DataType.parse(f"decimal({precision},{scale})")
 
 
-class WholeSums(NativeCard):
+class WholeSums(NativeAggregator):
     kinds = ("sum",)
     combined_by = ADD_INT
     functions = (
@@ -51,7 +51,7 @@ class WholeSums(NativeCard):
     )
 
     def keeps(self, planned: PlannedArgument) -> bool:
-        return super().keeps(planned) and not _is_of(planned, TypeKind.FLOAT)
+        return not _is_of(planned, TypeKind.FLOAT)
 
     def limbs(self, planned: PlannedArgument) -> int:
         return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))
@@ -84,14 +84,16 @@ class WholeSums(NativeCard):
             valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
         return ComponentColumns(tuple(AddInt(limb) for limb in limbs), valid)
 
-    def weave(self, planned: PlannedArgument, cut: SetTuples, read: ComponentInput) -> AnyLifted:
-        where, column = cut.where(read, read.argument), cut.argument(read)
-        valid, count = valid_in(cut, read), self.limbs(planned)
+    def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
+        where, column = set_tuples.where(read, read.argument), set_tuples.argument(read)
+        valid, count = valid_in(set_tuples, read), self.limbs(planned)
         if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
-            low = cut.zeros(np.int64)
+            low = set_tuples.zeros(np.int64)
             sum_values(*where, column.integers, low)
-            return ComponentColumns((AddInt(np.zeros(len(cut.kept.cells), np.int64)), AddInt(cut.taken(low))), valid)
-        parts = [cut.zeros(np.int64) for _ in range(count)]
+            return ComponentColumns(
+                (AddInt(np.zeros(len(set_tuples.kept.cells), np.int64)), AddInt(set_tuples.taken(low))), valid
+            )
+        parts = [set_tuples.zeros(np.int64) for _ in range(count)]
         match count:
             case 1:
                 sum_values(*where, column.integers, *parts)
@@ -99,7 +101,7 @@ class WholeSums(NativeCard):
                 sum_halves(*where, column.integers, *parts)
             case _:
                 sum_limbs(*where, column.limbs, *parts)
-        return ComponentColumns(tuple(AddInt(cut.taken(part)) for part in parts), valid)
+        return ComponentColumns(tuple(AddInt(set_tuples.taken(part)) for part in parts), valid)
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         kind = aggregate.result_type(argument)
@@ -117,7 +119,7 @@ def _is_of(planned: PlannedArgument, kind: TypeKind) -> bool:
 
 
 def _limbs(column: Column) -> list[NDArray[np.int64]]:
-    """The unscaled value of a decimal as four limbs of 32 bits, the highest signed, to be added without carrying."""
+    """Return unscaled decimals as four limbs of 32 bits, the highest signed, to be added without carrying."""
     filled = as_array(pc.fill_null(column, 0) if column.null_count else column)
     wide = filled.cast(pa.decimal128(38, column.type.scale))
     words = np.frombuffer(wide.buffers()[1], dtype="<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
@@ -154,7 +156,7 @@ def _average(summed: WindowValues, count: NDArray[np.int64], kind: DataType, sca
 
 
 def _carried(limbs: list[NDArray[np.int64]], kind: DataType, refuse: Refuse) -> NDArray[np.uint32]:
-    """Four summed limbs as the words of a 128-bit integer; refuses what the type's precision cannot hold."""
+    """Return four summed limbs as the words of a 128-bit integer; refuses what the type's precision cannot hold."""
     words = np.empty((len(limbs[0]), 4), np.uint32)
     carry = np.zeros(len(limbs[0]), np.int64)
     for i in range(4):
@@ -185,7 +187,7 @@ def _decimal_array(words: NDArray[np.uint32], kind: DataType, valid: NDArray[np.
 def _decimal_average(
     summed: WindowValues, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
 ) -> pa.Array:
-    """Sum divided by count, rounded half up like Spark; exact, with Python's integers (wide decimals are rare)."""
+    """Return sum divided by count, rounded half up like Spark; exact, in Python integers (wide decimals are rare)."""
     limbs = [limb.value.astype(object) for limb in summed.limbs]
     total = limbs[0] + (limbs[1] << 32) + (limbs[2] << 64) + (limbs[3] << 96)
     # The sum has the scale of the argument; AVG has four digits more unless that would exceed 38.

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListCard, ListWindows
+from windloom.aggregates.aggregator import ListAggregator, ListWindows
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, ListColumns, WindowValues
-from windloom.aggregates.registry import card_for
+from windloom.aggregates.registry import aggregator_for
 from windloom.kernels.families import ADD_INT, AddInt, Columns, Family
 from windloom.kernels.locate import Lanes, WindowArrays
 from windloom.kernels.merge import append_tails
@@ -33,14 +33,14 @@ class ListRows:
 
     def column(self, aggregate: Aggregate, listed: ListColumns, technique: str, queries: NDArray[np.int64]) -> pa.Array:
         """Return the answers of an aggregate for consecutive queries."""
-        card = card_for(aggregate, None)
-        assert isinstance(card, ListCard)
+        aggregator = aggregator_for(aggregate, None)
+        assert isinstance(aggregator, ListAggregator)
         groups = len(self.bounds) - 1
         rows = slice(int(self.lanes.bounds[queries[0] * groups]), int(self.lanes.bounds[(queries[-1] + 1) * groups]))
         asked = ListWindows(len(listed.dictionary), len(self.lanes), self.starts, self.windows)
-        question = card.question(aggregate, asked)
+        question = aggregator.question(aggregate, asked)
         find_technique(technique).evaluate(listed.cells, self.bounds, self.lanes, queries, question)
-        return card.answer(question, listed, rows)
+        return aggregator.answer(question, listed, rows)
 
 
 def cell_values(lifted: ComponentColumns) -> WindowValues:

@@ -1,16 +1,16 @@
-"""`windloom explain`: shows the plan of a catalog as text, JSON or a picture."""
+"""`windloom explain` shows the plan of a catalog; `windloom verify` compares its answers with Spark's own window()."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from windloom.cli.options import (
-    check_plan_options,
     data_options,
     objective_option,
     open_loom,
@@ -19,6 +19,7 @@ from windloom.cli.options import (
     run_options,
     session_options,
     showing_progress,
+    take_plan_options,
 )
 from windloom.errors import WindloomError
 
@@ -76,15 +77,10 @@ def explain(
     form: str,
     as_json: bool,
     out: str | None,
-    strategy: str,
-    slicing: str,
-    technique: str,
-    intake: str,
-    joins: str,
-    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
+    **others: Any,
 ) -> None:
     """Show what would run for CATALOG: streams, slices, trees, queries, and what they share.
 
@@ -93,7 +89,7 @@ def explain(
     form = "json" if as_json else form
     if not chart:
         _refuse_without_chart()
-    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    options = take_plan_options(others)
     loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
         damaged = loom.learn(checkpoint)
@@ -101,14 +97,6 @@ def explain(
             from windloom.explain.charts import damaged_text
 
             click.echo(f"… {damaged_text(damaged)}", err=True)
-    options = {
-        "strategy": strategy,
-        "slicing": slicing,
-        "technique": technique,
-        "intake": intake,
-        "joins": joins,
-        "fold": fold,
-    }
     if chart:
         if query is not None or sharing or cost != "seconds" or added is not None:
             raise WindloomError(
@@ -157,9 +145,6 @@ def _refuse_without_chart() -> None:
             )
 
 
-# `windloom verify`: recomputes queries with Spark's own window() and compares.
-
-
 @click.command(
     epilog="Example: windloom verify trades.cql --stream trades=trades.parquet --query avg_1h",
     short_help="Compare answers with Spark's own window().",
@@ -178,16 +163,11 @@ def verify(
     relations: tuple[str, ...],
     names: tuple[str, ...],
     placement: str,
-    strategy: str,
-    slicing: str,
-    technique: str,
-    intake: str,
-    joins: str,
-    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
     as_json: bool,
+    **others: Any,
 ) -> int:
     """Run CATALOG, recompute its queries with Spark's own window(), and compare every row.
 
@@ -197,23 +177,14 @@ def verify(
     from windloom.engine.results import unknown_query
     from windloom.spark.executors.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    options = take_plan_options(others)
     check_placement(placement)
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, relations, cores, memory, conf, progress)
         for name in names:
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))
-        results = loom.run(
-            strategy,
-            placement=placement,
-            slicing=slicing,
-            technique=technique,
-            intake=intake,
-            joins=joins,
-            fold=fold,
-            progress=progress,
-        )
+        results = loom.run(**options, placement=placement, progress=progress)
         wanted = list(names) or list(results)
         verifications = []
         for number, name in enumerate(wanted, 1):

@@ -79,9 +79,7 @@ def init(file: str, out: str | None, name: str | None) -> None:
 
 
 def guess_time(rows: pa.Table) -> Time:
-    """Return a timestamp, a whole number of the size of an instant, or a date; among several, by name and then by
-    place.
-    """
+    """Return a timestamp, a whole number of the size of an instant, or a date; of several, by name and place."""
     import pyarrow as pa
 
     kinds = {field.name: field.type for field in rows.schema}

@@ -16,8 +16,6 @@ from windloom.cli.run import run
 from windloom.cli.serve import serve
 from windloom.errors import WindloomError
 
-# `windloom warm`: compiles the kernels and makes Spark start faster, once for the installed packages.
-
 
 @click.command(
     epilog="Example: windloom warm",

@@ -25,6 +25,17 @@ Command = Callable[..., Any]
 Progress = Callable[[str], None]
 
 
+def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return one decorator for all these options; help lists them from the last to the first."""
+
+    def decorate(command: Command) -> Command:
+        for option in options:
+            command = option(command)
+        return command
+
+    return decorate
+
+
 class _NameOption(click.Option):
     """An option whose help lists the known names; the registries that hold them are loaded only for that."""
 
@@ -47,28 +58,22 @@ class _NameOption(click.Option):
         return "|".join(names[str(self.name)])
 
 
-def plan_options(command: Command) -> Command:
-    """Add the options that say how the plan is made."""
-    for option in (
-        click.option("--technique", cls=_NameOption, default="auto", help="How windows are computed from slices."),
-        click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
-        click.option("--strategy", cls=_NameOption, default="auto", help="Which queries share slices."),
-    ):
-        command = option(command)
-    return command
+#: How the plan is made.
+plan_options = combined(
+    click.option("--technique", cls=_NameOption, default="auto", help="How windows are computed from slices."),
+    click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
+    click.option("--strategy", cls=_NameOption, default="auto", help="Which queries share slices."),
+)
 
 
-def run_options(command: Command) -> Command:
-    """Add the further options of plans that run."""
-    for option in (
-        click.option("--fold", cls=_NameOption, default="auto", help="How the sides of joins are multiplied."),
-        click.option(
-            "--joins", cls=_NameOption, default="auto", help="Which sides of joins are aggregated early, a bit each."
-        ),
-        click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials."),
-    ):
-        command = option(command)
-    return command
+#: Further options of plans that run.
+run_options = combined(
+    click.option("--fold", cls=_NameOption, default="auto", help="How the sides of joins are multiplied."),
+    click.option(
+        "--joins", cls=_NameOption, default="auto", help="Which sides of joins are aggregated early, a bit each."
+    ),
+    click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials."),
+)
 
 
 objective_option = click.option(
@@ -102,46 +107,40 @@ def read_objective(text: str | None) -> str | dict[str, float]:
     return weights
 
 
-def check_plan_options(
-    strategy: str, slicing: str, technique: str, intake: str = "auto", joins: str = "auto", fold: str = "auto"
-) -> None:
-    """Check the options before Spark starts, so that a typing mistake is reported at once."""
+def take_plan_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of the plan out of those of a command; return them after a check, before Spark starts."""
     from windloom.optimizer.stages import PlanOptions
 
-    PlanOptions(strategy, slicing, technique, intake, joins, fold)
+    plan = {name: options.pop(name) for name in ("strategy", "slicing", "technique", "intake", "joins", "fold")}
+    PlanOptions(**plan)
+    return plan
 
 
-def session_options(command: Command) -> Command:
-    """Add the options of the Spark session."""
-    for option in (
-        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
-        click.option("--memory", default=None, metavar="SIZE", help="Heap size of the local Spark, such as 4g."),
-        click.option("--cores", default="*", metavar="N", help="Cores that the local Spark uses; all by default."),
-    ):
-        command = option(command)
-    return command
+#: The Spark session.
+session_options = combined(
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
+    click.option("--memory", default=None, metavar="SIZE", help="Heap size of the local Spark, such as 4g."),
+    click.option("--cores", default="*", metavar="N", help="Cores that the local Spark uses; all by default."),
+)
 
 
-def data_options(command: Command) -> Command:
-    """Add the options that give data to streams and relations."""
-    for option in (
-        click.option(
-            "--relation",
-            "relations",
-            multiple=True,
-            metavar="NAME=PATH",
-            help="The data of a relation, in files as for --stream; a stream reads them again when they have changed.",
-        ),
-        click.option(
-            "--stream",
-            "streams",
-            multiple=True,
-            metavar="NAME=PATH",
-            help="The data of a stream: a file or directory of Parquet, CSV, JSON lines or ORC; may be repeated.",
-        ),
-    ):
-        command = option(command)
-    return command
+#: The data of streams and relations.
+data_options = combined(
+    click.option(
+        "--relation",
+        "relations",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="The data of a relation, in files as for --stream; a stream reads them again when they have changed.",
+    ),
+    click.option(
+        "--stream",
+        "streams",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="The data of a stream: a file or directory of Parquet, CSV, JSON lines or ORC; may be repeated.",
+    ),
+)
 
 
 def open_loom(
@@ -208,20 +207,15 @@ def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> d
     for name in paths:
         if name not in known:
             is_other = name in others
+            example = "(id BIGINT, …)" if what == "relation" else "(ts TIMESTAMP, …) TIME ts"
+            declare = f"declare it in the catalog: CREATE {what.upper()} {name} {example};"
             raise WindloomError(
                 f"the catalog has no {what} '{name}'",
                 f"'{catalog}' creates {', '.join(known) or f'no {what}'}"
                 + (f", and a {other} '{name}'" if is_other else ""),
-                f"write --{other} {name}={paths[name]}" if is_other else _declare_hint(what, name, known),
+                f"write --{other} {name}={paths[name]}" if is_other else near_names(name, known) if known else declare,
             )
     return paths
-
-
-def _declare_hint(what: str, name: str, known: list[str]) -> str:
-    if known:
-        return near_names(name, known)
-    example = "(id BIGINT, …)" if what == "relation" else "(ts TIMESTAMP, …) TIME ts"
-    return f"declare it in the catalog: CREATE {what.upper()} {name} {example};"
 
 
 def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
@@ -258,7 +252,8 @@ def _say(line: str) -> None:
     click.echo(f"… {line}", err=True)
 
 
-# The options that say where answers of a stream go besides --out, and how long a round waits for a sink.
+#: Sinks that --sink is not for, because they write to no place.
+_WITHOUT_TARGET = ("memory", "live")
 
 
 class _SinkOption(click.Option):
@@ -267,39 +262,32 @@ class _SinkOption(click.Option):
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.sinks.registry import sink_names
 
-        return f"{'|'.join(_with_target(sink_names()))}=TARGET"
+        return f"{'|'.join(name for name in sink_names() if name not in _WITHOUT_TARGET)}=TARGET"
 
 
-def sink_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--sink-patience",
-            default=None,
-            metavar="DURATION",
-            help="How long a round waits for a sink that is down before the stream stops; 10 minutes by default.",
-        ),
-        click.option(
-            "--sink-option",
-            "sink_settings",
-            multiple=True,
-            metavar="NAME.KEY=VALUE",
-            help="An option of a sink, such as postgres.schema=live; may be repeated.",
-        ),
-        click.option(
-            "--sink",
-            "sinks",
-            cls=_SinkOption,
-            multiple=True,
-            help="Where answers go besides --out: a directory, an address; may be repeated.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def _with_target(names: list[str]) -> list[str]:
-    """Return the sinks that --sink is for: those that write to a place."""
-    return [name for name in names if name not in ("memory", "live")]
+#: Where the answers of a stream go besides --out, and how long a round waits for a sink.
+sink_options = combined(
+    click.option(
+        "--sink-patience",
+        default=None,
+        metavar="DURATION",
+        help="How long a round waits for a sink that is down before the stream stops; 10 minutes by default.",
+    ),
+    click.option(
+        "--sink-option",
+        "sink_settings",
+        multiple=True,
+        metavar="NAME.KEY=VALUE",
+        help="An option of a sink, such as postgres.schema=live; may be repeated.",
+    ),
+    click.option(
+        "--sink",
+        "sinks",
+        cls=_SinkOption,
+        multiple=True,
+        help="Where answers go besides --out: a directory, an address; may be repeated.",
+    ),
+)
 
 
 def sink_choices(
@@ -314,7 +302,7 @@ def sink_choices(
         if name in targets:
             raise WindloomError(f"--sink '{name}' is given twice", f"the second is '{text}'", "give it once")
         if name not in sink_names():  # of the sinks in Python, a command cannot be given a function
-            hint = near_names(name, _with_target(sink_names()))
+            hint = near_names(name, [sink_name for sink_name in sink_names() if sink_name not in _WITHOUT_TARGET])
             raise WindloomError(f"unknown sink '{name}'", f"it is given as --sink '{text}'", hint)
         targets[name] = target or None
     options: dict[str, dict[str, object]] = {name: {} for name in targets}
@@ -356,8 +344,6 @@ def _check_target(
             "give --checkpoint DIR, or --out DIR",
         )
 
-
-# Tables on the terminal: aligned columns of plain text, as wide as their contents.
 
 #: Wider than any table: the terminal wraps a long line, and `grep` finds it whole.
 _WIDTH = 10_000

@@ -1,32 +1,44 @@
-"""The results of `windloom plan`: trees of every set, their edge rates and costs, time and memory taken."""
+"""What `windloom plan` searches trees for, a catalog's sets or a generated workload, and what it found, as a report."""
 
 from __future__ import annotations
 
 import resource
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from windloom.aggregates.registry import PlannedComponent
-from windloom.cli.options import table_lines
+from windloom.cli.options import name_value_pairs, open_loom, table_lines
+from windloom.errors import WindloomError, near_names
 from windloom.explain.costs import work
 from windloom.explain.words import one_line
+from windloom.kernels.techniques.registry import find_technique, permits
+from windloom.model import Component, DataType, Expression
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.formatting import count
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.time import parse_duration
 from windloom.model.windows import Window
-from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.cost.papers import PaperCost, WindowColumns, cost_name, omega
-from windloom.optimizer.sharing.incremental_plan import Incremental
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.cost.papers import PaperCost, WindowColumns, cost_name, costed_techniques, omega
+from windloom.optimizer.cost.seconds import Scanning
+from windloom.optimizer.facts import PlanningFacts, with_statistics
+from windloom.optimizer.intake.choose import choose_scans
+from windloom.optimizer.joins.plan import with_folds
+from windloom.optimizer.plan_cost import estimate_plan, estimate_set, idle_sides
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
-from windloom.optimizer.sharing.registry import Strategy, find_strategy
-from windloom.optimizer.trees import asked_by_all, choose_trees, windows_problem
+from windloom.optimizer.sharing.registry import Strategy
+from windloom.optimizer.stages import PlanOptions, with_trees
+from windloom.optimizer.trees import asked_by_all, calibrated_problem, choose_trees, windows_problem
+from windloom.optimizer.workloads import divisors_workload, zipf_workload
 from windloom.plan.costs import SetSeconds
+from windloom.plan.plan import PartialSet, Plan
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slicings import find_slicing
 from windloom.statistics.set_statistics import assumed_statistics
@@ -39,6 +51,13 @@ _BESIDES = {
     "folds": "to fold joins",
     "relations": "to answer from versions of relations",
 }
+
+#: Defaults of all generated workloads.
+_FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1, "aggregate": "sum"}
+
+#: The rate of a stream, None if it is not known, and where it comes from.
+Rate = tuple[float | None, str]
+PAPER_UNIT, SECONDS_UNIT = "operations per second", "seconds per second"
 
 
 @dataclass
@@ -63,7 +82,7 @@ class PlannedSet:
 
 @dataclass
 class SetSharing:
-    """One set of queries to find trees for; after `find_sharing`, with its trees."""
+    """One set of queries to find trees for; after `find`, with its trees."""
 
     name: str
     queries: tuple[str, ...] | None  # names, where they have any
@@ -119,24 +138,22 @@ class SetSharing:
 
 
 def workload_problem(
-    windows: tuple[Window, ...], asked: PlannedComponent, slicing: str, technique: str, rate: float | None, cost: str
+    windows: tuple[Window, ...],
+    component: PlannedComponent,
+    slicing: str,
+    technique: str,
+    rate: float | None,
+    cost: str,
 ) -> SharingProblem:
     """Return windows of one stream, without groups, that all ask for one component."""
     if cost == "paper":
         name = "recalculate" if technique == "auto" else technique  # the papers' own: Panes
-        model = PaperCost((cost_name(name, asked.family),), rate or DEFAULT_EVENTS_PER_SECOND)
+        model = PaperCost((cost_name(name, component.family),), rate or DEFAULT_EVENTS_PER_SECOND)
         return SharingProblem(windows, find_slicing(slicing), model)
     constants, statistics = load_constants(), assumed_statistics(rate)
-    components = (PlannedComponent(COUNT_STAR, None), asked)
-    every = (asked_by_all(asked, technique, constants),)
+    components = (PlannedComponent(COUNT_STAR, None), component)
+    every = (asked_by_all(component, technique, constants),)
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
-
-
-def find_sharing(planned: PlannedSet, strategy: str, epsilon: float | None, memory_limit: int) -> None:
-    chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
-    for sharing in planned.sets:
-        sharing.problem = replace(sharing.problem, memory_limit=memory_limit)
-        sharing.find(chosen)
 
 
 def to_json(planned: PlannedSet, options: dict[str, str]) -> dict[str, Any]:
@@ -150,22 +167,21 @@ def to_json(planned: PlannedSet, options: dict[str, str]) -> dict[str, Any]:
         "seconds": planned.seconds,
         "peak_memory_bytes": peak_memory(),
         "besides": planned.besides,
-        "sets": [_set_json(sharing) for sharing in planned.sets],
-    }
-
-
-def _set_json(sharing: SetSharing) -> dict[str, Any]:
-    return {
-        "name": sharing.name,
-        "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
-        "rate_from": sharing.rate_from,
-        "queries": len(sharing.windows),
-        "distinct_windows": len(sharing.problem.distinct[0]),
-        "bundles": len(sharing.problem.bundles),
-        "cost": sharing.cost,
-        "once": sharing.once,
-        "seconds": sharing.seconds,
-        "trees": sharing.trees,
+        "sets": [
+            {
+                "name": sharing.name,
+                "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
+                "rate_from": sharing.rate_from,
+                "queries": len(sharing.windows),
+                "distinct_windows": len(sharing.problem.distinct[0]),
+                "bundles": len(sharing.problem.bundles),
+                "cost": sharing.cost,
+                "once": sharing.once,
+                "seconds": sharing.seconds,
+                "trees": sharing.trees,
+            }
+            for sharing in planned.sets
+        ],
     }
 
 
@@ -224,3 +240,140 @@ def peak_memory() -> int:
     """Return the largest memory of the process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def find_workload(
+    workload: str, workload_options: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
+) -> PlannedSet:
+    options = _FOR_BOTH | workload_options
+    if len(rates) > 1 or any("=" in rate for rate in rates):
+        raise WindloomError(
+            f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
+        )
+    rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
+    component = PlannedComponent(Component(str(options["aggregate"]), Expression.of_column("x")), DataType.parse("int"))
+    if technique != "auto" and not permits(find_technique(technique), component.family):
+        raise WindloomError(
+            f"technique '{technique}' cannot answer --aggregate {options['aggregate']}",
+            "it needs an operation that can be undone",
+            "use --aggregate sum, or another technique",
+        )
+    problem = workload_problem(_windows(workload, options), component, slicing, technique, rate, cost)
+    return PlannedSet([SetSharing(workload, None, problem, rate, rate_from)], problem.model.unit)
+
+
+def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
+    unit = parse_duration(str(options["unit"]))
+    if unit <= 0:
+        raise WindloomError(f"--unit '{options['unit']}' is no length of time", "it must be positive", "--unit '1 s'")
+    generate = divisors_workload if workload == "divisors" else zipf_workload
+    overlap = options["overlap"]
+    if workload == "divisors":
+        if overlap != int(overlap):
+            raise WindloomError(
+                f"--overlap {overlap:g} does not go with --workload divisors", "ranges are whole slides", "round it"
+            )
+        overlap = int(overlap)
+    return generate(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
+
+
+def find_catalog_sets(catalog: str, rate_texts: tuple[str, ...], slicing: str, technique: str, cost: str) -> PlannedSet:
+    """Return the sets of a plan that has one tree for each, at the rates given, at the prices of the plan."""
+    loom = open_loom(catalog, (), (), "*", None, ())
+    given_rates = name_value_pairs(rate_texts, "--rate", "STREAM=N")
+    for name in given_rates:
+        if name not in loom.streams:
+            raise WindloomError(
+                f"the catalog has no stream '{name}'",
+                f"--rate {name}={given_rates[name]}",
+                near_names(name, [*loom.streams]),
+            )
+    rates = {name: _rate(text, name) for name, text in given_rates.items()}
+    # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
+    base = loom.plan("shared", slicing, technique)
+    rows = tuple(planned.name for planned in base.rows)
+    # A version of a relation is read once, whichever queries use it.
+    shared = [partial_set for partial_set in base.sets if not partial_set.is_relation]
+    if cost == "paper":
+        return PlannedSet([_counted(partial_set, base, rates) for partial_set in shared], PAPER_UNIT, rows=rows)
+    constants = load_constants()
+    plan = _at_rates(base, rates, constants)
+    seconds = estimate_plan(plan, constants)
+    sets = [_predicted(plan.sets[each.number], seconds.sets[each.number], plan, rates, constants) for each in shared]
+    versions = sum(seconds.sets[each.number].total for each in base.sets if each.is_relation)
+    besides = {"job": seconds.job, "folds": sum(seconds.folds.values()), "relations": versions}
+    return PlannedSet(sets, SECONDS_UNIT, besides, rows)
+
+
+def _rate(text: str, name: str) -> tuple[float | None, str]:
+    """Return a rate and where it comes from; zero means unknown, and the report says so."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < float("inf"):
+        raise WindloomError(
+            f"the rate of '{name}' cannot be '{text}'",
+            "it is the number of events per second",
+            "give a number above 0, such as 1000",
+        )
+    return (rate, "given") if rate else (None, "default, as 0 was given")
+
+
+def _at_rates(base: Plan, rates: Mapping[str, Rate], constants: Constants) -> Plan:
+    """Return the plan at other rates, with the intake and the folds that are best at these."""
+
+    def rate(stream: Stream) -> float | None:
+        return rates.get(base.base_of(stream.name), (stream.events_per_second, ""))[0]
+
+    streams = tuple(replace(stream, events_per_second=rate(stream)) for stream in base.streams)
+    enriched = tuple(replace(stream, events_per_second=rate(stream)) for stream in base.enriched)
+    plan = with_statistics(replace(base, streams=streams, enriched=enriched), PlanningFacts())
+    scans = choose_scans((*streams, *enriched), plan.sets, "auto", constants, rows=plan.rows)
+    joins = with_folds(plan.joins, plan.sets, "auto", constants) if plan.joins else ()
+    return replace(plan, scans=scans, joins=joins)
+
+
+def _predicted(
+    partial_set: PartialSet, seconds: SetSeconds, plan: Plan, rates: Mapping[str, Rate], constants: Constants
+) -> SetSharing:
+    """Return a set whose trees are searched for, and priced, in predicted seconds."""
+    queries = [planned.query for planned in partial_set.queries]
+    statistics = partial_set.statistics
+    problem = calibrated_problem(
+        queries,
+        partial_set.components,
+        len(partial_set.group_by),
+        plan.technique,
+        find_slicing(plan.slicing),
+        statistics,
+        constants.scaled(statistics.pace),
+    )
+    scanning = Scanning(seconds.scan, seconds.partials, seconds.merge)
+    price = partial(_priced, partial_set, plan, scanning, constants)
+    names = tuple(query.name for query in queries)
+    return SetSharing(
+        partial_set.text, names, problem, *_catalog_rate(plan, partial_set, rates), pace=statistics.pace, price=price
+    )
+
+
+def _priced(partial_set: PartialSet, plan: Plan, scanning: Scanning, constants: Constants, trees: Trees) -> SetSeconds:
+    options = PlanOptions(slicing=plan.slicing, technique=plan.technique)
+    return estimate_set(with_trees(partial_set, trees, options, constants), constants, scanning, idle_sides(plan))
+
+
+def _counted(partial_set: PartialSet, base: Plan, rates: Mapping[str, Rate]) -> SetSharing:
+    """Return a set whose trees are searched for, and counted, in the papers' operations."""
+    queries = [planned.query for planned in partial_set.queries]
+    rate, rate_from = _catalog_rate(base, partial_set, rates)
+    techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
+    model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)
+    problem = SharingProblem(tuple(query.window for query in queries), find_slicing(base.slicing), model)
+    names = tuple(query.name for query in queries)
+    return SetSharing(partial_set.text, names, problem, rate, rate_from, partial_set.statistics.pace)
+
+
+def _catalog_rate(plan: Plan, partial_set: PartialSet, rates: Mapping[str, Rate]) -> Rate:
+    """Return the rate of the stream that the tuples of a set come from, which may be enriched on the way."""
+    declared = plan.stream(partial_set.stream).events_per_second
+    return rates.get(plan.base_of(partial_set.stream), (declared, "catalog" if declared else "default"))

@@ -160,6 +160,7 @@ def round_line(done: RoundProgress) -> str:
     rows = [f"{done.late_windows:,} of {_counted(done.answered_windows, 'window')} late"] if done.late_windows else []
     rows += [f"{_counted(sum(done.postponed.values()), 'window')} left to later rounds"] if done.postponed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
+    predicted = "" if done.predicted is None else f", predicted {done.predicted:.2f} s"
     new = [
         f" relation {name}: version {relation['version']};"
         for name, relation in done.relations.items()
@@ -168,13 +169,9 @@ def round_line(done: RoundProgress) -> str:
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
         f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
-        f" {done.total_seconds:.2f} s ({stages}){_predicted(done)};"
+        f" {done.total_seconds:.2f} s ({stages}){predicted};"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
-
-
-def _predicted(done: RoundProgress) -> str:
-    return "" if done.predicted is None else f", predicted {done.predicted:.2f} s"
 
 
 def _counted(number: int, singular: str, many: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""`windloom run`: answers every query of a catalog."""
+"""`windloom run`: answers every query of a catalog, once or, with --follow, as files appear until told to stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
     arrow_lines,
-    check_plan_options,
+    combined,
     data_options,
     load_loom,
     open_loom,
@@ -30,6 +30,7 @@ from windloom.cli.options import (
     showing_progress,
     sink_choices,
     sink_options,
+    take_plan_options,
 )
 from windloom.cli.rounds import RoundLine, view_of
 from windloom.errors import WindloomError
@@ -39,13 +40,10 @@ if TYPE_CHECKING:
     from windloom.engine.handle import Handle
 
 
-# `windloom run --follow`: answers windows as files appear in directories, until it is told to stop.
-
 #: How often the main thread checks whether the stream has ended or should stop.
 _LOOK_SECONDS = 0.2
 #: Options whose values have another name than they.
 _OPTIONS = {"sinks": "--sink", "sink_settings": "--sink-option"}
-
 
 #: Given to `windloom run` and to `windloom serve`.
 WITHOUT_OPTION = click.option(
@@ -70,60 +68,55 @@ BUDGET_OPTIONS = (
 )
 
 
-def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the options of streams. None has a default value, so that a given one can be refused without --follow."""
-    command = sink_options(command)
-    for option in (
-        click.option(
-            "--handover",
-            default=None,
-            metavar="INSTANT",
-            help="The instant up to which tuples come from the history.",
-        ),
-        click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
-        click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
-        click.option(
-            "--idle-after",
-            default=None,
-            metavar="DURATION",
-            help="A stream that is silent for this long does not hold back queries that also read others.",
-        ),
-        *ADAPT_OPTIONS,
-        click.option(
-            "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
-        ),
-        *BUDGET_OPTIONS,
-        WITHOUT_OPTION,
-        click.option(
-            "--files",
-            type=click.IntRange(min=1),
-            default=None,
-            metavar="N",
-            help="Read at most this many new files per round.",
-        ),
-        click.option(
-            "--finish", is_flag=True, help="With --trigger now: answer the windows that are still open at the end."
-        ),
-        click.option(
-            "--trigger",
-            default=None,
-            metavar="DURATION|now",
-            help="How often a round starts ('5 seconds'), or 'now': take all there is and end.",
-        ),
-        click.option(
-            "--checkpoint",
-            default=None,
-            metavar="DIR",
-            help="Where to keep what a restart needs; by default '_checkpoint' in the directory of --out.",
-        ),
-        click.option(
-            "--follow",
-            is_flag=True,
-            help="Answer files as they appear, until Ctrl-C; the options up to --sink-patience need it.",
-        ),
-    ):
-        command = option(command)
-    return command
+#: Streams. None has a default value, so that a given one can be refused without --follow.
+follow_options = combined(
+    sink_options,
+    click.option(
+        "--handover",
+        default=None,
+        metavar="INSTANT",
+        help="The instant up to which tuples come from the history.",
+    ),
+    click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
+    click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
+    click.option(
+        "--idle-after",
+        default=None,
+        metavar="DURATION",
+        help="A stream that is silent for this long does not hold back queries that also read others.",
+    ),
+    *ADAPT_OPTIONS,
+    click.option("--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."),
+    *BUDGET_OPTIONS,
+    WITHOUT_OPTION,
+    click.option(
+        "--files",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="N",
+        help="Read at most this many new files per round.",
+    ),
+    click.option(
+        "--finish", is_flag=True, help="With --trigger now: answer the windows that are still open at the end."
+    ),
+    click.option(
+        "--trigger",
+        default=None,
+        metavar="DURATION|now",
+        help="How often a round starts ('5 seconds'), or 'now': take all there is and end.",
+    ),
+    click.option(
+        "--checkpoint",
+        default=None,
+        metavar="DIR",
+        help="Where to keep what a restart needs; by default '_checkpoint' in the directory of --out.",
+    ),
+    click.option(
+        "--follow",
+        is_flag=True,
+        help="Answer files as they appear, until Ctrl-C; the options up to --sink-patience need it.",
+    ),
+)
 
 
 def refuse_without_follow(options: Mapping[str, Any]) -> None:
@@ -227,7 +220,7 @@ def follow_streams(
         add_relations(loom, catalog, options.relations)
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
-    with stop_signals() as asked:
+    with stop_signals() as stop:
         history = {name: source.read(spark) for name, source in sources.items()}
         for name, file_stream in file_streams.items():
             loom.stream(name, file_stream.read(spark, options.files))
@@ -236,8 +229,8 @@ def follow_streams(
             return
         with view_of(as_json) as view, saying_warnings(view):
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
-            wait_for_end(handle, asked, view)
-    _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
+            wait_for_end(handle, stop, view)
+    _conclude(handle, view, options, was_stopped=stop.is_set(), as_json=as_json)
 
 
 @contextmanager
@@ -262,42 +255,42 @@ def saying_warnings(view: RoundLine) -> Iterator[None]:
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
     """Give an event that Ctrl-C and SIGTERM set; a second signal ends the process at once, losing nothing."""
-    asked = threading.Event()
+    stop = threading.Event()
 
-    def ask(number: int, frame: object) -> None:
-        if asked.is_set():
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop.set()
 
-    before = {signals: signal.signal(signals, ask) for signals in (signal.SIGINT, signal.SIGTERM)}
+    before = {signals: signal.signal(signals, on_signal) for signals in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop
     finally:
         for signals, handler in before.items():
             signal.signal(signals, handler)
 
 
-def wait_for_end(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
+def wait_for_end(handle: Handle, stop: threading.Event, view: RoundLine) -> None:
     """Wait until the stream ends or is asked to."""
     while not handle.await_termination(_LOOK_SECONDS):
-        if asked.is_set() or not view.is_read:
+        if stop.is_set() or not view.is_read:
             break
     if handle.is_active:
-        if asked.is_set():
+        if stop.is_set():
             view.say("stopping after the current round; press Ctrl-C again to stop at once")
         # Not in this thread: a second Ctrl-C would interrupt a call to the JVM, which complains at length.
         threading.Thread(target=handle.stop, name="windloom-stop", daemon=True).start()
     handle.await_termination()
 
 
-def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
+def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_stopped: bool, as_json: bool) -> None:
     """Print totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
-    lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
+    lines = [f"{'stopped' if was_stopped else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
     elif "live" in options.start["sink"] and not as_json:
         lines += _latest(handle)
-    if options.start["finish"] and not was_asked:
+    if options.start["finish"] and not was_stopped:
         lines.append("every window is answered; later tuples would be late")
     elif options.checkpoint is not None:
         lines.append(f"the checkpoint is {options.checkpoint}: the same command continues from there")
@@ -338,12 +331,6 @@ def run(
     out: str | None,
     placement: str | None,
     follow: bool,
-    strategy: str,
-    slicing: str,
-    technique: str,
-    intake: str,
-    joins: str,
-    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -362,15 +349,7 @@ def run(
     from windloom.sinks.parquet import check_empty
     from windloom.spark.executors.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, intake, joins, fold)
-    plan: dict[str, Any] = {
-        "strategy": strategy,
-        "slicing": slicing,
-        "technique": technique,
-        "intake": intake,
-        "joins": joins,
-        "fold": fold,
-    }
+    plan = take_plan_options(following)
     if follow:
         options = FollowOptions.of(streams, relations, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
@@ -383,8 +362,7 @@ def run(
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, relations, cores, memory, conf, progress)
         if dry_run:
-            form = "json" if as_json else "text"
-            click.echo(loom.explain(form, **plan))
+            click.echo(loom.explain("json" if as_json else "text", **plan))
             return
         results = loom.run(**plan, placement=placement, out=out, progress=progress)
     if as_json:

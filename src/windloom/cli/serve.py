@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
-    check_plan_options,
+    combined,
     data_options,
     load_loom,
     paths_of,
@@ -20,6 +19,7 @@ from windloom.cli.options import (
     session_options,
     showing_progress,
     sink_options,
+    take_plan_options,
 )
 from windloom.cli.rounds import view_of
 from windloom.cli.run import BUDGET_OPTIONS, WITHOUT_OPTION, FollowOptions, saying_warnings, stop_signals, wait_for_end
@@ -27,69 +27,53 @@ from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine import Loom
-    from windloom.service.server import Place
-    from windloom.service.service import Limits, UnregisteredQuery
+    from windloom.service.service import UnregisteredQuery
 
 
-def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--behind-proxy", is_flag=True, help="A proxy in front speaks TLS; needs --token-file."),
-        click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
-        click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
-        click.option(
-            "--token-file",
-            default=None,
-            metavar="FILE",
-            help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
-        ),
-        click.option(
-            "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."
-        ),
-        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
-    ):
-        command = option(command)
-    return command
+_place_options = combined(
+    click.option("--behind-proxy", is_flag=True, help="A proxy in front speaks TLS; needs --token-file."),
+    click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
+    click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
+    click.option(
+        "--token-file",
+        default=None,
+        metavar="FILE",
+        help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
+    ),
+    click.option("--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+)
 
 
-def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--strict", is_flag=True, help="Refuse a catalog with errors; else its good queries are served."),
-        click.option(
-            "--time-limit", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds per request."
-        ),
-        click.option(
-            "--max-cost",
-            type=click.FloatRange(0, min_open=True),
-            default=None,
-            metavar="SECONDS",
-            help="Refuse queries predicted to add more work per second of event time, such as 0.05.",
-        ),
-    ):
-        command = option(command)
-    return command
+_limit_options = combined(
+    click.option("--strict", is_flag=True, help="Refuse a catalog with errors; else its good queries are served."),
+    click.option(
+        "--time-limit", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds per request."
+    ),
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(0, min_open=True),
+        default=None,
+        metavar="SECONDS",
+        help="Refuse queries predicted to add more work per second of event time, such as 0.05.",
+    ),
+)
 
 
-def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
-        click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
-        *ADAPT_OPTIONS,
-        *BUDGET_OPTIONS,
-        WITHOUT_OPTION,
-        click.option(
-            "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
-        ),
-        click.option(
-            "--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files per round."
-        ),
-        click.option("--trigger", default=None, metavar="DURATION", help="A round this often; default: as data come."),
-        click.option(
-            "--checkpoint", default=None, metavar="DIR", help="What a restart needs; by default '_checkpoint' in --out."
-        ),
-        click.option("--out", required=True, metavar="DIR", help="Directory of the answers, as Parquet."),
-    ):
-        command = option(command)
-    return command
+_stream_options = combined(
+    click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
+    click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
+    *ADAPT_OPTIONS,
+    *BUDGET_OPTIONS,
+    WITHOUT_OPTION,
+    click.option("--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."),
+    click.option("--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files per round."),
+    click.option("--trigger", default=None, metavar="DURATION", help="A round this often; default: as data come."),
+    click.option(
+        "--checkpoint", default=None, metavar="DIR", help="What a restart needs; by default '_checkpoint' in --out."
+    ),
+    click.option("--out", required=True, metavar="DIR", help="Directory of the answers, as Parquet."),
+)
 
 
 @click.command(
@@ -119,12 +103,6 @@ def serve(
     max_cost: float | None,
     time_limit: float,
     strict: bool,
-    strategy: str,
-    slicing: str,
-    technique: str,
-    intake: str,
-    joins: str,
-    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -136,8 +114,17 @@ def serve(
     is served unless --host says otherwise, which needs tokens and TLS: docs/service.md. SIGTERM and Ctrl-C stop after
     the current round; the same command continues where it stopped.
     """
-    place_of, limits_of = _service_parts()
-    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    try:
+        from windloom.service.app import serving
+        from windloom.service.server import Place
+        from windloom.service.service import Limits, Relay
+    except ModuleNotFoundError as error:
+        raise WindloomError(
+            "`windloom serve` needs packages that are not installed",
+            f"'{error.name}' is missing",
+            "pip install 'windloom[serve]'",
+        ) from None
+    plan = take_plan_options(following)
     if "://" in out:
         raise WindloomError(
             f"--out '{out}' is not a directory of this machine",
@@ -146,53 +133,16 @@ def serve(
         )
     others: dict[str, Any] = {"history": (), "handover": None, "finish": False}
     options = FollowOptions.of(streams, relations, out, None, **following, **others)
-    place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
-    limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    plan = {
-        "strategy": strategy,
-        "slicing": slicing,
-        "technique": technique,
-        "intake": intake,
-        "joins": joins,
-        "fold": fold,
-    }
-    _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
-
-
-def _service_parts() -> tuple[type[Place], type[Limits]]:
-    try:
-        from windloom.service.server import Place
-        from windloom.service.service import Limits
-    except ModuleNotFoundError as error:
-        raise WindloomError(
-            "`windloom serve` needs packages that are not installed",
-            f"'{error.name}' is missing",
-            "pip install 'windloom[serve]'",
-        ) from None
-    return Place, Limits
-
-
-def _serve(
-    catalog: str,
-    options: FollowOptions,
-    plan: Mapping[str, Any],
-    session: tuple[str, str | None, tuple[str, ...]],
-    place: Place,
-    limits: Limits,
-    *,
-    strict: bool,
-) -> None:
-    from windloom.service.app import serving
-    from windloom.service.service import Relay
-
+    place = Place(host, port, token_file, tls_cert, tls_key, behind_proxy)
+    limits = Limits(seconds=time_limit, max_cost=max_cost)
     tokens = place.tokens()
     with place.open() as listening:
-        loom, rejected = _load(catalog, options, session, strict=strict)
-        rounds, out = Relay(), Path(str(options.out))
-        with stop_signals() as asked, view_of(as_json=False) as view, saying_warnings(view):
+        loom, rejected = _load(catalog, options, (cores, memory, conf), strict=strict)
+        rounds = Relay()
+        with stop_signals() as stop, view_of(as_json=False) as view, saying_warnings(view):
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
-            with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
+            with serving(handle, loom.streams, Path(out), rounds, place, listening, tokens, limits, rejected):
                 count = len(handle.queries)
                 lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
                 lines += [
@@ -200,8 +150,8 @@ def _serve(
                     for refused in rejected
                 ]
                 click.echo("\n".join(lines), err=True)
-                wait_for_end(handle, asked, view)
-    click.echo(f"{'stopped' if asked.is_set() else 'ended'}: {view.totals}")
+                wait_for_end(handle, stop, view)
+    click.echo(f"{'stopped' if stop.is_set() else 'ended'}: {view.totals}")
     click.echo(f"answers are in {options.out}, the checkpoint is {options.checkpoint}: the same command goes on")
 
 

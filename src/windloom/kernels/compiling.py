@@ -1,4 +1,12 @@
-"""The decorator that compiles kernels, and the cache that keeps their code."""
+"""The decorator that compiles kernels, the cache that keeps their code, and the memory for their results.
+
+Counting builds count operations inside compiled loops: `WINDLOOM_COUNT_OPERATIONS=1`, read when it is imported,
+makes every `combine` and `remove` add one to a counter. Without it no kernel counts anything. Counting code contains
+the address of this process's counter, so it is never kept on disk, and the caches of the two builds cannot mix.
+
+Numba keeps machine code on disk, and loads a kernel when it is first called, which takes tens of milliseconds. So a
+process notes which kernels it used, and a later one loads them while it waits for Spark's JVM to start.
+"""
 
 from __future__ import annotations
 
@@ -26,30 +34,19 @@ from numpy.typing import NDArray
 
 from windloom.cache import cache_folder
 
-# Arrays for results, in memory that is reused.
-#
-# NumPy returns freed memory to the system, and the next large array obtains it again page by page, which takes several
-# times as long as filling it. Arrow's pool keeps freed memory for a while.
-
 Kind = TypeVar("Kind", bound=np.generic)
 
 
 def new_array(length: int, kind: type[Kind]) -> NDArray[Kind]:
-    """An array whose contents are undefined."""
+    """Return an array whose contents are undefined, in memory of Arrow's pool, which keeps freed memory for a while.
+
+    NumPy returns it to the system, and the next large array obtains it again page by page, which takes several times as
+    long as filling it.
+    """
     if not length:
         return np.empty(0, kind)
     return np.frombuffer(pa.allocate_buffer(length * np.dtype(kind).itemsize), kind)
 
-
-# Counts operations and reads clocks inside compiled loops; compiled away unless requested.
-#
-# `WINDLOOM_COUNT_OPERATIONS=1`, read when this module is imported, makes every `combine` and `remove` add one to a
-# counter. Without it no kernel counts anything. Counting code contains the address of this process's counter, so
-# it is never kept on disk, and the caches of the two builds cannot mix.
-#
-# A kernel that answers window after window calls `mark(stamps, row)` after each answer. `stamps` is None except in
-# measurements, and Numba then compiles nothing for the call. If it is an array, `stamps[row]` becomes the number of
-# operations so far in a counting build, and the processor's clock otherwise.
 
 #: The build-time switch.
 COUNTING = os.environ.get("WINDLOOM_COUNT_OPERATIONS", "0") not in ("", "0")
@@ -63,12 +60,12 @@ def reset_operations() -> None:
 
 
 def counted_operations() -> int:
-    """Operations since the last reset; always 0 unless this is a counting build."""
+    """Return operations since the last reset; always 0 unless this is a counting build."""
     return int(_COUNTER[0])
 
 
 def compiled_in(build: Callable[..., Any]) -> Any:
-    """An instruction for compiled code; Numba passes its typing context."""
+    """Return an instruction for compiled code; Numba passes its typing context."""
     return intrinsic(build)
 
 
@@ -94,7 +91,7 @@ def _operations_so_far(typing_context: Any) -> Any:
 
 @compiled_in
 def read_clock(typing_context: Any) -> Any:
-    """The processor's time-stamp counter: a constant rate on current x86, about 8 ns to read."""
+    """Return the processor's time-stamp counter: a constant rate on current x86, about 8 ns to read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         clock = builder.module.declare_intrinsic("llvm.readcyclecounter", (), ir.FunctionType(ir.IntType(64), []))
@@ -104,6 +101,11 @@ def read_clock(typing_context: Any) -> Any:
 
 
 def mark(stamps: Any, row: Any) -> None:
+    """Stamp a row that was answered: with the operations so far in a counting build, otherwise the processor's clock.
+
+    Kernels that answer window after window call it. `stamps` is None except in measurements, and Numba then compiles
+    nothing for the call.
+    """
     raise NotImplementedError("compiled code only")
 
 
@@ -166,17 +168,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel  # type: ignore[no-any-return]
 
 
-# Notes which compiled kernels were used, so that a later process can load them before it needs them.
-#
-# Numba keeps machine code on disk, and loads a kernel when it is first called. That takes tens of milliseconds per
-# kernel, and a process has the time while it waits for Spark's JVM to start.
-
 #: A kernel by module and name, and the types it was compiled for.
 Compiled = tuple[str, str, Any]
 
 
 def compiled_kernels() -> set[Compiled]:
-    """Every kernel of the imported modules, once per signature that this process has compiled or loaded."""
+    """Return every kernel of the imported modules, once per signature that this process has compiled or loaded."""
     return {
         (function.__module__, function.__name__, signature)
         for function, kernel in _kernels()
@@ -185,12 +182,12 @@ def compiled_kernels() -> set[Compiled]:
 
 
 def compilations() -> int:
-    """The number of kernels that this process had to compile because they were not on disk."""
+    """Return the number of kernels that this process had to compile because they were not on disk."""
     return sum(sum(kernel.stats.cache_misses.values()) for _, kernel in _kernels())
 
 
 def kept_in() -> list[str]:
-    """The folders in which Numba keeps code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
+    """Return the folders in which Numba keeps code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
 
     There are none if no folder is writable.
     """
@@ -198,7 +195,7 @@ def kept_in() -> list[str]:
 
 
 def note_path() -> Path:
-    """The note for these sources, this Numba, this Python and this processor, whether it exists or not."""
+    """Return the note for these sources, this Numba, this Python and this processor, whether it exists or not."""
     return cache_folder() / f"kernels-{_fingerprint()}.pickle"
 
 
@@ -211,7 +208,7 @@ def write_note(kernels: Iterable[Compiled]) -> None:
 
 
 def _outlives_process(kernel: Compiled) -> bool:
-    """Whether another process can know its types: those of a user-defined aggregate differ between processes."""
+    """Return whether another process can know its types: those of a user-defined aggregate differ between processes."""
     try:
         pickle.dumps(kernel)
     except (pickle.PicklingError, AttributeError):
@@ -220,7 +217,7 @@ def _outlives_process(kernel: Compiled) -> bool:
 
 
 def load_noted() -> int:
-    """Loads the noted kernels whose modules are imported; returns their number."""
+    """Load the noted kernels whose modules are imported; return their number."""
     path = note_path()
     if not path.is_file():
         return 0
@@ -236,7 +233,7 @@ def load_noted() -> int:
 
 
 def load_in_background() -> threading.Thread:
-    """Starts to load the noted kernels. A failure does no harm: a kernel is loaded at the latest when it is called."""
+    """Start to load the noted kernels. A failure does no harm: a kernel is loaded at the latest when it is called."""
 
     def load() -> None:
         try:
@@ -251,7 +248,7 @@ def load_in_background() -> threading.Thread:
 
 
 def _kernels() -> list[tuple[Any, Any]]:
-    """The kernels, with the Python functions they were made from."""
+    """Return the kernels, with the Python functions they were made from."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
     kernels = {
         id(dispatcher): dispatcher

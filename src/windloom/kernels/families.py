@@ -2,7 +2,7 @@
 
 The columns of a family are a named tuple of arrays, one of its values is the same tuple of scalars. Numba sees a
 separate type for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
-the kernel runs. A new family is a named tuple and a call of `declare`, in the file of the card that needs it.
+the kernel runs. A new family is a named tuple and a call of `declare`, in the file of the aggregator that needs it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from windloom.model.aggregate import Property
 
 
 def _pointer(context: Any, builder: Any, kind: Any, columns: Any, place: int, index: Any) -> Any:
-    """The address of a value. Indices are never negative, so no access checks for an index from the end."""
+    """Return the address of a value. Indices are never negative, so no access checks for an index from the end."""
     array = context.make_array(kind)(context, builder, builder.extract_value(columns, place))
     return get_item_pointer(context, builder, kind, array, [index], wraparound=False)  # type: ignore[no-untyped-call]
 
 
 @compiled_in
 def values_at(typing_context: Any, columns: Any, index: Any) -> Any:
-    """The value at an index, as the same named tuple of scalars."""
+    """Return the value at an index, as the same named tuple of scalars."""
     value = BaseTuple.from_types([column.dtype for column in columns], columns.instance_class)  # type: ignore[no-untyped-call]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -50,7 +50,7 @@ def values_at(typing_context: Any, columns: Any, index: Any) -> Any:
 
 @compiled_in
 def put_at(typing_context: Any, columns: Any, index: Any, item: Any) -> Any:
-    """Stores `item` at an index."""
+    """Store `item` at an index."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         for place, kind in enumerate(columns):
@@ -114,16 +114,16 @@ class Family:
         return Property.LISTS in self.has
 
     def of(self, *columns: Any) -> Columns:
-        """Columns of this family."""
+        """Return columns of this family."""
         return self.columns(*columns)
 
     def neutral(self, length: int) -> Columns:
-        """Columns of values that change nothing they are combined with."""
+        """Return columns of values that change nothing they are combined with."""
         value = _OPERATIONS[self.columns].neutral
         return self.of(*(np.full(length, field, kind) for field, kind in zip(value, self.kinds, strict=True)))
 
     def empty(self, length: int) -> Columns:
-        """Columns whose values are undefined."""
+        """Return columns whose values are undefined."""
         return self.columns(*(new_array(length, kind) for kind in self.kinds))
 
     def __repr__(self) -> str:
@@ -150,22 +150,17 @@ def declare(
     neutral: tuple[float, ...],
     remove: Callable[..., Any] | None = None,
     same: Callable[..., Any] | None = None,
+    *,
+    ships: bool = False,
 ) -> Family:
-    """Declare a family to kernels: its operations, functions of `left` and `right`, are compiled into them."""
+    """Declare a family to kernels: its operations, functions of `left` and `right`, are compiled into them.
+
+    One that `ships` is known by its name wherever Windloom runs; snapshots name it.
+    """
     value = family.columns(*(kind(neutral_field) for kind, neutral_field in zip(family.kinds, neutral, strict=True)))
     _OPERATIONS[family.columns] = _Operation(combine, value, remove, same)
-    return family
-
-
-def ship(
-    family: Family,
-    combine: Callable[..., Any],
-    neutral: tuple[float, ...],
-    remove: Callable[..., Any] | None = None,
-    same: Callable[..., Any] | None = None,
-) -> Family:
-    """Declare a family that is known by its name wherever Windloom runs; snapshots name it."""
-    FAMILIES[family.name] = declare(family, combine, neutral, remove, same)
+    if ships:
+        FAMILIES[family.name] = family
     return family
 
 
@@ -204,29 +199,35 @@ def _merge_moments(left: Any, right: Any) -> Any:
 _BOTH = Property.ASSOCIATIVE | Property.COMMUTATIVE
 
 #: 64-bit integers; exact.
-ADD_INT = ship(
+ADD_INT = declare(
     Family("add_int", AddInt, (np.int64,), _BOTH | Property.INVERTIBLE, "prefix_ring"),
     lambda left, right: AddInt(left.value + right.value),
     (0,),
     remove=lambda left, right: AddInt(left.value - right.value),
+    ships=True,
 )
 #: Double-double pairs. Subtraction loses digits that a huge value has absorbed, so only code that checks for that
 #: may subtract.
-ADD_FLOAT = ship(
+ADD_FLOAT = declare(
     Family("add_float", AddFloat, (np.float64, np.float64), _BOTH | Property.NEARLY_INVERTIBLE, "block_decomposition"),
     _add_pairs,
     (0.0, 0.0),
+    ships=True,
 )
 #: Order-preserving 64-bit keys; MIN uses the reversed order.
-MAX_INT = ship(
+MAX_INT = declare(
     Family("max_int", MaxInt, (np.int64,), _BOTH | Property.SELECTIVE, "block_decomposition"),
     lambda left, right: MaxInt(max(left.value, right.value)),
     (LOWEST,),
     same=lambda left, right: left.value == right.value,
+    ships=True,
 )
 #: (count, mean, sum of squared deviations).
-MOMENTS = ship(
-    Family("moments", Moments, (np.float64,) * 3, _BOTH, "block_decomposition"), _merge_moments, (0.0, 0.0, 0.0)
+MOMENTS = declare(
+    Family("moments", Moments, (np.float64,) * 3, _BOTH, "block_decomposition"),
+    _merge_moments,
+    (0.0, 0.0, 0.0),
+    ships=True,
 )
 #: Lists of (value, count).
 FREQUENCIES = _listed("frequencies")
@@ -235,12 +236,12 @@ REGISTERS = _listed("registers")
 
 
 def empty_like(columns: Columns, length: int) -> Columns:
-    """Columns of the same family whose values are undefined."""
+    """Return columns of the same family whose values are undefined."""
     return type(columns)(*(new_array(length, column.dtype) for column in columns))
 
 
 def can_remove(columns: Columns) -> bool:
-    """Whether these columns have `remove`."""
+    """Return whether these columns have `remove`."""
     return _OPERATIONS[type(columns)].remove is not None
 
 
@@ -263,12 +264,12 @@ def remove(left: Any, right: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> Any:
-    """Whether two values of a selective family are the same."""
+    """Return whether two values of a selective family are the same."""
     raise NotImplementedError("compiled code only")
 
 
 def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """Whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
+    """Return whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
     raise NotImplementedError("compiled code only")
 
 
@@ -290,13 +291,13 @@ def _operation(numba_type: Any) -> _Operation | None:
 
 
 def is_selective(numba_type: Any) -> bool:
-    """While a kernel is compiled: whether a value combined with itself is that value."""
+    """Return, while a kernel is compiled, whether a value combined with itself is that value."""
     operation = _operation(numba_type)
     return operation is not None and operation.same is not None
 
 
 def in_batches(columns: Any) -> bool:
-    """While a kernel is compiled: whether these columns have `beats_batch`."""
+    """Return, while a kernel is compiled, whether these columns have `beats_batch`."""
     return _kind(columns) is MaxInt and columns[0].layout == "C"
 
 
@@ -317,7 +318,7 @@ def _combine(left: Any, right: Any) -> Callable[..., Any] | None:
 
 
 def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation itself, or in a counting build one that also counts."""
+    """Return the operation itself, or in a counting build one that also counts."""
     if not COUNTING:
         return operation
     body = numba.njit(operation)

@@ -1,4 +1,4 @@
-"""Doubles as 64-bit integers in the same order, and back."""
+"""Keys and hashes of values: doubles as 64-bit integers in the same order, and Spark's own hash functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY_OF_MINUS_ZERO = -1
 
 
 def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Doubles as integers in the same order.
+    """Return doubles as integers in the same order.
 
     >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
     [0, 1, 2, 3, 4, 5]
@@ -28,7 +28,7 @@ def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def float_values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The inverse of `float_keys` (the mapping is its own inverse on bits)."""
+    """Return the inverse of `float_keys` (the mapping is its own inverse on bits)."""
     return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
 
 
@@ -51,7 +51,7 @@ _LONG_DIGITS = 18
 
 
 def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
-    """The hash of every row, as Spark's 32-bit integer.
+    """Return the hash of every row, as Spark's 32-bit integer.
 
     >>> spark_hash([pa.array([1, None]), pa.array(["a", "b"])], 2).tolist()
     [573093329, 1905031361]
@@ -75,7 +75,7 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> NDArray[np.int64]:
 
 
 def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:
-    """Values as integers, and whether they take 64 bits."""
+    """Return values as integers, and whether they take 64 bits."""
     kind = column.type
     if pa.types.is_decimal(kind):
         scaled = [0 if number is None else int(number.scaleb(kind.scale)) for number in column.to_pylist()]
@@ -105,7 +105,7 @@ def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 def _big_endian(value: Decimal | None) -> bytes | None:
-    """The unscaled value in the fewest bytes of two's complement, as Java's BigInteger writes it."""
+    """Return the unscaled value in the fewest bytes of two's complement, as Java's BigInteger writes it."""
     if value is None:
         return None
     sign, digits, _ = value.as_tuple()
@@ -175,25 +175,13 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 _XXHASH_SEED = np.uint64(42)
 
 
-def hash_integers(values: NDArray[np.int64], *, is_long: bool) -> NDArray[np.int64]:
-    """The hash of every value; `is_long` is true for bigints."""
-    hashes = np.empty(len(values), np.int64)
-    _hash(values, is_long, hashes)
-    return hashes
-
-
-def pack_ranks(hashes: NDArray[np.int64], register_bits: int, rank_bits: int) -> NDArray[np.int64]:
-    """Register and rank of every hash in one number: the lowest bits, and above `rank_bits` bits of rank.
+@compiled
+def pack_ranks(hashes, register_bits, rank_bits):  # type: ignore[no-untyped-def]
+    """Return register and rank of every hash in one number: the lowest bits, and above `rank_bits` bits of rank.
 
     The rank is one more than the number of trailing zeros of the other bits.
     """
     packed = np.empty(len(hashes), np.int64)
-    _pack(hashes, register_bits, rank_bits, packed)
-    return packed
-
-
-@compiled
-def _pack(hashes, register_bits, rank_bits, packed):  # type: ignore[no-untyped-def]
     low = (np.int64(1) << register_bits) - 1
     for i in range(len(hashes)):
         rest = (np.uint64(hashes[i]) >> np.uint64(register_bits)) | (np.uint64(1) << np.uint64(64 - register_bits))
@@ -202,10 +190,13 @@ def _pack(hashes, register_bits, rank_bits, packed):  # type: ignore[no-untyped-
             rest >>= np.uint64(1)
             rank += 1
         packed[i] = ((hashes[i] & low) << rank_bits) | rank
+    return packed
 
 
 @compiled
-def _hash(values, is_long, hashes):  # type: ignore[no-untyped-def]
+def hash_integers(values, is_long):  # type: ignore[no-untyped-def]
+    """Return the hash of every value; `is_long` is true for bigints."""
+    hashes = np.empty(len(values), np.int64)
     for i in range(len(values)):
         word = np.uint64(values[i])
         if is_long:
@@ -223,3 +214,4 @@ def _hash(values, is_long, hashes):  # type: ignore[no-untyped-def]
         mixed *= _P3
         mixed ^= mixed >> np.uint64(32)
         hashes[i] = np.int64(mixed)
+    return hashes

@@ -12,7 +12,7 @@ SHORT_STRETCH, LONG_STRETCH = 32, 256
 
 @compiled
 def longest_group(group_bounds):  # type: ignore[no-untyped-def]
-    """The number of cells of the largest group. No window is longer, so it bounds arrays that hold a window."""
+    """Return the number of cells of the largest group. No window is longer, so it bounds arrays that hold a window."""
     longest = np.int64(0)
     for group in range(len(group_bounds) - 1):
         longest = max(longest, group_bounds[group + 1] - group_bounds[group])
@@ -21,7 +21,7 @@ def longest_group(group_bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def]
-    """The number of cells of the longest window, at least 1."""
+    """Return the number of cells of the longest window, at least 1."""
     longest = np.int32(1)
     for query in queries:
         first, last = bounds[query * groups], bounds[(query + 1) * groups]
@@ -34,13 +34,13 @@ def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def
 
 @compiled
 def first_look(runs, row):  # type: ignore[no-untyped-def]
-    """The state of `next_stretch` at `row`: the number of rows to test, and the next known run."""
+    """Return the state of `next_stretch` at `row`: the number of rows to test, and the next known run."""
     return np.int64(SHORT_STRETCH), 2 * np.int64(np.searchsorted(runs[1::2], row, side="right"))
 
 
 @compiled
 def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-def]
-    """Where the stretch from `row` ends, whether it is steady, and the state after it.
+    """Return where the stretch from `row` ends, whether it is steady, and the state after it.
 
     In a steady stretch each window lies one cell further than the one before it, so that it is answered without looking
     at edges again. Known runs are such stretches. Outside of them, all rows of a stretch are tested at once, in vector
@@ -68,7 +68,7 @@ def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-
 
 @compiled
 def ring_size(length):  # type: ignore[no-untyped-def]
-    """The next power of two, so that a mask maps positions into the ring."""
+    """Return the next power of two, so that a mask maps positions into the ring."""
     size = np.int64(1)
     while size < length:
         size *= 2
@@ -77,7 +77,7 @@ def ring_size(length):  # type: ignore[no-untyped-def]
 
 @compiled
 def most_rows(groups, bounds, queries):  # type: ignore[no-untyped-def]
-    """The number of rows of the group that has the most."""
+    """Return the number of rows of the group that has the most."""
     most = np.int64(0)
     for group in range(groups):
         rows = np.int64(0)
@@ -89,7 +89,7 @@ def most_rows(groups, bounds, queries):  # type: ignore[no-untyped-def]
 
 @compiled
 def order_rows(group, groups, group_bounds, bounds, lo, hi, queries, order, spare):  # type: ignore[no-untyped-def]
-    """The rows of all queries in a group, by right edge and then from the longest window to the shortest.
+    """Order the rows of all queries in a group by right edge and then from the longest window to the shortest.
 
     Two stable counting sorts, first by left edge. A single lane is in order already. Returns the number of rows.
     """
@@ -122,7 +122,7 @@ def _sort_by(edges, begin, source, count, target, places):  # type: ignore[no-un
 
 @compiled
 def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
-    """Gives each row the value of its group."""
+    """Give each row the value of its group."""
     groups = len(of_group)
     for lane in range(len(bounds) - 1):
         value = of_group[lane % groups]
@@ -133,7 +133,7 @@ def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def shift_queries(values, bounds, of_query, out):  # type: ignore[no-untyped-def]
-    """Adds the value of its query to the value of each row."""
+    """Add the value of its query to the value of each row."""
     groups = (len(bounds) - 1) // len(of_query)
     for query in range(len(of_query)):
         first, last = bounds[query * groups], bounds[(query + 1) * groups]
@@ -150,7 +150,7 @@ NO_LANDMARK = -(2**63)
 
 @compiled
 def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
-    """The first index from `position` on whose start is at or after `target`; `guess` is the last distance."""
+    """Return the first index from `position` on whose start is at or after `target`; `guess` is the last distance."""
     if position >= end or starts[position] >= target:
         return position
     near = position + guess
@@ -181,7 +181,7 @@ def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
 def _write_growing(  # type: ignore[no-untyped-def]
     fine_starts, right, fine_end, mark_cell, slide, offset, index, last, left, row, window_start, lo, hi, tail
 ):  # fmt: skip
-    """Writes a row for each stretch from `index` to `last`, all beginning at `left`; returns the next row and cell."""
+    """Write a row for each stretch from `index` to `last`, all beginning at `left`; return the next row and cell."""
     step = np.int64(1)
     for stretch in range(index, last + 1):
         opens = stretch * slide + offset
@@ -204,7 +204,7 @@ def walk_landmark(  # type: ignore[no-untyped-def]
     starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
     counting, row, window_start, lo, hi, tail,
 ):  # fmt: skip
-    """The rows of one lane whose windows all begin at the landmark: one for every end after its first cell.
+    """Write the rows of one lane whose windows all begin at the landmark: one for every end after its first cell.
 
     With marks, the fine cells are the marked ones; otherwise they are the cells themselves.
     """
@@ -226,7 +226,7 @@ def walk_periods(  # type: ignore[no-untyped-def]
     starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, stretches, earliest, last,
     counting, row, window_start, lo, hi, tail,
 ):  # fmt: skip
-    """The rows of one lane whose windows restart every so many stretches: in every period from its first cell on.
+    """Write the rows of one lane whose windows restart every so many stretches: in every period from its first cell.
 
     Fine cells are those of `walk_landmark`.
     """

@@ -86,7 +86,7 @@ def locate(
     marks: tuple[Ints, Ints, Positions],
     span: tuple[Ints, Ints] | None = None,
 ) -> Lanes:
-    """The lanes of every (query, group), for windows that end in `(after, until]`, each one tick or one per query.
+    """Return the lanes of every (query, group), for windows that end in `(after, until]`: one tick, or one per query.
 
     `span` narrows both bounds per group.
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays if there
@@ -130,7 +130,7 @@ def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _even_steps(starts, even, base, position, end, target, slide):  # type: ignore[no-untyped-def]
-    """The number of further rows in which an edge moves by the same number of cells, and that number of cells.
+    """Return the number of further rows in which an edge moves by the same number of cells, and that number of cells.
 
     `target` moves by `slide`.
     """
@@ -151,7 +151,7 @@ def _even_steps(starts, even, base, position, end, target, slide):  # type: igno
 
 @compiled
 def _write_run(opens, slide, left, left_cells, right, right_cells, window_start, lo, hi):  # type: ignore[no-untyped-def]
-    """Writes rows in arithmetic progression, in three loops because each of them compiles to vector code."""
+    """Write rows in arithmetic progression, in three loops because each of them compiles to vector code."""
     for i in range(len(window_start)):
         window_start[i] = opens + i * slide
     for i in range(len(lo)):
@@ -166,7 +166,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     ranges, slides, offsets, landmarks, periods, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
-    """Counts the rows of each lane, or writes every row and the runs. Returns how many entries of `runs` are filled."""
+    """Count the rows of each lane, or writes every row and the runs. Returns how many entries of `runs` are filled."""
     groups = len(group_bounds) - 1
     noted = np.int64(0)
     base = group_bounds[0]
@@ -204,7 +204,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
 
 @compiled
 def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # type: ignore[no-untyped-def]
-    """The number of rows of a lane, from its cells alone: the windows that hold one or more of them.
+    """Return the number of rows of a lane, from its cells alone: the windows that hold one or more of them.
 
     Each cell adds the windows that hold it and no cell before it. Most cells add none, which takes one comparison.
     """
@@ -230,7 +230,7 @@ def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # t
 def _walk_lane(  # type: ignore[no-untyped-def]
     starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi, runs, noted
 ):  # fmt: skip
-    """The rows of one lane, a run at a time if cells are evenly spaced; returns the row after them, and `noted`."""
+    """Walk the rows of one lane, a run at a time if cells are evenly spaced; return the row after them, and `noted`."""
     left = right = np.int64(begin)
     left_step = right_step = np.int64(1)
     alone = np.int64(0)  # rows to take one by one, after an attempt at a run has failed
@@ -326,7 +326,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
 
 
 def sliding_lanes(cells: int, lengths: list[int]) -> Lanes:
-    """Lanes with a window of each length that ends at every cell."""
+    """Return lanes with a window of each length that ends at every cell."""
     ends = np.arange(1, cells + 1)
     runs = [(i * cells + length - 1, (i + 1) * cells) for i, length in enumerate(lengths) if length < cells]
     return Lanes(

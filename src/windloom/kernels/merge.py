@@ -35,7 +35,7 @@ def running_values(cells, runs, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def append_tails(out, marks, tail, first, last):  # type: ignore[no-untyped-def]
-    """Completes rows `first : last` with the running value of the cell in which their window ends."""
+    """Complete rows `first : last` with the running value of the cell in which their window ends."""
     for row in range(first, last):
         store(out, row, combine(load(out, row), load(marks, tail[row])))
 
@@ -61,7 +61,7 @@ class Places:
 def places_of(
     starts: list[Ints], bounds: list[Ints], numbers: list[Ints], groups: int
 ) -> tuple[Ints, list[Places]] | None:
-    """The bounds of all groups, and the places of each part; None if cells of a part are earlier than those before it.
+    """Return the bounds of all groups, and the places of each part; None if cells of a part precede those before it.
 
     For each part: the slice starts of its cells, the bounds of its groups, and the numbers of these groups among all.
     """
@@ -81,7 +81,7 @@ def places_of(
 
 @compiled
 def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore[no-untyped-def]
-    """Appends a part to its groups; returns whether it follows them. `first` counts from the group's beginning."""
+    """Append a part to its groups; return whether it follows them. `first` counts from the group's beginning."""
     for group in range(len(numbers)):
         begin, end = bounds[group], bounds[group + 1]
         number = numbers[group]
@@ -101,7 +101,7 @@ def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore
 
 @compiled
 def place_starts(starts, bounds, first, out):  # type: ignore[no-untyped-def]
-    """Writes the starts of a part's cells to their places; cells that are combined have equal starts."""
+    """Write the starts of a part's cells to their places; cells that are combined have equal starts."""
     for group in range(len(first)):
         for i in range(bounds[group + 1] - bounds[group]):
             out[first[group] + i] = starts[bounds[group] + i]
@@ -109,7 +109,7 @@ def place_starts(starts, bounds, first, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def place_cells(cells, bounds, first, joins, out):  # type: ignore[no-untyped-def]
-    """Writes the cells of a part to their places; those of earlier parts are there already."""
+    """Write the cells of a part to their places; those of earlier parts are there already."""
     for group in range(len(first)):
         begin, end = bounds[group], bounds[group + 1]
         place = first[group]

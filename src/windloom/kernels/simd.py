@@ -34,7 +34,7 @@ def add_products(typing_context: Any, out: Any, at: Any, left: Any, right: Any, 
 
 
 def _side_by_side(builder: Any, values: Any, bits: int) -> Any:
-    """Numbers in registers as one vector; if written to memory one by one, they could not soon be read at once."""
+    """Return numbers in registers as one vector; written to memory singly, they are slow to be read at once."""
     vector = ir.Constant(ir.VectorType(ir.IntType(bits), LANES), ir.Undefined)
     for lane, value in enumerate(values):
         vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), lane))
@@ -42,7 +42,7 @@ def _side_by_side(builder: Any, values: Any, bits: int) -> Any:
 
 
 def _lanes_at(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, Any]:
-    """The lanes of an array from an index on, and their address."""
+    """Return the lanes of an array from an index on, and their address."""
     pointer = builder.gep(context.make_array(kind)(context, builder, array).data, [index])
     pointer = builder.bitcast(pointer, ir.VectorType(context.get_data_type(kind.dtype), LANES).as_pointer())
     values = builder.load(pointer)
@@ -100,7 +100,7 @@ def _pointer(context: Any, builder: Any, kind: Any, column: Any, index: Any) -> 
 
 @compiled_in
 def any_above(typing_context: Any, column: Any, first: Any, limit: Any) -> Any:
-    """Whether one of the 64-bit integers `column[first : first + WIDTH]` is above `limit`."""
+    """Return whether one of the 64-bit integers `column[first : first + WIDTH]` is above `limit`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = builder.load(_pointer(context, builder, signature.args[0], *arguments[:2]), align=8)
@@ -135,7 +135,7 @@ def stream_sixteen(typing_context: Any, source: Any, first: Any, target: Any, pl
 
 @compiled_in
 def end_streams(typing_context: Any) -> Any:
-    """Makes streamed values visible to other threads."""
+    """Make streamed values visible to other threads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.fence("seq_cst")

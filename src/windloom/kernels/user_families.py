@@ -31,19 +31,19 @@ _LOCK = Lock()
 
 
 def number_kind(kind: DataType) -> type[np.generic]:
-    """The machine's type for a type of numbers; booleans are kept as they are."""
+    """Return the machine's type for a type of numbers; booleans are kept as they are."""
     if kind.kind is TypeKind.BOOLEAN:
         return np.bool_
     return np.int64 if kind.kind is TypeKind.INTEGER else np.float64
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function as machine code, by the rules of all kernels: divisions do not raise."""
+    """Return a user's function as machine code, by the rules of all kernels: divisions do not raise."""
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def user_family(own: UserDefined) -> Family:
-    """The family of a user's aggregate, declared to kernels; threads that ask at the same time get the same one."""
+    """Return the family of a user's aggregate, declared to kernels; all threads get one and the same."""
     with _LOCK:
         return _made(own)
 
@@ -84,7 +84,7 @@ def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable
 
 
 def _alone(columns: type[Any], kind: type[np.generic]) -> Callable[..., Any]:
-    """The only field of a value, which is a scalar or a named tuple of one."""
+    """Return the only field of a value, which is a scalar or a named tuple of one."""
 
     def take(value: Any) -> Any:
         raise NotImplementedError("compiled code only")
@@ -113,7 +113,7 @@ def _between(
 
 # Names for compiled code only, as in `families`.
 def lift_as(columns: Any, argument: Any) -> Any:
-    """The argument lifted to a value of the columns' family."""
+    """Return the argument lifted to a value of the columns' family."""
     raise NotImplementedError("compiled code only")
 
 
@@ -133,9 +133,9 @@ def _lower_of(value: Any) -> Callable[..., Any] | None:
 
 @compiled
 def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
-    """Folds tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
+    """Fold tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
 
-    As in `weave.updates`, `rows` names the chosen tuples; with `every`, all are chosen. `out` holds neutral values, or
+    As in `tuples.updates`, `rows` names the chosen tuples; with `every`, all are chosen. `out` holds neutral values, or
     those of earlier tuples.
     """
     for k in range(len(cells) if every else len(rows)):

@@ -2,7 +2,7 @@
 
 An aggregate is lifted into components (one value per slice and group), components are combined over slices, and the
 combined components are lowered to the answer. Queries that need the same component of the same expression share it:
-AVG(x) costs nothing in addition to SUM(x) and COUNT(x). The functions are not listed here: the cards of
+AVG(x) costs nothing in addition to SUM(x) and COUNT(x). The functions are not listed here: the aggregators of
 `windloom.aggregates` declare them, each with everything about it.
 """
 
@@ -89,7 +89,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """What a card declares about a function: the kinds of its components, its type, and its spelling in CQL.
+    """What an aggregator declares about a function: the kinds of its components, its type, and its spelling in CQL.
 
     `spellings` maps further names to the constants that they imply: `median` is `quantile` with 0.5.
     """
@@ -121,16 +121,16 @@ _FUNCTIONS: dict[str, Function] = {}
 
 
 def declare_function(function: Function) -> None:
-    """Register a function under its name; cards call this."""
+    """Register a function under its name; aggregators call this."""
     _FUNCTIONS[function.name] = function
 
 
 def find_function(name: str) -> Function:
-    """Return the function that a card declared; names are those of aggregates, not their other spellings."""
+    """Return the function that an aggregator declared; names are those of aggregates, not their other spellings."""
     try:
         return _FUNCTIONS[name]
     except KeyError:
-        raise LookupError(f"no card declares '{name}'; windloom.aggregates holds the cards") from None
+        raise LookupError(f"no aggregator declares '{name}'; windloom.aggregates holds the aggregators") from None
 
 
 @dataclass(frozen=True, slots=True)

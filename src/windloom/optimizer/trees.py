@@ -59,7 +59,7 @@ def calibrated_problem(
         asking = sum(planned.component in query.components for query in queries)
         if asking:
             key = (planned.family, asking / len(queries))
-            kinds[key] = kinds.get(key, 0) + planned.card.limbs(planned)
+            kinds[key] = kinds.get(key, 0) + planned.aggregator.limbs(planned)
     return windows_problem(
         tuple(query.window for query in queries),
         components,
@@ -109,7 +109,7 @@ def windows_problem(
 def asked_by_all(planned: PlannedComponent, technique: str, constants: Constants) -> ComponentDemand:
     """Return the demand for a component that every query needs."""
     return ComponentDemand(
-        planned.family, planned.card.limbs(planned), 1.0, _cost_names(planned.family, technique, constants)
+        planned.family, planned.aggregator.limbs(planned), 1.0, _cost_names(planned.family, technique, constants)
     )
 
 

@@ -76,7 +76,7 @@ class PlannedRows:
         return (
             self.is_aggregated
             and self.rows.has_lifetimes
-            and all(planned_component.card.is_native for planned_component in self.components)
+            and all(planned_component.aggregator.is_native for planned_component in self.components)
         )
 
     @property

@@ -24,7 +24,7 @@ from windloom.slicing.slice_id import SliceId
 
 @dataclass(frozen=True, slots=True)
 class LocalColumn:
-    """One projected column. With `component`, its card makes the column from the value of the expression."""
+    """One projected column. With `component`, its aggregator makes the column from the value of the expression."""
 
     node: Node
     component: PlannedComponent | None = None
@@ -124,7 +124,7 @@ class ProjectedColumn:
 
     `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
     for others, because an expression may fail on tuples that a predicate or a FILTER excludes. If `guards` is None, the
-    SQL is evaluated for every tuple. `component` is set if its card projects something other than its argument.
+    SQL is evaluated for every tuple. `component` is set if its aggregator projects something other than its argument.
     """
 
     sql: str

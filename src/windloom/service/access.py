@@ -35,8 +35,9 @@ class Tokens:
     digests: tuple[tuple[bytes, AccessLevel], ...]
 
     def level_of(self, token: str) -> AccessLevel:
-        """Return the level of a token. Every digest is compared, so the time shows neither which nor how much was
-        right.
+        """Return the level of a token.
+
+        Every digest is compared, so the time shows neither which was right nor how much of it.
         """
         digest_of_token, best = _digest(token), AccessLevel.NONE
         for digest, level in self.digests:

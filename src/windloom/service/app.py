@@ -31,8 +31,6 @@ from windloom.service.server import HttpServer, Place
 from windloom.service.service import Limits, Relay, ServedHandle, Service, UnregisteredQuery
 from windloom.service.stored_answers import StoredAnswers
 
-# Wraps every request: limits on size and time, no foreign sites, headers that restrict browsers, no traceback.
-
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -52,7 +50,10 @@ _ENDLESS = "/api/v1/rounds/live"
 
 
 class Shield:
-    """Pure ASGI: it sees the body before anything parses it, and the answer before it is sent."""
+    """Wraps every request: limits on size and time, no foreign sites, headers that restrict browsers, no traceback.
+
+    Pure ASGI: it sees the body before anything parses it, and the answer before it is sent.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
@@ -84,8 +85,7 @@ class Shield:
             traceback.print_exception(task.exception(), file=sys.stderr)
 
     async def _give_up(self, task: asyncio.Future[None], answered: _Answered, scope: Scope, receive: Receive) -> None:
-        """Answers now. A thread cannot be stopped, so its work continues, but nobody waits for it."""
-        answered.take_over()
+        """Answer now. A thread cannot be stopped, so its work continues, but nobody waits for it."""
         self._given_up.add(task)
         task.add_done_callback(self._forget)
         task.cancel()
@@ -144,11 +144,9 @@ class _Answered:
         if not self._is_taken_over:
             await self._pass_on(message)
 
-    def take_over(self) -> None:
-        """From now on, only `fail` sends anything."""
-        self._is_taken_over = True
-
     async def fail(self, scope: Scope, receive: Receive, status: int, problem: Problem) -> None:
+        """Send a failure if no answer has begun; from now on, nothing else is sent."""
+        self._is_taken_over = True
         if not self._has_begun:
             await failed(status, problem)(scope, receive, self._pass_on)
 
@@ -174,6 +172,7 @@ _ABOUT = "Sliding-window queries over streams: list, add, replace and remove the
 
 
 def make_app(service: Service) -> ASGIApp:
+    """Return the application behind its shield."""
     app = _app()
     app.state.service = service
     return Shield(app, service)
@@ -207,9 +206,6 @@ def _app() -> FastAPI:
     app.add_exception_handler(RecursionError, models.on_recursion)
     app.add_exception_handler(Exception, models.on_unexpected)
     return app
-
-
-# Serves a running loom: starts all parts of the service, and stops them in the right order.
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Sends rounds to all watchers as they are done: encoded once, handed to each, without waiting for anyone."""
+"""What the service shows of rounds as they are done: events for watchers, figures for Prometheus, totals and rates.
+
+An event is encoded once and handed to each watcher, without waiting for anyone.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +47,17 @@ class RoundFeed:
         return len(self._watchers)
 
     def publish(self, done: RoundProgress) -> None:
-        event = _event("round", done.as_dict(), done.round)
-        with self._lock:
-            self._recent.append((done.round, event))
-            watchers = list(self._watchers.items())
-        self._hand(watchers, event)
+        """Send a round, and remember it for watchers to come."""
+        data = json.dumps(done.as_dict(), separators=(",", ":"))
+        self._send(f"id: {done.round}\nevent: round\ndata: {data}\n\n".encode(), done.round)
 
     def announce(self, what: str) -> None:
         """Send an event that something other than a round has changed: `queries`."""
-        with self._lock:
-            watchers = list(self._watchers.items())
-        self._hand(watchers, _event(what, {}, None))
+        self._send(f"event: {what}\ndata: {{}}\n\n".encode())
 
     def close(self) -> None:
         """Tell all watchers that the feed is over, so that the server can stop without waiting for them."""
-        with self._lock:
-            self._is_closed = True
-            watchers = list(self._watchers.items())
-        self._hand(watchers, _END)
+        self._send(_END)
 
     async def watch(self, after: int | None = None) -> AsyncIterator[bytes]:
         """Yield server-sent events: the rounds after `after` that are remembered, then those to come."""
@@ -90,9 +86,12 @@ class RoundFeed:
             with self._lock:
                 self._watchers.pop(queue, None)
 
-    def _hand(
-        self, watchers: list[tuple[asyncio.Queue[bytes | None], asyncio.AbstractEventLoop]], event: bytes | None
-    ) -> None:
+    def _send(self, event: bytes | None, round: int | None = None) -> None:
+        with self._lock:
+            self._is_closed |= event is _END
+            if event is not None and round is not None:
+                self._recent.append((round, event))
+            watchers = list(self._watchers.items())
         # One call per loop, however many watch, so that the thread of a round continues at once.
         for loop in {loop for _, loop in watchers}:
             queues = [queue for queue, loop_of_queue in watchers if loop_of_queue is loop]
@@ -110,18 +109,30 @@ def _put_all(queues: list[asyncio.Queue[bytes | None]], event: bytes | None) -> 
             queue.put_nowait(event)
 
 
-def _event(name: str, data: object, number: int | None) -> bytes:
-    identity = "" if number is None else f"id: {number}\n"
-    return f"{identity}event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
-
-
-# Figures for Prometheus: the work of rounds, how far streams are behind, and the predicted costs of queries.
-
+#: The bounds of the buckets in which seconds are counted.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
+#: Figures of the last round that are shown as they are: by field of its progress, the rest of their name, and the help.
+_LAST_ROUND = {
+    "state_bytes": ("state_bytes", "Bytes of the cells that are kept."),
+    "queries": ("queries", "Queries of the last round."),
+    "trees": ("trees", "Trees of the last round."),
+    "plan_version": ("plan_version", "Version of the last round's plan."),
+    "moves": ("moves", "Moves to other regions of charts so far."),
+    "switches": ("switches", "Switches of plans so far."),
+    "previews": ("previews", "Rounds that were looked into before they began."),
+    "fidelity": ("fidelity", "Share of judged rounds with the best plan."),
+    "regret": ("regret_seconds", "Seconds that better plans would have saved."),
+    "predicted": ("predicted_round_seconds", "Seconds that were predicted of the last round."),
+}
+
+
 class Metrics:
-    """It has its own registry, so that several looms in one process stay separate."""
+    """Figures for Prometheus: the work of rounds, how far streams are behind, and the predicted costs of queries.
+
+    They have their own registry, so that several looms in one process stay separate.
+    """
 
     def __init__(self, costs: Callable[[], Mapping[str, float]], watchers: Callable[[], int]) -> None:
         self.registry = registry = CollectorRegistry()
@@ -156,20 +167,11 @@ class Metrics:
         self.postponed = Gauge(
             "windloom_postponed_windows", "Closed windows that are left to later rounds.", **deadlines
         )
-        self.state_bytes = Gauge("windloom_state_bytes", "Bytes of the cells that are kept.", registry=registry)
-        self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
-        self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
-        self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.last_round = {
+            field: Gauge(f"windloom_{name}", about, registry=registry) for field, (name, about) in _LAST_ROUND.items()
+        }
         self.relation_version = Gauge(
             "windloom_relation_version", "Version of a relation that was last seen.", ["relation"], registry=registry
-        )
-        self.moves = Gauge("windloom_moves", "Moves to other regions of charts so far.", registry=registry)
-        self.switches = Gauge("windloom_switches", "Switches of plans so far.", registry=registry)
-        self.previews = Gauge("windloom_previews", "Rounds that were looked into before they began.", registry=registry)
-        self.fidelity = Gauge("windloom_fidelity", "Share of judged rounds with the best plan.", registry=registry)
-        self.regret = Gauge("windloom_regret_seconds", "Seconds that better plans would have saved.", registry=registry)
-        self.predicted = Gauge(
-            "windloom_predicted_round_seconds", "Seconds that were predicted of the last round.", registry=registry
         )
         sinks: dict[str, Any] = {"labelnames": ["sink"], "registry": registry}
         self.sink_seconds = Counter("windloom_sink_seconds_total", "Seconds that a sink took for rounds.", **sinks)
@@ -225,20 +227,12 @@ class Metrics:
             self.lateness.labels(query).set(answers["seconds"])
         for query, windows in done.postponed.items():
             self.postponed.labels(query).set(windows)
-        self.state_bytes.set(done.state_bytes)
-        self.queries.set(done.queries)
-        self.trees.set(done.trees)
-        self.plan_version.set(done.plan_version)
+        for field, gauge in self.last_round.items():
+            value = getattr(done, field)
+            if value is not None:
+                gauge.set(value)
         for relation, version in done.relations.items():
             self.relation_version.labels(relation).set(version["version"])
-        self.moves.set(done.moves)
-        self.switches.set(done.switches)
-        self.previews.set(done.previews)
-        self.regret.set(done.regret)
-        if done.fidelity is not None:
-            self.fidelity.set(done.fidelity)
-        if done.predicted is not None:
-            self.predicted.set(done.predicted)
 
     def wait(self, wait: SinkWait | None) -> None:
         if wait is not None:
@@ -260,28 +254,25 @@ class _Costs(Collector):
         self._costs = costs
 
     def describe(self) -> Iterable[Metric]:
-        return [_family()]
+        about = "Predicted seconds of work per second of event time."
+        return [GaugeMetricFamily("windloom_query_cost_seconds", about, labels=["query"])]
 
     def collect(self) -> Iterable[Metric]:
-        family = _family()
+        (family,) = self.describe()
+        assert isinstance(family, GaugeMetricFamily)
         with suppress(WindloomError):
             for name, seconds in self._costs().items():
                 family.add_metric([name], seconds)
         yield family
 
 
-def _family() -> GaugeMetricFamily:
-    about = "Predicted seconds of work per second of event time."
-    return GaugeMetricFamily("windloom_query_cost_seconds", about, labels=["query"])
-
-
-# Sums and rates over the rounds of this process, for the figures at a glance.
-
 #: Rates are over the rounds of this many seconds.
 _SPAN = 60.0
 
 
 class ServiceTotals:
+    """Sums and rates over the rounds of this process, for the figures at a glance."""
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._begun = clock()

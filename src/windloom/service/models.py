@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Request
@@ -216,8 +215,6 @@ class Rounds(BaseModel):
     rounds: list[dict[str, Any]]
 
 
-# Errors as the service reports them: what the user can act on, and nothing about the machine.
-
 #: Two or more names after slashes, or a scheme such as hdfs; a single one may be a division in a query.
 _PATH = re.compile(r"(?:file:/{1,3}|hdfs://|s3a?://)[^\s'\",;)]+|(?<![\w.)\]…])(?:/[\w.@+~=%-]+){2,}/?")
 #: What hints call in Python, and how a client of the service asks for the same.
@@ -225,6 +222,7 @@ _REQUESTS = {
     "use handle.replace": "replace it with PUT /api/v1/queries/NAME",
     "start the stream with keep_tuples='1 hour', or add it as a query": "add it as a query, with POST /api/v1/queries",
 }
+_PATTERN = "string_pattern_mismatch"
 _NAMES = "a name has 1 to 200 characters, without slashes and line breaks"
 _CODES = {401: "a token is needed", 403: "this token may not do that", 404: "there is nothing at this address"}
 
@@ -249,6 +247,7 @@ def without_paths(text: str) -> str:
 
 
 def problem_of(error: WindloomError) -> Problem:
+    """Return an error as the service reports it: what the user can act on, and nothing about the machine."""
     if isinstance(error, QueryError):  # it quotes the text that was sent, with the caret
         return Problem(message=error.message, detail=error.detail, hint=error.hint)
     hint = without_paths(error.hint)
@@ -292,18 +291,13 @@ def on_http_error(request: Request, error: Exception) -> JSONResponse:
 def on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     mistakes = error.errors()[:5]
-    facts = [f"{_place(mistake['loc'])}: {_fact(mistake)}" for mistake in mistakes]
+    facts = [
+        # Only names have a pattern, and a regular expression tells users nothing. Names that were sent may be anything;
+        # the service's own places are short.
+        f"{'.'.join(str(part)[:40] for part in mistake['loc'])}: "
+        + ("it has a slash, a backslash or an invisible character" if mistake["type"] == _PATTERN else mistake["msg"])
+        for mistake in mistakes
+    ]
     names = any("name" in mistake["loc"] for mistake in mistakes)
     hint = f"{_NAMES}; " * names + "GET /api/v1/openapi.json describes every request"
     return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500], hint=hint))
-
-
-def _fact(mistake: Mapping[str, Any]) -> str:
-    # Only names have a pattern, and a regular expression tells users nothing.
-    is_pattern = mistake["type"] == "string_pattern_mismatch"
-    return "it has a slash, a backslash or an invisible character" if is_pattern else str(mistake["msg"])
-
-
-def _place(location: Sequence[object]) -> str:
-    # Names that were sent may be anything; the service's own places are short.
-    return ".".join(str(part)[:40] for part in location)

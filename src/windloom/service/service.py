@@ -1,4 +1,4 @@
-"""The state that all requests share: the loom, its watchers, its figures, and access rights."""
+"""The state that all requests share: the loom as the service needs it, its watchers, its figures, and access rights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -21,6 +21,7 @@ from windloom.engine.questions import QuestionAnswer
 from windloom.engine.views import cost_view
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
+from windloom.explain.costs import CostView
 from windloom.explain.json import explain_json
 from windloom.explain.picture.picture import explain_svg
 from windloom.explain.sharing import sharing_json
@@ -37,37 +38,33 @@ from windloom.service.models import Latest, RefusedError, without_paths
 from windloom.service.stored_answers import StoredAnswers
 from windloom.sinks.delivery import SinkWait
 
-# A plan as the service shows it: data, a picture and costs, without the path of the file with the constants.
-
 
 def plan_json(plan: Plan) -> Mapping[str, Any]:
-    return _plain(explain_json(plan, cost_view(plan, "seconds", _constants())))
+    """Return a plan with its costs as values of JSON."""
+    return dict(json.loads(json.dumps(explain_json(plan, _costs_of(plan)))))
 
 
 def plan_picture(plan: Plan) -> str:
-    return explain_svg(plan, cost_view(plan, "seconds", _constants()))
+    return explain_svg(plan, _costs_of(plan))
 
 
 def plan_costs(plan: Plan) -> Mapping[str, Any]:
-    """Return the sharing report, which compares every query with every other."""
-    return _plain(sharing_json(plan, report_sharing(plan, _constants())))
+    """Return the sharing report, which compares every query with every other, as values of JSON."""
+    return dict(json.loads(json.dumps(sharing_json(plan, report_sharing(plan, _constants())))))
 
 
 def query_text(plan: Plan, query: str) -> str:
-    return explain_text(plan, cost_view(plan, "seconds", _constants()), query=query)
+    return explain_text(plan, _costs_of(plan), query=query)
+
+
+def _costs_of(plan: Plan) -> CostView:
+    return cost_view(plan, "seconds", _constants())
 
 
 def _constants() -> Constants:
+    """Return the constants without the path of the file that holds them."""
     constants = load_constants()
     return replace(constants, source=without_paths(constants.source))
-
-
-def _plain(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values after a conversion to JSON and back, so that everything can be sent."""
-    return dict(json.loads(json.dumps(values)))
-
-
-# The part of a running loom that the service needs: a protocol, so that tests can serve one without Spark.
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class UnregisteredQuery:
 
 
 class RunningLoom(Protocol):
-    """A loom that runs streams, and can be asked and changed meanwhile."""
+    """A loom that runs streams, and can be asked and changed meanwhile. It may run without Spark, as in tests."""
 
     @property
     def streams(self) -> Mapping[str, Stream]: ...
@@ -141,8 +138,7 @@ class ServedHandle:
         self._handle, self._stored = handle, stored
         self.streams, self.rejected = dict(streams), tuple(rejected)
         self._making = threading.Lock()  # many watchers ask for the same plan at once
-        self._planned: tuple[Plan, Mapping[str, Any]] | None = None
-        self._costed: tuple[Plan, Mapping[str, Any]] | None = None
+        self._shown: dict[Callable[[Plan], Mapping[str, Any]], tuple[Plan, Mapping[str, Any]]] = {}
 
     @property
     def queries(self) -> Mapping[str, str]:
@@ -183,24 +179,24 @@ class ServedHandle:
         return query_text(self._handle.plan, query)
 
     def plan(self) -> Mapping[str, Any]:
-        plan = self._handle.plan
-        with self._making:
-            if self._planned is None or self._planned[0] is not plan:
-                self._planned = (plan, plan_json(plan))
-            return self._planned[1]
+        return self._show(plan_json)
 
     def picture(self) -> str:
         return plan_picture(self._handle.plan)
 
     def costs(self) -> Mapping[str, Any]:
+        return self._show(plan_costs)
+
+    def _show(self, describe: Callable[[Plan], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return what describes the current plan, made once per plan."""
         plan = self._handle.plan
         with self._making:
-            if self._costed is None or self._costed[0] is not plan:
-                self._costed = (plan, plan_costs(plan))
-            return self._costed[1]
+            if describe not in self._shown or self._shown[describe][0] is not plan:
+                self._shown[describe] = (plan, describe(plan))
+            return self._shown[describe][1]
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
-        """Grouping columns by query, with their names in its answers."""
+        """Return grouping columns by query, with their names in its answers."""
         return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
     def answers(
@@ -228,13 +224,6 @@ class Limits:
     max_cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoundCache:
-    """Answers that are the same for everyone until the next round, or until queries change."""
-
-    latest: dict[str, Latest] = field(default_factory=dict)
-
-
 class Service:
     def __init__(
         self,
@@ -252,14 +241,15 @@ class Service:
         self.feed = feed or RoundFeed()
         self.totals = ServiceTotals()
         self.metrics = Metrics(self._costs, lambda: self.feed.watchers)
-        self.kept = RoundCache()
+        #: Answers that are the same for everyone until the next round, or until queries change.
+        self.latest: dict[str, Latest] = {}
         self._working = threading.BoundedSemaphore(_AT_ONCE)
 
     def round_done(self, done: RoundProgress) -> None:
         """Note a round; called by the thread of the round."""
         self.totals.add(done)
         self.metrics.add(done)
-        self.kept = RoundCache()
+        self.latest = {}
         self.feed.publish(done)
 
     def round_waits(self, wait: SinkWait | None) -> None:
@@ -268,7 +258,7 @@ class Service:
         self.feed.announce("waiting")
 
     def queries_changed(self) -> None:
-        self.kept = RoundCache()
+        self.latest = {}
         self.feed.announce("queries")
 
     @contextmanager
@@ -320,13 +310,10 @@ MayRead = Depends(_may_read)
 MayChange = Depends(_may_change)
 
 
-# Loads a catalog query by query: a wrong query does not keep the others from being served.
-
-
 def load_queries(loom: Loom, path: str, *, strict: bool) -> list[UnregisteredQuery]:
-    """Register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
+    """Return register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
 
-    With `strict`, raises the error of the first wrong query.
+    A wrong query does not keep the others from being served. With `strict`, raises the error of the first wrong query.
     """
     rejected: list[UnregisteredQuery] = []
     for entry in parse_catalog(Path(path).read_text(encoding="utf-8"), source=Path(path).name).queries:
@@ -347,9 +334,9 @@ def load_queries(loom: Loom, path: str, *, strict: bool) -> list[UnregisteredQue
 
 
 class Relay:
-    """Passes rounds on to all that are connected; each also gets those that were done before.
+    """Passes rounds, and what the current round waits for, on to all that are connected.
 
-    It also passes on what the current round waits for, if a sink is down.
+    Each also gets the rounds that were done before.
     """
 
     def __init__(self) -> None:

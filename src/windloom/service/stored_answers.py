@@ -134,9 +134,7 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
 
 
 def _round(file: Path) -> str:
-    """Return the part of a file's name that names the round; on executors, each shard may have written a file of a
-    round.
-    """
+    """Return the part of a file's name that names the round; each shard may have written a file of its own."""
     return file.stem.split("-")[1]
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windloom.aggregates.aggregator import NativeCard
+from windloom.aggregates.aggregator import NativeAggregator
 from windloom.aggregates.registry import PlannedComponent
 from windloom.kernels.tuples.signatures import SIGNATURE_BITS
 from windloom.model.expression import Expression
@@ -146,9 +146,9 @@ def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) 
 
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
     """The inputs of a component, read from a tuple: its argument, if it has one, and what picks compare."""
-    component, card = planned.component, planned.card
-    assert isinstance(card, NativeCard), "others are woven"
-    read = card.inputs(component, tick)
+    component, aggregator = planned.component, planned.aggregator
+    assert isinstance(aggregator, NativeAggregator), "others are woven"
+    read = aggregator.inputs(component, tick)
     if component.where is None:
         return read
     # Every aggregate skips NULL. If the condition is not satisfied, nothing is evaluated, and nothing can fail.
@@ -159,9 +159,9 @@ def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
 
 def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
     """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
-    card = planned.card
-    assert isinstance(card, NativeCard)
-    return card.native_sql(planned, inputs)
+    aggregator = planned.aggregator
+    assert isinstance(aggregator, NativeAggregator)
+    return aggregator.native_sql(planned, inputs)
 
 
 # Native partial aggregation: one `groupBy` by slice, signature and group.

@@ -98,8 +98,8 @@ def _read(planned: PlannedComponent, columns: Mapping[str, int], bits: Mapping[s
         return None
     if component.argument is None:
         return ComponentInput(filter=condition)
-    argument = columns.get(planned.card.woven_sql(component.argument.sql, planned.argument_type))
-    by = TICK if component.kind in planned.card.by_tick else None
+    argument = columns.get(planned.aggregator.woven_sql(component.argument.sql, planned.argument_type))
+    by = TICK if component.kind in planned.aggregator.by_tick else None
     if component.by is not None:
         by = columns.get(component.by.sql)
         if by is None:

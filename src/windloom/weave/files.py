@@ -171,7 +171,7 @@ def _column(column: LocalColumn, rows: DecodedColumns) -> pa.Array | pa.ChunkedA
         return rows.table[node.value]  # as it is, with its dictionary
     value = evaluate(node, rows)
     found = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
-    return found if column.component is None else column.component.card.woven_arrow(found)
+    return found if column.component is None else column.component.aggregator.woven_arrow(found)
 
 
 def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:

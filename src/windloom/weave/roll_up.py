@@ -59,7 +59,7 @@ class SignedCells:
 
     def _make(self, reading: Reading) -> None:
         planned, read = reading
-        made = planned.card.weave(planned, self._cut, read)
+        made = planned.aggregator.weave(planned, self._cut, read)
         assert isinstance(made, ComponentColumns), "lists are made from tuples"
         self._lifted[reading] = made
 
@@ -83,7 +83,7 @@ class SignedCells:
             if _rolls_up(planned):
                 built.add(self._rolled(planned, read, cut, of_signed, rows))
             else:
-                built.add(planned.card.weave(planned, cut, read))
+                built.add(planned.aggregator.weave(planned, cut, read))
         return built.build()
 
     def _rolled(

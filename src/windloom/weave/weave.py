@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windloom.aggregates.aggregator import ListCard
+from windloom.aggregates.aggregator import ListAggregator
 from windloom.kernels.compiling import compiled
 from windloom.kernels.tuples.set_tuples import SetTuples
 from windloom.kernels.tuples.signatures import SIGNATURE_BITS
@@ -133,7 +133,7 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
         read.argument
         for fed in scan.feeds
         for planned, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
-        if isinstance(planned.card, ListCard) and planned.card.is_ranked and read.argument is not None
+        if isinstance(planned.aggregator, ListAggregator) and planned.aggregator.is_ranked and read.argument is not None
     }
     grouped = {position for fed in scan.feeds for position in fed.groups} - listed
     return [
@@ -210,7 +210,7 @@ def weave_set(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet, closed: i
     keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
     built = CellsBuilder(keys, kept.bounds, grid.starts_of(kept))
     for planned, read in zip(partial_set.components, fed.components, strict=True):
-        built.add(planned.card.weave(planned, cut, read))
+        built.add(planned.aggregator.weave(planned, cut, read))
     return built.build()
 
 

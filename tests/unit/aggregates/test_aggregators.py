@@ -1,4 +1,4 @@
-"""Every card of the registry: one tuple through it, nothing added by nothing, and any order of merging."""
+"""Every aggregator of the registry: one tuple through it, nothing added by nothing, and any order of merging."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from support.catalogs import COLUMNS, STREAM, TYPES, make_query
 from support.native import taken_of_plan
-from windloom.aggregates.aggregator import ListCard, ValueCard
+from windloom.aggregates.aggregator import ListAggregator, ValueAggregator
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, ListColumns, WindowValues, concat, keep, merge
-from windloom.aggregates.registry import CARDS, FUNCTIONS, PlannedComponent, card_for, lower, neutral
+from windloom.aggregates.registry import AGGREGATORS, FUNCTIONS, PlannedComponent, aggregator_for, lower, neutral
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Function, TimeWindow
 from windloom.optimizer.facts import PlanningFacts
@@ -44,8 +44,8 @@ def asked(function: Function, column: str) -> Aggregate | None:
 
 AGGREGATES = [
     (function.name, column, aggregate)
-    for card in CARDS
-    for function in card.functions
+    for aggregator in AGGREGATORS
+    for function in aggregator.functions
     for column in ("x", "n", "i", "d", "b", "k")
     if (aggregate := asked(function, column)) is not None
 ]
@@ -94,20 +94,20 @@ def read(aggregate: Aggregate, found: Sequence[AnyLifted]) -> Any:
     return lower(aggregate, argument, combined, refuse)[0].as_py()
 
 
-def test_every_function_is_declared_by_one_card() -> None:
-    names = [function.name for card in CARDS for function in card.functions]
+def test_every_function_is_declared_by_one_aggregator() -> None:
+    names = [function.name for aggregator in AGGREGATORS for function in aggregator.functions]
     assert len(names) == len(set(names))
     assert set(FUNCTIONS.values()) == set(names) - {"count_distinct"}
-    kinds = {kind for card in CARDS for function in card.functions for kind in function.kinds}
-    assert kinds <= {kind for card in CARDS for kind in card.kinds}
+    kinds = {kind for aggregator in AGGREGATORS for function in aggregator.functions for kind in function.kinds}
+    assert kinds <= {kind for aggregator in AGGREGATORS for kind in aggregator.kinds}
 
 
 @EVERY
 def test_one_tuple_is_answered_by_the_definition(function: str, column: str, aggregate: Aggregate) -> None:
-    card = card_for(aggregate, COLUMNS[column])
-    if not isinstance(card, ValueCard):
+    aggregator = aggregator_for(aggregate, COLUMNS[column])
+    if not isinstance(aggregator, ValueAggregator):
         pytest.skip("lists are asked by kernels: see tests/property/test_holistic.py")
-    for intake in ("woven", "native") if card.is_native else ("woven",):
+    for intake in ("woven", "native") if aggregator.is_native else ("woven",):
         for row in ROWS:
             found, expected = read(aggregate, cells(aggregate, [row], intake)), evaluate(aggregate, [row])
             same = isinstance(found, float) and math.isclose(found, float(expected or 0), rel_tol=1e-12, abs_tol=1e-12)
@@ -148,6 +148,6 @@ def test_cells_that_are_kept_stay_what_they_are(function: str, column: str, aggr
         assert read(aggregate, kept) == read(aggregate, held)
 
 
-def test_a_list_card_says_how_its_lists_are_merged() -> None:
-    lists = [card for card in CARDS if isinstance(card, ListCard)]
-    assert {card.rule.kind for card in lists} == {kind for card in lists for kind in card.kinds}
+def test_a_list_aggregator_says_how_its_lists_are_merged() -> None:
+    lists = [aggregator for aggregator in AGGREGATORS if isinstance(aggregator, ListAggregator)]
+    assert {aggregator.rule.kind for aggregator in lists} == {kind for aggregator in lists for kind in aggregator.kinds}

@@ -55,7 +55,7 @@ def carried_sum(case: JoinCase, asking: Asking, column: str) -> Any:
     return value
 
 
-def test_a_sum_beyond_64_bits_is_refused_by_its_card_and_one_that_comes_back_is_not() -> None:
+def test_a_sum_beyond_64_bits_is_refused_by_its_aggregator_and_one_that_comes_back_is_not() -> None:
     case, asking = case_of(tuples({"n": 2**62}), tuples({}, {}))
     assert carried_sum(case, asking, "n") == "refused"
     case, asking = case_of(tuples({"n": 2**62}, {"n": -(2**62) + 5}, {"g": "a", "n": 2**62}), tuples({}))

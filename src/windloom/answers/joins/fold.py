@@ -171,7 +171,7 @@ def _counted(numbers: Number, report: Report) -> AddInt:
 
 
 def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple[AddInt | AddFloat, ...]:
-    """Return a sum as its card keeps it: floats as pairs, decimals in four limbs, integers in two halves.
+    """Return a sum as its aggregator keeps it: floats as pairs, decimals in four limbs, integers in two halves.
 
     The sum of a join may exceed 64 bits even where the type of its argument is narrow, so integers are always halved.
     """
@@ -184,7 +184,7 @@ def _layout(numbers: Number, planned: PlannedComponent, report: Report) -> tuple
     if kind is not None and kind.kind is TypeKind.DECIMAL:
         _report_where(wide.high == BEYOND, wide, kind.scale, report)
         return tuple(AddInt(limb) for limb in (*low, wide.high & 0xFFFFFFFF, wide.high >> 32))
-    # Halves hold 95 bits; the card of sums finds what exceeds 64.
+    # Halves hold 95 bits; the aggregator of sums finds what exceeds 64.
     _report_where((wide.high < -(2**31)) | (wide.high >= 2**31), wide, 0, report)
     return AddInt((wide.high << 32) + low[1]), AddInt(low[0])
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListCard, ListWindows, Refuse
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, Refuse
 from windloom.aggregates.columns import ComponentColumns, ListColumns, WindowValues
-from windloom.aggregates.registry import card_for, lower
+from windloom.aggregates.registry import aggregator_for, lower
 from windloom.answers.blocks import Block, block_of, group_column, out_of_range
 from windloom.answers.joins.terms import FoldedRows
 from windloom.answers.trees import cell_values
@@ -69,15 +69,17 @@ class Lowering:
         if isinstance(parts[0], ListColumns):
             # The answers of a holistic aggregate, from lists that are one row each.
             listed = parts[0]
-            card, rows = card_for(aggregate, None), len(listed)
-            assert isinstance(card, ListCard)
+            aggregator, rows = aggregator_for(aggregate, None), len(listed)
+            assert isinstance(aggregator, ListAggregator)
             every = np.arange(rows, dtype=np.int32)
             lanes = Lanes(np.array([0, rows], np.int64), every.astype(np.int64), every, every + np.int32(1), every[:0])
             ones = np.ones(1, np.int64)
             windows = WindowArrays(ones, ones, np.zeros(1, np.int64))
-            question = card.question(aggregate, ListWindows(len(listed.dictionary), rows, lanes.window_start, windows))
+            question = aggregator.question(
+                aggregate, ListWindows(len(listed.dictionary), rows, lanes.window_start, windows)
+            )
             find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
-            return card.answer(question, listed, slice(0, rows))
+            return aggregator.answer(question, listed, slice(0, rows))
         return lower(aggregate, argument, [part for part in parts if isinstance(part, WindowValues)], refuse)
 
 

@@ -122,7 +122,8 @@ class Matrix:
 
     @cached_property
     def _runs(self) -> Positions:
-        return runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
+        runs: Positions = runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
+        return runs
 
     def _matched(self, join: Join) -> tuple[tuple[OutGroups, OutGroups], GroupPairs]:
         (link,), (parent, child) = join.links, self._relations

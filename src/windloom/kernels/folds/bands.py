@@ -1,4 +1,4 @@
-"""Adds up products of integers over pairs of cells, four sums at a time, without listing the pairs.
+"""Adds up products of integers over pairs of cells, or of tuples, four sums at a time, without listing the pairs.
 
 One walk along the cells makes `LANES` sums. Only entries near the diagonal of the matrix are kept, its band: those of
 two slices that some window holds together. The cells of a moving group are spread out over all slices first, so that
@@ -46,7 +46,7 @@ Lanes = tuple[tuple[Ints, ...], tuple[Ints, ...]]
 
 
 def by_moving_group(pairs: tuple[Positions, Positions], groups: int) -> tuple[Positions, Positions]:
-    """The pairs of groups, side by side if they have the same moving group."""
+    """Return the pairs of groups, side by side if they have the same moving group."""
     order, _ = in_order(pairs[1], groups)
     return pairs[0][order], pairs[1][order]
 
@@ -62,7 +62,7 @@ def add_cell_products(
     *,
     narrow: bool,
 ) -> None:
-    """Adds fixed · moving to `out`, for all cells that some window holds together.
+    """Add fixed · moving to `out`, for all cells that some window holds together.
 
     Sums of a lane are `LANES` apart, in order of group of the result, slice of the fixed side and place in its band.
     This is fastest for pairs in order of their moving group. `groups` are the numbers of groups of the result, by what
@@ -90,14 +90,14 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
     first, second, third, fourth, other_first, other_second, other_third, other_fourth, own, other, spread, out,
 ):  # fmt: skip
     rows = len(low)
-    held = np.int64(-1)  # the group that is spread out
+    spread_group = np.int64(-1)  # the group that is spread out
     for pair in range(len(groups_fixed)):
         group, moved = np.int64(groups_fixed[pair]), np.int64(groups_moving[pair])
         begin, last = moving_lo[moved], moving_hi[moved]
         is_spread = (last - begin) * _SPREAD >= moving_width
-        if is_spread and held != moved:
-            if held >= 0:
-                for j in range(moving_lo[held], moving_hi[held]):
+        if is_spread and spread_group != moved:
+            if spread_group >= 0:
+                for j in range(moving_lo[spread_group], moving_hi[spread_group]):
                     at = LANES * (np.int64(moving_slices[j]) - moving_first)
                     for lane in range(LANES):
                         spread[at + lane] = 0
@@ -107,7 +107,7 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
                 spread[at + 1] = other_second[j]
                 spread[at + 2] = other_third[j]
                 spread[at + 3] = other_fourth[j]
-            held = moved
+            spread_group = moved
         base = np.int64(numbers[fixed_outs[group], moving_outs[moved]]) * rows
         for i in range(fixed_lo[group], fixed_hi[group]):
             row = np.int64(fixed_slices[i]) - fixed_first
@@ -134,7 +134,7 @@ def _add_cell_products(  # type: ignore[no-untyped-def]
 
 
 def entries_of(sums: Ints, lane: int, groups: int, band: Band, rows: tuple[int, int], columns: tuple[int, int]) -> Ints:
-    """The sums of a lane as a matrix: by group, slices `rows` of the fixed side and `columns` of the moving side."""
+    """Return the sums of a lane as a matrix: by group, slices `rows` of the fixed and `columns` of the moving side."""
     out = np.zeros((groups, rows[1] - rows[0], columns[1] - columns[0]), np.int64)
     _copy_entries(sums, lane, band.low, band.high, band.width, rows[0], columns[0], out)
     return out.reshape(-1)
@@ -151,11 +151,9 @@ def _copy_entries(sums, lane, low, high, width, first_row, first_column, out):  
                 out[group, row, column - first_column] = sums[LANES * (at + column) + lane]
 
 
-# Adds up products of integers over pairs of tuples with the same key, four sums at a time, without making cells.
-#
-# It does what `cell_products` does, and gives the same entries of a band. The tuples of a key are near each other, and
-# so are those of both sides that meet: they stay in the caches while the moving ones are added up by slice, and while
-# each of the fixed ones then meets a row of the band.
+# Products of tuples with the same key add to the same entries of a band, without making cells. The tuples of a key are
+# near each other, and so are those of both sides that meet: they stay in the caches while the moving ones are added up
+# by slice, and while each of the fixed ones then meets a row of the band.
 
 #: The bits of a place that have the number of a slice; those above have the number of a group.
 SLICE_BITS = 16
@@ -181,7 +179,7 @@ class TupleSide:
 
 @compiled
 def tuples_between(bounds, records, first, last, lo, hi):  # type: ignore[no-untyped-def]
-    """Moves `lo` and `hi` on to the tuples of each key whose slices are `first : last`; both only move forward."""
+    """Move `lo` and `hi` on to the tuples of each key whose slices are `first : last`; both only move forward."""
     for key in range(len(bounds) - 1):
         end = bounds[key + 1]
         i = lo[key]
@@ -204,7 +202,7 @@ def add_tuple_products(
     factors: tuple[LaneColumns, LaneColumns],
     out: Ints,
 ) -> None:
-    """Adds fixed · moving to `out`, for all tuples of pairs of keys that some window holds together.
+    """Add fixed · moving to `out`, for all tuples of pairs of keys that some window holds together.
 
     `groups` are the numbers of groups of the result, by that of a fixed tuple. Entries are laid out as in
     `add_cell_products`. The sum of the moving tuples of a key in a slice must fit in 32 bits.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from windloom.kernels.compiling import compiled
-from windloom.kernels.folds.int128 import BEYOND, Int128, add, is_below, multiply, negated
+from windloom.kernels.folds.int128 import BEYOND, Int128, add, multiply, negated
 from windloom.kernels.folds.products import number_at
 
 #: Operators in compiled code; a - b becomes a + (-b) beforehand.
@@ -19,10 +19,11 @@ PLUS, TIMES = 0, 1
 
 @compiled
 def _better(left, right, lowest):  # type: ignore[no-untyped-def]
-    """The lower or the higher of two `Int128`; if one is beyond, so is the result, so that it is noticed."""
+    """Return the lower or the higher of two `Int128`; if one is beyond, so is the result, so that it is noticed."""
     if left.high == BEYOND or right.high == BEYOND:
         return Int128(np.int64(BEYOND), np.uint64(0))
-    return left if is_below(left, right) == lowest else right
+    is_below = left.high < right.high or (left.high == right.high and left.low < right.low)
+    return left if is_below == lowest else right
 
 
 @compiled
@@ -149,14 +150,10 @@ def _lowest_product(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _negate(numbers, out):  # type: ignore[no-untyped-def]
-    for i in range(len(out.high)):
+def negate(numbers):  # type: ignore[no-untyped-def]
+    high, low = np.empty_like(numbers.high), np.empty_like(numbers.low)
+    for i in range(len(high)):
         number = negated(Int128(numbers.high[i], numbers.low[i]))
-        out.high[i] = number.high
-        out.low[i] = number.low
-
-
-def negate(numbers: Int128) -> Int128:
-    out = Int128(np.empty_like(numbers.high), np.empty_like(numbers.low))
-    _negate(numbers, out)
-    return out
+        high[i] = number.high
+        low[i] = number.low
+    return Int128(high, low)

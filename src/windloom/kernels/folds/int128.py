@@ -37,7 +37,7 @@ def zero_wide(length: int) -> Int128:
 
 @compiled_in
 def _product(typing_context: Any, left: Any, right: Any) -> Any:
-    """The whole product of two 64-bit integers, signed or not, as its upper and lower half."""
+    """Return the whole product of two 64-bit integers, signed or not, as its upper and lower half."""
     is_signed = left is types.int64
     result = types.Tuple((left, types.uint64))  # type: ignore[no-untyped-call]
 
@@ -55,7 +55,7 @@ def _product(typing_context: Any, left: Any, right: Any) -> Any:
 
 # Names for compiled code only; the bodies are the overloads below.
 def multiply(left: Any, right: Any) -> Any:
-    """The product of two numbers as a `Int128`; each is an `AddInt` value or a `Int128`."""
+    """Return the product of two numbers as a `Int128`; each is an `AddInt` value or a `Int128`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -92,14 +92,14 @@ def _negative(number):  # type: ignore[no-untyped-def]
 
 @compiled
 def _size(number):  # type: ignore[no-untyped-def]
-    """The magnitude, with an unsigned upper half."""
+    """Return the magnitude, with an unsigned upper half."""
     positive = _negative(number) if number.high < 0 else number
     return Int128(np.uint64(positive.high), positive.low)
 
 
 @compiled
 def add(left, right):  # type: ignore[no-untyped-def]
-    """The sum of two `Int128`."""
+    """Return the sum of two `Int128`."""
     low = left.low + right.low
     high = left.high + right.high + np.int64(low < left.low)
     is_beyond = ((left.high ^ high) & (right.high ^ high)) < 0
@@ -109,13 +109,8 @@ def add(left, right):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def is_below(left, right):  # type: ignore[no-untyped-def]
-    return left.high < right.high or (left.high == right.high and left.low < right.low)
-
-
-@compiled
 def negated(number):  # type: ignore[no-untyped-def]
-    """The number with the other sign; beyond stays beyond."""
+    """Return the number with the other sign; beyond stays beyond."""
     return number if number.high == BEYOND else _negative(number)
 
 
@@ -138,7 +133,7 @@ def _from_limbs(limbs, weights, out):  # type: ignore[no-untyped-def]
 
 
 def from_limbs(limbs: list[NDArray[np.int64]], weights: list[int]) -> Int128:
-    """Numbers from signed pieces, whose j-th counts `2^weights[j]`; no weight is above 96 or equals 63."""
+    """Return numbers from signed pieces, whose j-th counts `2^weights[j]`; no weight is above 96 or equals 63."""
     out = zero_wide(len(limbs[0]))
     _from_limbs(np.stack(limbs), np.array(weights, np.int64), out)
     return out
@@ -146,7 +141,7 @@ def from_limbs(limbs: list[NDArray[np.int64]], weights: list[int]) -> Int128:
 
 @compiled
 def _join_halves(high, low, out):  # type: ignore[no-untyped-def]
-    """Joins halves; returns whether all numbers fit."""
+    """Join halves; return whether all numbers fit."""
     beyond = np.int64(0)
     for i in range(len(out)):
         head = high[i] + (low[i] >> 32)
@@ -156,7 +151,7 @@ def _join_halves(high, low, out):  # type: ignore[no-untyped-def]
 
 
 def from_halves(high: NDArray[np.int64], low: NDArray[np.int64]) -> AddInt | None:
-    """The numbers `high · 2^32 + low` if all of them fit 64 bits; no sum of halves comes close to 64 bits."""
+    """Return the numbers `high · 2^32 + low` if all of them fit 64 bits; no sum of halves comes close to 64 bits."""
     out = np.empty(len(high), np.int64)
     return AddInt(out) if _join_halves(high, low, out) else None
 
@@ -170,7 +165,7 @@ def _fits(high, low):  # type: ignore[no-untyped-def]
 
 
 def narrowed(numbers: Int128) -> AddInt | Int128:
-    """The numbers in 64 bits if all of them fit."""
+    """Return the numbers in 64 bits if all of them fit."""
     return AddInt(numbers.low.view(np.int64)) if _fits(numbers.high, numbers.low) else numbers
 
 
@@ -190,12 +185,12 @@ def _add_signed(left, right, sign):  # type: ignore[no-untyped-def]
 
 
 def add_signed(total: Int128, numbers: AddInt | Int128, sign: int) -> None:
-    """Adds numbers to `total`, or subtracts them if `sign` is -1."""
+    """Add numbers to `total`, or subtracts them if `sign` is -1."""
     _add_signed(total, widened(numbers), sign)
 
 
 def as_floats(numbers: AddInt | Int128) -> AddFloat:
-    """Numbers as doubles and their remainders; numbers beyond 128 bits become NaN."""
+    """Return numbers as doubles and their remainders; numbers beyond 128 bits become NaN."""
     if isinstance(numbers, AddInt):
         return AddFloat(*_two_sum(*_halves(numbers.value)))
     upper, lower = _halves(numbers.high), (numbers.low >> np.uint64(32), numbers.low & np.uint64(0xFFFFFFFF))
@@ -209,19 +204,19 @@ def as_floats(numbers: AddInt | Int128) -> AddFloat:
 
 
 def _halves(values: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two doubles whose sum is exactly the integer."""
+    """Return two doubles whose sum is exactly the integer."""
     return (values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64)
 
 
 def _two_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The rounded sum and its error, exactly (Knuth)."""
+    """Return the rounded sum and its error, exactly (Knuth)."""
     total = left + right
     moved = total - left
     return total, (left - (total - moved)) + (right - moved)
 
 
 def as_python(numbers: AddInt | Int128, row: int) -> int | None:
-    """One number as Python's; None if it is beyond."""
+    """Return one number as Python's; None if it is beyond."""
     if isinstance(numbers, AddInt):
         return int(numbers.value[row])
     return None if numbers.high[row] == BEYOND else (int(numbers.high[row]) << 64) + int(numbers.low[row])
@@ -236,7 +231,7 @@ def _scale(numbers, factor, out):  # type: ignore[no-untyped-def]
 
 
 def scaled(numbers: Int128, digits: int) -> Int128:
-    """The numbers times 10^digits."""
+    """Return the numbers times 10^digits."""
     if not digits:
         return numbers
     factor, out = 10**digits, zero_wide(len(numbers.high))
@@ -245,7 +240,7 @@ def scaled(numbers: Int128, digits: int) -> Int128:
 
 
 def within(numbers: Int128, limit: int) -> NDArray[np.bool_]:
-    """A mask of the numbers that are above -limit and below limit; those that are beyond are not."""
+    """Return a mask of the numbers that are above -limit and below limit; those that are beyond are not."""
     top, rest = limit >> 64, np.uint64(limit & (2**64 - 1))
     below = (numbers.high < top) | ((numbers.high == top) & (numbers.low < rest))
     bottom, rest = -limit >> 64, np.uint64(-limit & (2**64 - 1))

@@ -17,7 +17,7 @@ from windloom.model.arrays import Ints, Positions
 def match_rows(
     rows: Positions, other_rows: Positions, outs: Positions, lengths: Positions, last: int, times: Ints, times_last: int
 ) -> tuple[Positions, Positions, Ints]:
-    """Stretches as single rows: the row of the result, the row that has the list, and how often that row counts.
+    """Return stretches as single rows: the row of the result, the row that has the list, and how often that row counts.
 
     Rows from `last` on have no list, and rows that count 0 times are left out.
     """
@@ -50,28 +50,20 @@ def _match_rows(rows, other_rows, outs, lengths, last, times, times_last, to_out
 def add_lists(
     before: Lists, cells: Lists, codes: int, matched: tuple[Positions, Positions, Ints], runs: Any, *, largest: bool
 ) -> Lists | None:
-    """The lists `before`, one for each row of the result, and those of all matches; None if a count exceeds 64 bits.
+    """Return the lists `before`, one per row of the result, and those of all matches; None if a count exceeds 64 bits.
 
     `matched` is the result of `match_rows`, and `runs` are the bounds of the cells of its rows. With `largest`, the
     largest count of a value is kept, however often it is matched.
     """
     lo, hi = runs
     rows = len(before.bounds) - 1
-    entries = int(before.bounds[-1]) + _count_entries(cells.bounds, lo, hi, matched[1])
+    entries = int(before.bounds[-1]) + int((cells.bounds[hi] - cells.bounds[lo])[matched[1]].sum())
     most = min(entries, rows * codes)
     lists = Lists(np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64))
     used = _add_lists(before, cells, codes, *matched, lo, hi, largest, *lists)
     if used < 0:
         return None
     return Lists(lists.bounds, lists.codes[:used].copy(), lists.counts[:used].copy())
-
-
-@compiled
-def _count_entries(bounds, lo, hi, rows):  # type: ignore[no-untyped-def]
-    total = np.int64(0)
-    for row in rows:
-        total += bounds[hi[row]] - bounds[lo[row]]
-    return total
 
 
 @compiled
@@ -87,34 +79,34 @@ def _add_lists(before, cells, universe, outs, rows, times, lo, hi, largest, to_b
     for match in range(len(outs)):
         order[place[outs[match]]] = match
         place[outs[match]] += 1
-    held, present = np.zeros(universe, np.int64), np.empty(universe, np.int32)
+    count_of, present = np.zeros(universe, np.int64), np.empty(universe, np.int32)
     used = np.int64(0)
     for out in range(results):
         size = np.int64(0)
         for entry in range(before.bounds[out], before.bounds[out + 1]):
             present[size] = before.codes[entry]
             size += 1
-            held[before.codes[entry]] = before.counts[entry]
+            count_of[before.codes[entry]] = before.counts[entry]
         for i in range(begin[out], begin[out + 1]):
             row = rows[order[i]]
             weight = np.int64(1) if largest else times[order[i]]
             for entry in range(cells.bounds[lo[row]], cells.bounds[hi[row]]):
                 code, count = cells.codes[entry], cells.counts[entry]
-                if held[code] == 0:
+                if count_of[code] == 0:
                     present[size] = code
                     size += 1
                 if largest:
-                    held[code] = max(held[code], count)
+                    count_of[code] = max(count_of[code], count)
                     continue
-                if count > (np.int64(2**63 - 1) - held[code]) // weight:
+                if count > (np.int64(2**63 - 1) - count_of[code]) // weight:
                     return np.int64(-1)
-                held[code] += count * weight
+                count_of[code] += count * weight
         codes_in_order = present[:size]
         codes_in_order.sort()
         for code in codes_in_order:
             to_codes[used] = code
-            to_counts[used] = held[code]
-            held[code] = 0
+            to_counts[used] = count_of[code]
+            count_of[code] = 0
             used += 1
         to_bounds[out + 1] = used
     return used

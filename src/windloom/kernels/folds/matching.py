@@ -135,7 +135,7 @@ class GroupPairs:
         self._only: tuple[Positions, Positions] | None = None
 
     def blocks(self) -> Iterator[tuple[Positions, Positions]]:
-        """Groups of the parent, and of the child."""
+        """Yield groups of the parent, and of the child."""
         if self._only is not None:
             yield self._only
             return
@@ -193,16 +193,10 @@ class GroupPairs:
         return parents[holds], children[holds]
 
 
-def in_order(numbers: Ints | Positions, count: int) -> tuple[Ints, Ints]:
-    """The places of all numbers from 0 to `count` in order of number, and where those of each number begin."""
-    bounds = np.zeros(count + 1, np.int64)
-    order = np.empty(len(numbers), np.int64)
-    used = _in_order(numbers, bounds, order)
-    return order[:used], bounds
-
-
 @compiled
-def _in_order(numbers, bounds, order):  # type: ignore[no-untyped-def]
+def in_order(numbers, count):  # type: ignore[no-untyped-def]
+    """Return the places of all numbers from 0 to `count` in order of number, and where those of each number begin."""
+    bounds, order = np.zeros(count + 1, np.int64), np.empty(len(numbers), np.int64)
     for number in numbers:
         if number >= 0:
             bounds[number + 1] += 1
@@ -213,22 +207,18 @@ def _in_order(numbers, bounds, order):  # type: ignore[no-untyped-def]
         if numbers[i] >= 0:
             order[place[numbers[i]]] = i
             place[numbers[i]] += 1
-    return bounds[-1]
-
-
-def runs_of(numbers: Positions, bounds: Ints) -> Positions:
-    """The number of entries of its group, from each entry on, whose numbers are consecutive."""
-    out = np.empty(len(numbers), np.int32)
-    _count_runs(bounds, numbers, out)
-    return out
+    return order[: bounds[-1]], bounds
 
 
 @compiled
-def _count_runs(bounds, numbers, out):  # type: ignore[no-untyped-def]
+def runs_of(numbers, bounds):  # type: ignore[no-untyped-def]
+    """Return the number of entries of its group, from each entry on, whose numbers are consecutive."""
+    out = np.empty(len(numbers), np.int32)
     for group in range(len(bounds) - 1):
         last = bounds[group + 1] - 1
         for i in range(last, bounds[group] - 1, -1):
             out[i] = out[i + 1] + 1 if i < last and numbers[i + 1] == numbers[i] + 1 else 1
+    return out
 
 
 @compiled
@@ -260,7 +250,7 @@ def _list_pairs(  # type: ignore[no-untyped-def]
 
 @compiled
 def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
-    """Sorts pairs stably by what remains of the second group."""
+    """Sort pairs stably by what remains of the second group."""
     if len(first) < 2:
         return
     numbers = np.empty(len(first), np.int64)
@@ -276,5 +266,5 @@ def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
 
 
 def groups_of_rows(side: Matchable) -> Ints:
-    """The group of each row."""
+    """Return the group of each row."""
     return np.repeat(np.arange(side.groups), np.diff(side.bounds))

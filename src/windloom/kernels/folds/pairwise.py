@@ -64,7 +64,7 @@ class _Sides:
 
 @compiled
 def _next_stretch(i, last_i, ends, runs, j, last_j, other_ends, other_runs):  # type: ignore[no-untyped-def]
-    """The next rows of two lanes, from rows i and j on, that have the same end, and how many follow; 0 if none."""
+    """Return the next rows of two lanes, from i and j on, that have the same end, and how many follow; 0 if none."""
     while i < last_i and j < last_j:
         apart = other_ends[j] - ends[i]
         if apart == 0:
@@ -78,7 +78,7 @@ def _next_stretch(i, last_i, ends, runs, j, last_j, other_ends, other_runs):  # 
 
 @compiled
 def _next_alone(i, last_i, runs, wanted):  # type: ignore[no-untyped-def]
-    """The next wanted rows of a lane, from row i on, whose ends follow each other, and their number; 0 if none."""
+    """Return the next wanted rows of a lane, from i on, whose ends follow each other, and their number; 0 if none."""
     while i < last_i and not wanted[i]:
         i += 1
     length = np.int64(0)
@@ -104,7 +104,7 @@ def _mark_matched(parents, children, bounds, ends, runs, other_bounds, other_end
 def _find_rows(
     linked: LinkedRows, pairs: GroupPairs, sides: _Sides, wanted: Flags
 ) -> tuple[Ints, Ints, Ints, Positions]:
-    """What remains of both sides by group of the result, the bounds of its rows, and their ends."""
+    """Return what remains of both sides by group of the result, the bounds of its rows, and their ends."""
     marks = np.zeros(linked.ends + 1, np.bool_)
     state = np.array([-1, -1, 0, 0, -1], np.int64)  # the open group, its ends so far, the first and the last of them
     outs: list[list[Ints]] = [[], [], []]
@@ -144,7 +144,7 @@ def _find_rows(
 
 @compiled
 def _most_rows(parents, children, bounds, other_bounds, ends):  # type: ignore[no-untyped-def]
-    """An upper bound on the rows of the result that these pairs make."""
+    """Return an upper bound on the rows of the result that these pairs make."""
     most = np.int64(0)
     for k in range(len(parents)):
         rows = bounds[parents[k] + 1] - bounds[parents[k]]
@@ -159,7 +159,7 @@ def _mark_rows(  # type: ignore[no-untyped-def]
     parents, children, bounds, ends, runs, other_bounds, other_ends, other_runs, outs, other_outs, alone_out, wanted,
     is_last, marks, state, out_parents, out_children, out_counts, out_ends,
 ):  # fmt: skip
-    """Writes the groups of the result that are complete, and their ends; returns the numbers of both."""
+    """Write the groups of the result that are complete, and their ends; return the numbers of both."""
     out, other_out, marked, low, high = state
     every = len(marks) - 1
     groups, rows = np.int64(0), np.int64(0)
@@ -247,7 +247,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
     parents, children, bounds, ends, runs, other_bounds, other_ends, other_runs, outs, other_outs, alone_out, wanted,
     out_bounds, out_ends, place, state, to_parent, to_child, to_out, to_length,
 ):  # fmt: skip
-    """Lists stretches from where the last call stopped until there is no room; returns their number."""
+    """List stretches from where the last call stopped until there is no room; return their number."""
     out, other_out, group, k, i, j = state
     count = 0
     while k < len(parents):

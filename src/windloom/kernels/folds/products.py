@@ -163,7 +163,7 @@ def _normalised(high, low):  # type: ignore[no-untyped-def]
 
 
 def normalised(pairs: AddFloat) -> AddFloat:
-    """The numbers, each as the nearest double and a remainder; a sum of cells need not be in this form."""
+    """Return the numbers, each as the nearest double and a remainder; a sum of cells need not be in this form."""
     high, low = (np.array(half, np.float64) for half in pairs)
     _normalised(high, low)
     return AddFloat(high, low)
@@ -174,7 +174,7 @@ _EXACT = 1 << 53
 
 
 def as_doubles(numbers: AddInt) -> NDArray[np.float64] | None:
-    """The numbers as doubles if that is exact."""
+    """Return the numbers as doubles if that is exact."""
     if len(numbers.value) and max(-int(numbers.value.min()), int(numbers.value.max())) > _EXACT:
         return None
     doubles: NDArray[np.float64] = numbers.value.astype(np.float64)
@@ -229,13 +229,13 @@ def combine_weighed(left_rows, right_rows, out_rows, lengths, left, left_last, t
 
 @compiled
 def fill_neutral(out):  # type: ignore[no-untyped-def]
-    """Sets every value to the neutral one."""
+    """Set every value to the neutral one."""
     for i in range(len(out[0])):
         store(out, i, identity(out))
 
 
 def combine_arrays(left: Columns, right: Columns) -> Columns:
-    """Every value of `left` combined with the value of `right` at the same place."""
+    """Return every value of `left` combined with the value of `right` at the same place."""
     out = empty_like(left, len(left[0]))
     _combine_arrays(left, right, out)
     return out

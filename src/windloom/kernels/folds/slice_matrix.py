@@ -1,7 +1,7 @@
 """Slice matrix: folds slices with slices once, and answers windows of any ranges as rectangles of slices.
 
 | time   | O(pairs of cells that some window holds) once for all joins, and for four sums of integers in one walk   |
-|        | along the cells (`cell_products`); per window 4 look-ups for integers,                                   |
+|        | along the cells (see `bands`); per window 4 look-ups for integers,                                   |
 |        | O(slices of both windows) additions for floats, extrema and moments, which are never subtracted          |
 | space  | groups of the result × slices of one side × slices of the other, for some windows at a time              |
 | needs  | two sides, an inner join, windows of time, few groups of the result; no lists, no extrema of both sides  |
@@ -72,7 +72,7 @@ class Rectangles:
 
 
 def number_slices(starts: Ints, period: int) -> tuple[Ints, Positions]:
-    """The distinct starts of cells in ascending order, and the place of each cell's start among them.
+    """Return the distinct starts of cells in ascending order, and the place of each cell's start among them.
 
     All of them are a multiple of `period` apart.
     """
@@ -115,7 +115,7 @@ def _number_slices(starts, first, period, marks, places):  # type: ignore[no-unt
 
 @compiled
 def cells_between(bounds, slices, first, last, lo, hi):  # type: ignore[no-untyped-def]
-    """Moves `lo` and `hi` on to the cells of each group whose slices are `first : last`; both only move forward."""
+    """Move `lo` and `hi` on to the cells of each group whose slices are `first : last`; both only move forward."""
     for group in range(len(bounds) - 1):
         end = bounds[group + 1]
         i = lo[group]
@@ -138,7 +138,7 @@ def cell_stretches(
     *,
     is_swapped: bool,
 ) -> Iterator[Stretches]:
-    """Cells that some window holds together: one cell of the fixed side with cells of the moving side that follow.
+    """Yield cells that some window holds together: one of the fixed side with those of the moving side that follow.
 
     `pairs` are groups of both sides with one key. `bands` hold, for every slice of the fixed side, the slices of the
     moving side that are in a window with it. `groups` are the numbers of groups of the result, by what remains of both.
@@ -168,7 +168,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
     moving_lo, moving_hi, moving_slices, moving_first, moving_width, moving_outs, runs, band_lo, band_hi, numbers,
     state, to_fixed, to_moving, to_out, to_length,
 ):  # fmt: skip
-    """Lists stretches from where the last call stopped until there is no room; returns their number."""
+    """List stretches from where the last call stopped until there is no room; return their number."""
     pair, i, begin, j = state
     count = 0
     room = len(to_fixed)
@@ -209,7 +209,7 @@ def _list_stretches(  # type: ignore[no-untyped-def]
 
 
 def sum_rectangles(numbers: AddInt | Int128, shape: tuple[int, int, int], rectangles: Rectangles) -> AddInt | Int128:
-    """The sums of integers over rectangles, group by group: four look-ups in running totals if these are exact."""
+    """Return sums of integers over rectangles, group by group: four look-ups in running totals if these are exact."""
     groups, rows, columns = shape
     corners = (rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
     if isinstance(numbers, AddInt) and float(np.abs(numbers.value.astype(np.float64)).sum()) < 2.0**62:
@@ -279,15 +279,15 @@ def _look_up_wide(high, low, lo, hi, left, right, out_high, out_low):  # type: i
     count = len(lo)
     for group in range(high.shape[0]):
         for i in range(count):
-            found = high[group, hi[i], right[i]], low[group, hi[i], right[i]]
-            found = _minus(*found, high[group, lo[i], right[i]], low[group, lo[i], right[i]])
-            found = _minus(*found, high[group, hi[i], left[i]], low[group, hi[i], left[i]])
-            found = _plus(*found, high[group, lo[i], left[i]], low[group, lo[i], left[i]])
-            out_high[group * count + i], out_low[group * count + i] = found
+            inside = high[group, hi[i], right[i]], low[group, hi[i], right[i]]
+            inside = _minus(*inside, high[group, lo[i], right[i]], low[group, lo[i], right[i]])
+            inside = _minus(*inside, high[group, hi[i], left[i]], low[group, hi[i], left[i]])
+            inside = _plus(*inside, high[group, lo[i], left[i]], low[group, lo[i], left[i]])
+            out_high[group * count + i], out_low[group * count + i] = inside
 
 
 def combine_rectangles(values: Columns, shape: tuple[int, int, int], rectangles: Rectangles) -> Any:
-    """Values of any family, combined over rectangles, group by group; nothing is ever removed."""
+    """Return values of any family, combined over rectangles, group by group; nothing is ever removed."""
     out = empty_like(values, shape[0] * len(rectangles))
     corners = (rectangles.bounds, rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
     _combine(values, *shape, *corners, out)
@@ -296,9 +296,9 @@ def combine_rectangles(values: Columns, shape: tuple[int, int, int], rectangles:
 
 @compiled
 def _combine(values, groups, rows, columns, bounds, lo, hi, left, right, out):  # type: ignore[no-untyped-def]
-    """Goes backwards from the last slice of both sides, so that larger rectangles of an end continue smaller ones."""
+    """Go backwards from the last slice of both sides, so that larger rectangles of an end continue smaller ones."""
     count = len(lo)
-    held = like(values, columns)
+    row_values = like(values, columns)
     for group in range(groups):
         for end in range(len(bounds) - 1):
             first, last = bounds[end], bounds[end + 1]
@@ -309,14 +309,14 @@ def _combine(values, groups, rows, columns, bounds, lo, hi, left, right, out):  
                 least = min(least, left[i])
             stop, width = right[first], right[first] - least
             for place in range(width):
-                store(held, place, identity(values))
+                store(row_values, place, identity(values))
             i = first
             for row in range(hi[first] - 1, lo[last - 1] - 1, -1):
                 along = identity(values)
                 at = (group * rows + row) * columns + stop - 1
                 for place in range(width):
                     along = combine(along, load(values, at - place))
-                    store(held, place, combine(load(held, place), along))
+                    store(row_values, place, combine(load(row_values, place), along))
                 while i < last and lo[i] == row:
-                    store(out, group * count + i, load(held, stop - 1 - left[i]))
+                    store(out, group * count + i, load(row_values, stop - 1 - left[i]))
                     i += 1

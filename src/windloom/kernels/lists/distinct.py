@@ -1,4 +1,6 @@
-"""Last seen: the number of distinct values of each window, for all queries in one pass over the cells.
+"""Distinct values of windows: counted exactly from where each was last seen, or estimated from registers of hashes.
+
+Last seen: all queries are answered in one pass over the cells.
 
 | time    | O(log cells) per entry and per window, whatever the number of queries           |
 | space   | a position for each value, a counter for each cell of one group                 |
@@ -14,29 +16,18 @@ cell, the values that were last seen there.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.lanes import longest_group, most_rows, order_rows
-from windloom.kernels.lists.lists import Distinct, Lists, RegisterQuestion
 from windloom.model.aggregate import RANK_BITS, REGISTERS
 
 
-def count_last_seen(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Distinct) -> None:
-    arguments = (cells.bounds, cells.codes, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries)
-    _evaluate_last_seen(*arguments, out.codes, out.found)
-
-
-def recount_distinct(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Distinct) -> None:
-    """The slow reference: visits every entry of every window, every time."""
-    arguments = (cells.bounds, cells.codes, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries)
-    _recount(*arguments, out.codes, out.found)
-
-
 @compiled
-def _recount(bounds, codes, groups, lane_bounds, lo, hi, queries, universe, found):  # type: ignore[no-untyped-def]
+def recount_distinct(bounds, codes, group_bounds, lane_bounds, lo, hi, queries, universe, found):  # type: ignore[no-untyped-def]
+    """Count as the slow reference does: visit every entry of every window, every time."""
+    groups = len(group_bounds) - 1
     seen_by = np.full(universe, -1, np.int64)
     for query in queries:
         for row in range(lane_bounds[query * groups], lane_bounds[(query + 1) * groups]):
@@ -47,7 +38,8 @@ def _recount(bounds, codes, groups, lane_bounds, lo, hi, queries, universe, foun
 
 
 @compiled
-def _evaluate_last_seen(bounds, codes, group_bounds, lane_bounds, lo, hi, queries, universe, found):  # type: ignore[no-untyped-def]
+def count_last_seen(bounds, codes, group_bounds, lane_bounds, lo, hi, queries, universe, found):  # type: ignore[no-untyped-def]
+    """Count the distinct values of every window."""
     groups = len(group_bounds) - 1
     last = np.full(universe, -1, np.int64)
     tree = np.empty(longest_group(group_bounds) + 1, np.int64)
@@ -92,7 +84,7 @@ def _add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sum(tree, place):  # type: ignore[no-untyped-def]
-    """The sum of the first `place` counters."""
+    """Return the sum of the first `place` counters."""
     total = np.int64(0)
     while place > 0:
         total += tree[place]
@@ -116,18 +108,11 @@ def _sum(tree, place):  # type: ignore[no-untyped-def]
 _RANKS = 64
 
 
-def estimate_distinct(
-    cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: RegisterQuestion, restart: bool
-) -> None:
-    """Estimate the distinct values of every window; with `restart`, each is counted from nothing."""
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, restart)
-    _evaluate_registers(*arguments, out.found)
-
-
 @compiled
-def _evaluate_registers(  # type: ignore[no-untyped-def]
-    bounds, codes, ranks, groups, lane_bounds, lo, hi, queries, registers, restart, found
+def estimate_distinct(  # type: ignore[no-untyped-def]
+    bounds, codes, ranks, groups, lane_bounds, lo, hi, queries, restart, registers, found
 ):  # fmt: skip
+    """Estimate the distinct values of every window; with `restart`, each is counted from nothing."""
     cells_with = np.zeros((registers, _RANKS), np.int32)
     present = np.zeros(registers, np.uint64)  # bit r: some cell of the window has rank r
     having = np.zeros(_RANKS, np.int64)  # registers by value
@@ -161,7 +146,7 @@ def _change(codes, ranks, change, cells_with, present, having):  # type: ignore[
 
 @compiled
 def _largest(bits):  # type: ignore[no-untyped-def]
-    """The highest bit, or 0 if there is none, since rank 0 does not occur."""
+    """Return the highest bit, or 0 if there is none, since rank 0 does not occur."""
     place = 0
     for shift in (32, 16, 8, 4, 2, 1):
         if bits >> np.uint64(shift):

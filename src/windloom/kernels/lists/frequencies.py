@@ -1,4 +1,6 @@
-"""Most frequent: the k values that occur most often in a window, from running counts.
+"""Questions about how often values occur in windows, answered from cells that hold lists.
+
+Most frequent: the k values that occur most often in a window, from running counts.
 
 | time    | O(1) per entry that enters or leaves, O(values in the window) per window       |
 | space   | a counter and a place for each value                                           |
@@ -18,21 +20,15 @@ import numpy as np
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.lists.distinct import count_last_seen, estimate_distinct, recount_distinct
-from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, RegisterQuestion, Top
+from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
 from windloom.model.aggregate import Property
 
 
-def find_most_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Top, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, restart)
-    out.items = Lists(*_evaluate_most_frequent(*arguments, min(out.k, out.codes), len(lanes)))
-
-
 @compiled
-def _evaluate_most_frequent(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, universe, restart, k, rows
+def _find_most_frequent(  # type: ignore[no-untyped-def]
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, universe, k, rows
 ):  # fmt: skip
-    held = np.zeros(universe, np.int64)
+    count_of = np.zeros(universe, np.int64)
     places = np.empty(universe, np.int32)
     present = np.empty(universe, np.int32)  # the codes whose counter is not 0
     size = 0
@@ -47,10 +43,10 @@ def _evaluate_most_frequent(  # type: ignore[no-untyped-def]
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
                 gone, stay = (right, first) if restart or first >= right else (first, right)
-                size = take_away(codes[left:gone], counts[left:gone], held, places, present, size)
-                size = put_in(codes[stay:last], counts[stay:last], held, places, present, size)
+                size = take_away(codes[left:gone], counts[left:gone], count_of, places, present, size)
+                size = put_in(codes[stay:last], counts[stay:last], count_of, places, present, size)
                 left, right = first, last
-                count = best_of(held, present[:size], best_codes, best_counts)
+                count = best_of(count_of, present[:size], best_codes, best_counts)
                 to_codes, to_counts = room_for(to_codes, to_counts, written, count)
                 to_codes[written : written + count] = best_codes[:count]
                 to_counts[written : written + count] = best_counts[:count]
@@ -58,29 +54,29 @@ def _evaluate_most_frequent(  # type: ignore[no-untyped-def]
                 row_bounds[next_row : row + 1] = written
                 next_row = row + 1
                 written += count
-            size = take_away(codes[left:right], counts[left:right], held, places, present, size)
+            size = take_away(codes[left:right], counts[left:right], count_of, places, present, size)
     row_bounds[next_row:] = written
     return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled
-def put_in(codes, counts, held, places, present, size):  # type: ignore[no-untyped-def]
+def put_in(codes, counts, count_of, places, present, size):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         code = codes[i]
-        if held[code] == 0:
+        if count_of[code] == 0:
             present[size] = code
             places[code] = size
             size += 1
-        held[code] += counts[i]
+        count_of[code] += counts[i]
     return size
 
 
 @compiled
-def take_away(codes, counts, held, places, present, size):  # type: ignore[no-untyped-def]
+def take_away(codes, counts, count_of, places, present, size):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         code = codes[i]
-        held[code] -= counts[i]
-        if held[code] == 0:
+        count_of[code] -= counts[i]
+        if count_of[code] == 0:
             size -= 1
             moved = present[size]
             present[places[code]] = moved
@@ -101,16 +97,16 @@ def room_for(codes, counts, written, more):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_less(code, count, other_code, other_count):  # type: ignore[no-untyped-def]
-    """Whether it occurs less often. Among values that occur equally often, the smaller one comes first."""
+    """Return whether it occurs less often. Among values that occur equally often, the smaller one comes first."""
     return count < other_count or (count == other_count and code > other_code)
 
 
 @compiled
-def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The most frequent of the values present, in order; returns their number."""
+def best_of(count_of, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+    """Find the most frequent of the values present, in order; return their number."""
     size = min(len(best_codes), len(present))
     for i in range(len(present)):
-        code, count = present[i], held[present[i]]
+        code, count = present[i], count_of[present[i]]
         if i < size:
             best_codes[i] = code
             best_counts[i] = count
@@ -130,7 +126,7 @@ def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-
 
 @compiled
 def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
-    """Restores the heap below `root`: no entry is less than the one above it."""
+    """Restore the heap below `root`: no entry is less than the one above it."""
     while True:
         least = root
         for child in range(2 * root + 1, min(2 * root + 3, size)):
@@ -158,18 +154,11 @@ def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
 # δ in the lists occurs more than δ times: there are no false positives, but there may be false negatives.
 
 
-def find_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Frequent, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    windows = (out.windows.ranges, out.windows.slides, out.windows.offsets)
-    lane_arrays = (lanes.bounds, lanes.lo, lanes.hi)
-    arguments = (cells, out.starts, len(group_bounds) - 1, lane_arrays, windows, queries, out.codes, restart)
-    out.items = Lists(*_evaluate_frequent(*arguments, min(out.k, out.codes + 1), out.threshold))
-
-
 @compiled
-def _evaluate_frequent(cells, starts, groups, lane_arrays, windows, queries, universe, restart, k, threshold):  # type: ignore[no-untyped-def]
-    bounds, lo, hi = lane_arrays
-    held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
+def _find_frequent(  # type: ignore[no-untyped-def]
+    cells, groups, bounds, lo, hi, queries, restart, universe, starts, windows, k, threshold
+):  # fmt: skip
+    count_of, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
     best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
     row_bounds = np.zeros(len(threshold) + 1, np.int64)
     to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
@@ -181,7 +170,7 @@ def _evaluate_frequent(cells, starts, groups, lane_arrays, windows, queries, uni
                 continue
             base = lo[bounds[lane]]
             of_cell, ends, codes, counts, kth = _summaries(
-                cells, starts, base, hi[bounds[lane + 1] - 1], window, k, held, places, present
+                cells, starts, base, hi[bounds[lane + 1] - 1], window, k, count_of, places, present
             )
             left = right = size = 0
             passed = np.int64(0)
@@ -189,12 +178,12 @@ def _evaluate_frequent(cells, starts, groups, lane_arrays, windows, queries, uni
                 first, last = of_cell[lo[row] - base], of_cell[hi[row] - base - 1] + 1
                 gone, stay = (right, first) if restart or first >= right else (first, right)
                 leaving, entering = slice(ends[left], ends[gone]), slice(ends[stay], ends[last])
-                size = take_away(codes[leaving], counts[leaving], held, places, present, size)
-                size = put_in(codes[entering], counts[entering], held, places, present, size)
+                size = take_away(codes[leaving], counts[leaving], count_of, places, present, size)
+                size = put_in(codes[entering], counts[entering], count_of, places, present, size)
                 passed += kth[stay:last].sum() - kth[left:gone].sum()
                 left, right = first, last
                 threshold[row] = passed
-                count = _above(passed, held, present[:size], best_codes, best_counts)
+                count = _above(passed, count_of, present[:size], best_codes, best_counts)
                 to_codes, to_counts = room_for(to_codes, to_counts, written, count)
                 to_codes[written : written + count] = best_codes[:count]
                 to_counts[written : written + count] = best_counts[:count]
@@ -202,25 +191,25 @@ def _evaluate_frequent(cells, starts, groups, lane_arrays, windows, queries, uni
                 next_row = row + 1
                 written += count
             leaving = slice(ends[left], ends[right])
-            size = take_away(codes[leaving], counts[leaving], held, places, present, size)
+            size = take_away(codes[leaving], counts[leaving], count_of, places, present, size)
     row_bounds[next_row:] = written
     return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
 
 
 @compiled
-def _above(least, held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
-    """The values counted more than `least` times, the most frequent first; returns their number."""
+def _above(least, count_of, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+    """Find the values counted more than `least` times, the most frequent first; return their number."""
     chosen = np.empty(len(present), np.int32)
     count = 0
     for code in present:
         chosen[count] = code
-        count += held[code] > least
-    return best_of(held, chosen[:count], best_codes, best_counts)
+        count += count_of[code] > least
+    return best_of(count_of, chosen[:count], best_codes, best_counts)
 
 
 @compiled
-def _summaries(cells, starts, begin, end, window, k, held, places, present):  # type: ignore[no-untyped-def]
-    """The sub-window of each cell, the top-k list of every sub-window, and how often its k-th value occurs."""
+def _summaries(cells, starts, begin, end, window, k, count_of, places, present):  # type: ignore[no-untyped-def]
+    """Return the sub-window of each cell, the top-k list of every sub-window, and how often its k-th value occurs."""
     bounds, codes, counts = cells
     length, slide, offset = window
     of_cell = np.empty(end - begin, np.int64)
@@ -231,14 +220,15 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
     sub, cell = 0, begin
     while cell < end:
         first = cell
-        edge = _next_edge(starts[cell], slide, offset, length)
-        size = 0
+        tick, size = starts[cell], 0
+        # The first start or end of a window after the tick.
+        edge = min(tick - (tick - offset) % slide + slide, tick - (tick - offset - length) % slide + slide)
         while cell < end and starts[cell] < edge:
             entries = slice(bounds[cell], bounds[cell + 1])
-            size = put_in(codes[entries], counts[entries], held, places, present, size)
+            size = put_in(codes[entries], counts[entries], count_of, places, present, size)
             of_cell[cell - begin] = sub
             cell += 1
-        count = best_of(held, present[:size], best_codes, best_counts)
+        count = best_of(count_of, present[:size], best_codes, best_counts)
         if count == k:
             kth[sub] = best_counts[k - 1]
         to_codes, to_counts = room_for(to_codes, to_counts, ends[sub], count)
@@ -246,17 +236,9 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
         to_counts[ends[sub] : ends[sub] + count] = best_counts[:count]
         ends[sub + 1] = ends[sub] + count
         entries = slice(bounds[first], bounds[cell])
-        take_away(codes[entries], counts[entries], held, places, present, size)
+        take_away(codes[entries], counts[entries], count_of, places, present, size)
         sub += 1
     return of_cell, ends, to_codes, to_counts, kth
-
-
-@compiled
-def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
-    """The first start or end of a window after the tick."""
-    start = tick - (tick - offset) % slide + slide
-    stop = tick - (tick - offset - length) % slide + slide
-    return min(start, stop)
 
 
 # Order statistics: the values at given ranks of a window, from running counts with sums above them.
@@ -274,48 +256,44 @@ def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
 _BITS = 6
 
 
-def find_ranks(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: RankedLists, restart: bool) -> None:
-    """Answer the question for every window; with `restart`, each is counted from nothing."""
-    levels = [0]
-    size = max(1, out.codes)
-    while True:
+def _levels_of(codes: int) -> Any:
+    """Return where the counters of each level begin, and where the last level ends."""
+    levels, size = [0], max(1, codes)
+    while size > 1 or len(levels) == 1:
         size = ((size - 1) >> _BITS) + 1
         levels.append(levels[-1] + (size << _BITS))
-        if size == 1:
-            break
-    arguments = (*cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries)
-    _evaluate_order_statistics(*arguments, np.array(levels), restart, out.share, out.total, out.lower, out.higher)
+    return np.array(levels)
 
 
 @compiled
-def _evaluate_order_statistics(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, levels, restart, share, total, lower, higher
+def _find_ranks(  # type: ignore[no-untyped-def]
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, levels, share, total, lower, higher
 ):  # fmt: skip
     sums = np.zeros(levels[-1], np.int64)
-    held = np.int64(0)
+    size = np.int64(0)
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             left = right = np.int64(0)  # entries of the window so far
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
                 gone, stay = (right, first) if restart or first >= right else (first, right)
-                held += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
-                held += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
+                size += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
+                size += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
                 left, right = first, last
-                total[row] = held
-                if held > 0:
-                    place = (held - 1) * share
+                total[row] = size
+                if size > 0:
+                    place = (size - 1) * share
                     below, above = np.int64(np.floor(place)), np.int64(np.ceil(place))
                     lower[row] = _at_rank(sums, levels, below)
                     higher[row] = lower[row] if above == below else _at_rank(sums, levels, above)
                 else:
                     lower[row] = higher[row] = 0
-            held += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)
+            size += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)
 
 
 @compiled
 def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
-    """Adds entries to the sums, or subtracts them; returns the change of the total."""
+    """Add entries to the sums, or subtracts them; return the change of the total."""
     change = np.int64(0)
     for i in range(len(codes)):
         count = sign * counts[i]
@@ -329,7 +307,7 @@ def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
 
 @compiled
 def _at_rank(sums, levels, rank):  # type: ignore[no-untyped-def]
-    """The code that has `rank` others before it."""
+    """Return the code that has `rank` others before it."""
     place = np.int64(0)
     for level in range(len(levels) - 2, -1, -1):
         place <<= _BITS
@@ -344,7 +322,7 @@ def _at_rank(sums, levels, rank):  # type: ignore[no-untyped-def]
 # | time    | O(entries that enter or leave) per window, plus the cost of the question      |
 # | space   | a counter for each value                                                      |
 # | needs   | lists                                                                         |
-# | queries | each its own; COUNT(DISTINCT x) all at once, see `last_seen`                  |
+# | queries | each its own; COUNT(DISTINCT x) all at once, see `distinct`                   |
 # | source  | running and interval synopses with frequency counts (source E §2.3.4, §6.1)   |
 #
 # Adding and subtracting whole numbers is exact, so a lane never drifts. Between rounds, only the cells are kept: a
@@ -361,14 +339,17 @@ class RunningCounts:
 
 def answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, restart: bool) -> None:
     """Answer a question from cells that hold lists; with `restart`, every window is counted from nothing."""
-    match out:
-        case Distinct():
-            (recount_distinct if restart else count_last_seen)(cells, group_bounds, lanes, queries, out)
-        case RankedLists():
-            find_ranks(cells, group_bounds, lanes, queries, out, restart)
-        case Top():
-            find_most_frequent(cells, group_bounds, lanes, queries, out, restart)
-        case Frequent():
-            find_frequent(cells, group_bounds, lanes, queries, out, restart)
-        case RegisterQuestion():
-            estimate_distinct(cells, group_bounds, lanes, queries, out, restart)
+    if isinstance(out, Distinct):
+        count = recount_distinct if restart else count_last_seen
+        count(*cells[:2], group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out.codes, out.found)
+        return
+    arguments = (len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, restart)
+    if isinstance(out, RankedLists):
+        _find_ranks(*cells, *arguments, _levels_of(out.codes), out.share, out.total, out.lower, out.higher)
+    elif isinstance(out, Top):
+        out.items = Lists(*_find_most_frequent(*cells, *arguments, out.codes, min(out.k, out.codes), len(lanes)))
+    elif isinstance(out, Frequent):
+        windows, k = (out.windows.ranges, out.windows.slides, out.windows.offsets), min(out.k, out.codes + 1)
+        out.items = Lists(*_find_frequent(cells, *arguments, out.codes, out.starts, windows, k, out.threshold))
+    else:
+        estimate_distinct(*cells, *arguments, out.codes, out.found)

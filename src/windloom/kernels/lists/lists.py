@@ -76,7 +76,7 @@ Question = Distinct | RankedLists | Top | Frequent | RegisterQuestion
 
 
 def merge_lists(cells: Lists, codes: int, order: Ints, runs: Ints, *, largest: bool = False) -> Lists:
-    """Merges cells `order[runs[r] : runs[r + 1]]` for every r: equal codes become one entry, with the sum of counts.
+    """Merge cells `order[runs[r] : runs[r + 1]]` for every r: equal codes become one entry, with the sum of counts.
 
     With `largest`, the entry has the largest count instead.
     """
@@ -137,7 +137,7 @@ def _merge(bounds, codes, counts, universe, order, runs, largest, to_bounds, to_
 
 
 def reduce_lists(cells: Lists, most: int) -> Lists:
-    """Reduces cells with more than twice `most` entries to at most `most`, less the count of the next one.
+    """Reduce cells with more than twice `most` entries to at most `most`, less the count of the next one.
 
     Every reduction takes the same amount from more than `most` values, so a count loses in all reductions together at
     most the number of all values divided by `most + 1` (Misra and Gries).
@@ -167,7 +167,7 @@ def _reduce(bounds, codes, counts, most, to_bounds, to_codes, to_counts):  # typ
 
 
 def entries_of(cells: Lists, wanted: NDArray[np.bool_]) -> Lists:
-    """Only the wanted cells."""
+    """Return only the wanted cells."""
     sizes = np.diff(cells.bounds)
     wanted_entries = np.repeat(wanted, sizes)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])

@@ -38,17 +38,8 @@ class BlockDecomposition:
 
 
 @compiled
-def _highest_bit(number):  # type: ignore[no-untyped-def]
-    level = 0
-    while number > 1:
-        number >>= 1
-        level += 1
-    return level
-
-
-@compiled
 def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
-    """Fills level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never needed."""
+    """Fill level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never needed."""
     level = 0
     half = 1
     while half < length:
@@ -74,7 +65,9 @@ def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
 def _evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     longest = longest_group(group_bounds)
-    levels = _highest_bit(max(longest - 1, 1)) + 1
+    levels = 1
+    while (longest - 1) >> levels > 0:
+        levels += 1
     if 2 * len(queries) <= levels:
         before = like(cells, longest)
         for query in queries:

@@ -116,7 +116,7 @@ def _walk(cells, first_row, last_row, lo, hi, runs, queue, out, stamps):  # type
 
 @compiled
 def _repair(cells, queue, mask, f, l, a, e, middle, back, row, count, out, stamps):  # type: ignore[no-untyped-def]  # noqa: E741
-    """Slides in which eviction and insertion each complete one value of `[l, r)` and one before `a`."""
+    """Slide in which eviction and insertion each complete one value of `[l, r)` and one before `a`."""
     near = load(queue, a & mask)
     for i in range(count):
         item = load(cells, e + i)
@@ -134,7 +134,7 @@ def _repair(cells, queue, mask, f, l, a, e, middle, back, row, count, out, stamp
 
 @compiled
 def _shift(cells, queue, mask, f, e, back, row, count, out, stamps):  # type: ignore[no-untyped-def]
-    """Slides that find every value complete."""
+    """Slide that find every value complete."""
     for i in range(count):
         item = load(cells, e + i)
         store(queue, (e + i) & mask, item)

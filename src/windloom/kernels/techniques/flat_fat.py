@@ -77,7 +77,7 @@ def _answer(cells, tree, size, first, last):  # type: ignore[no-untyped-def]
 
 @compiled
 def _cover(cells, tree, size, left, right):  # type: ignore[no-untyped-def]
-    """The fewest nodes that cover leaves `left : right`, combined from left to right."""
+    """Return the fewest nodes that cover leaves `left : right`, combined from left to right."""
     before = identity(cells)
     after = identity(cells)
     some_before = False

@@ -8,7 +8,7 @@
 
 Totals run across group borders: a difference inside one group cancels whatever came before. For integers that is
 exact even if the total itself wraps around 64 bits, because wrapping subtraction undoes wrapping addition.
-Floats have totals with a certificate, see `prefix_ring_float`.
+Floats have totals with a certificate, which the lower half of the module computes.
 """
 
 from __future__ import annotations
@@ -45,17 +45,6 @@ def _add(left, right):  # type: ignore[no-untyped-def]
     total = combine(left, right)
     high = total.high + total.low
     return AddFloat(high, total.low - (high - total.high)) if np.isfinite(high) else AddFloat(high, 0.0)
-
-
-def evaluate(cells: AddFloat, group_bounds: Any, lanes: Any, queries: Any, out: AddFloat) -> None:
-    longest = int(np.max(np.diff(group_bounds), initial=0))
-    totals = ADD_FLOAT.empty(longest + 1)
-    errors = new_array(longest + 1, np.float64)
-    filled = new_array(longest + 1, np.int64)
-    front = ADD_FLOAT.empty(longest)
-    _evaluate_floats(
-        cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, totals, errors, filled, front
-    )
 
 
 @compiled
@@ -96,7 +85,7 @@ def _add_up(cells, begin, length, totals, errors, filled):  # type: ignore[no-un
 
 @compiled
 def _subtract_floats(first_row, last_row, lo, hi, begin, totals, errors, filled, out):  # type: ignore[no-untyped-def]
-    """Answers a lane by differences; returns False as soon as one cannot be certified."""
+    """Answer a lane by differences; return False as soon as one cannot be certified."""
     for row in range(first_row, last_row):
         left, right = lo[row] - begin, hi[row] - begin
         before = load(totals, left)
@@ -121,12 +110,15 @@ class PrefixRing:
     needs = (Property.ASSOCIATIVE | Property.INVERTIBLE, Property.ASSOCIATIVE | Property.NEARLY_INVERTIBLE)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        windows = (lanes.bounds, lanes.lo, lanes.hi, lanes.runs)
         if isinstance(cells, AddFloat):
-            evaluate(cells, group_bounds, lanes, queries, out)
+            longest = int(np.max(np.diff(group_bounds), initial=0))
+            totals, front = ADD_FLOAT.empty(longest + 1), ADD_FLOAT.empty(longest)
+            errors, filled = new_array(longest + 1, np.float64), new_array(longest + 1, np.int64)
+            _evaluate_floats(cells, group_bounds, *windows, queries, out, totals, errors, filled, front)
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
         totals = empty_like(cells, last - first + 1)
-        windows = (lanes.bounds, lanes.lo, lanes.hi, lanes.runs)
         _evaluate(cells, first, last, totals, len(group_bounds) - 1, *windows, queries, out)
 
 
@@ -165,7 +157,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
 
 @compiled
 def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
-    """Answers the first of `count` steady rows, collected nearby and stored past the caches; returns their number."""
+    """Answer the first of `count` steady rows, collected nearby and stored past the caches; return their number."""
     done = np.int64(-(np.int64(out[0].ctypes.data) // out[0].itemsize + row) % (LINE // out[0].itemsize))
     for i in range(done):
         store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))

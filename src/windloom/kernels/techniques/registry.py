@@ -54,12 +54,12 @@ TECHNIQUES: dict[str, Technique] = {
 
 
 def permits(technique: Technique, family: Family) -> bool:
-    """Whether the family has all properties of one of the technique's alternatives."""
+    """Return whether the family has all properties of one of the technique's alternatives."""
     return any(needs in family.has for needs in technique.needs)
 
 
 def allowed(family: Family) -> list[str]:
-    """The names of the techniques that the properties of a family permit."""
+    """Return the names of the techniques that the properties of a family permit."""
     return [name for name, technique in TECHNIQUES.items() if permits(technique, family)]
 
 
@@ -68,7 +68,7 @@ def find_technique(name: str) -> Technique:
 
 
 def choose_technique(family: Family, forced: str = "auto") -> str:
-    """The technique for a family: its usual one, or the forced one, which is refused if it does not apply."""
+    """Return the technique for a family: its usual one, or the forced one, which is refused if it does not apply."""
     if forced == "auto":
         return family.usual
     technique = find_technique(forced)

@@ -49,7 +49,7 @@ def evaluate_invertible(cells, group_bounds, bounds, lo, hi, runs, queries, out,
 
 @compiled
 def _equal_windows(groups, bounds, lo, hi, query, twin):  # type: ignore[no-untyped-def]
-    """Whether two queries cover the same cells, window for window. A row in the middle almost always decides."""
+    """Return whether two queries cover the same cells, window for window. A row in the middle almost always decides."""
     first, last = bounds[query * groups], bounds[(query + 1) * groups]
     shift = bounds[twin * groups] - first
     if bounds[(twin + 1) * groups] - last != shift:
@@ -78,7 +78,11 @@ BATCH = 16
 def evaluate_selective(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     if len(queries) == 1:
-        _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps)
+        # The answer is always at the head, and the deque fits into a ring as long as the longest window.
+        size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
+        ring, ring_values, ahead = np.empty(size, np.int64), like(cells, size), like(cells, BATCH)
+        for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
+            _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, ring, ring_values, ahead, out, stamps)
         return
     longest = longest_group(group_bounds)
     positions = np.empty(longest, np.int32)
@@ -97,7 +101,7 @@ def evaluate_selective(cells, group_bounds, bounds, lo, hi, runs, queries, out, 
 
 @compiled
 def _start_chains(groups, group, group_bounds, bounds, lo, hi, queries, head_of, tail_of, after, row_of):  # type: ignore[no-untyped-def]
-    """Puts every query into the chain of its first window's edge, the longest windows first."""
+    """Put every query into the chain of its first window's edge, the longest windows first."""
     begin = group_bounds[group]
     head_of[: group_bounds[group + 1] - begin + 1] = -1
     lengths = np.zeros(len(queries), np.int64)
@@ -121,17 +125,6 @@ def _append(edge, query, head_of, tail_of, after):  # type: ignore[no-untyped-de
     else:
         after[tail_of[edge]] = query
     tail_of[edge] = query
-
-
-@compiled
-def _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
-    """For one query: the answer is always at the head, and the deque fits into a ring as long as the longest window."""
-    size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
-    positions = np.empty(size, np.int64)
-    values = like(cells, size)
-    ahead = like(cells, BATCH)
-    for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
-        _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, positions, values, ahead, out, stamps)
 
 
 @compiled
@@ -178,7 +171,7 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
 
 @compiled
 def _slide(cells, first, right, row, last_row, head, tail, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
-    """Answers rows whose windows each lie one cell further, in batches; returns their number, and the deque's ends.
+    """Answer rows whose windows each lie one cell further, in batches; return their number, and the deque's ends.
 
     The number of cells that a new one drives out is random, and a mispredicted branch costs more than everything else.
     So the batch enters as one: its best cell drives out others, once, and of its cells only those enter that no later
@@ -227,7 +220,7 @@ def _walk(  # type: ignore[no-untyped-def]
     cells, groups, group, group_bounds, bounds, lo, hi, queries,
     head_of, tail_of, after, row_of, positions, values, out, stamps,
 ):  # fmt: skip
-    """Answers edge by edge: at each edge the queries of its chain, which then join the chain of their next window.
+    """Answer edge by edge: at each edge the queries of its chain, which then join the chain of their next window.
 
     Only the tail of the deque changes, so it is a plain array, and a place in it stays valid from edge to edge.
     """
@@ -265,18 +258,14 @@ def _walk(  # type: ignore[no-untyped-def]
 
 @compiled
 def _place(positions, near, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
+    """Return the first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
     if near > 0 and positions[near - 1] >= first:
         near = np.int64(0)
-    return near if positions[near] >= first else _gallop(positions, near, tail, first)
-
-
-@compiled
-def _gallop(positions, place, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque after `place` with a cell at or after `first`; the cell at `place` is before it."""
+    if positions[near] >= first:
+        return near
     step = 1
-    low = place
-    high = place + 1
+    low = near
+    high = near + 1
     while high < tail and positions[high] < first:
         low = high
         step *= 2

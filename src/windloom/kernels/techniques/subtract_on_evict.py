@@ -38,7 +38,7 @@ def for_all_lanes(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  #
 
 @compiled
 def walk_lane(cells, first_row, last_row, lo, hi, runs, out, stamps):  # type: ignore[no-untyped-def]
-    """One running value along the windows of a lane."""
+    """Keep one running value along the windows of a lane."""
     left = np.int64(0)
     right = np.int64(0)
     total = identity(cells)
@@ -70,7 +70,7 @@ def walk_lane(cells, first_row, last_row, lo, hi, runs, out, stamps):  # type: i
 
 @compiled
 def _slide(cells, left, right, total, first_row, last_row, out, stamps):  # type: ignore[no-untyped-def]
-    """Answers rows whose windows each lie one cell further; returns the last answer."""
+    """Answer rows whose windows each lie one cell further; return the last answer."""
     for i in range(last_row - first_row):
         total = remove(combine(total, load(cells, right + i)), load(cells, left + i))
         store(out, first_row + i, total)

@@ -42,14 +42,14 @@ REST = 1024
 
 # Names for compiled code only, where other operations compile to nothing.
 def batches(cells: Any) -> bool:
-    """Whether these cells can be tested in batches."""
+    """Return whether these cells can be tested in batches."""
     raise NotImplementedError("compiled code only")
 
 
 def slide_in_batches(
     cells: Any, right: Any, back: Any, front: Any, place: Any, row: Any, count: Any, out: Any, stamps: Any
 ) -> Any:
-    """Answers `count` rows whose windows each lie one cell further; returns the new back."""
+    """Answer `count` rows whose windows each lie one cell further; return the new back."""
     raise NotImplementedError("compiled code only")
 
 
@@ -88,36 +88,36 @@ def _slide(cells, right, back, front, place, row, count, out, stamps):  # type: 
     rest = np.int64(BATCH)
     overtaken = False  # by the back: the front gives no more answers
     while done < count:
-        held = done
+        unbeaten = done
         # After a winner, the last cell of a batch is tested first: if cells rise, that decides.
         doubt = True
-        while held + BATCH <= count:
-            if doubt and not same(combine(back, load(cells, right + held + BATCH - 1)), back):
+        while unbeaten + BATCH <= count:
+            if doubt and not same(combine(back, load(cells, right + unbeaten + BATCH - 1)), back):
                 break
-            if not beats_batch(back, cells, right + held):
+            if not beats_batch(back, cells, right + unbeaten):
                 break
-            held += BATCH
+            unbeaten += BATCH
             doubt = False
         overtaken = overtaken or same(combine(load(front, place + done), back), back)
-        if held > done:
-            fallen = done if overtaken else _first_beaten(front, place + done, place + held, back) - place
+        if unbeaten > done:
+            fallen = done if overtaken else _first_beaten(front, place + done, place + unbeaten, back) - place
             for i in range(fallen - done):
                 store(out, row + done + i, load(front, place + done + i))
                 mark(stamps, row + done + i)
-            for i in range(held - fallen):
+            for i in range(unbeaten - fallen):
                 store(out, row + fallen + i, back)
                 mark(stamps, row + fallen + i)
-            overtaken = bool(fallen < held)
+            overtaken = bool(fallen < unbeaten)
             rest = np.int64(BATCH)
-        done = min(held + rest, count)
+        done = min(unbeaten + rest, count)
         rest = min(2 * rest, np.int64(REST))
         if overtaken:
-            for i in range(held, done):
+            for i in range(unbeaten, done):
                 back = combine(back, load(cells, right + i))
                 store(out, row + i, back)
                 mark(stamps, row + i)
         else:
-            for i in range(held, done):
+            for i in range(unbeaten, done):
                 back = combine(back, load(cells, right + i))
                 store(out, row + i, combine(load(front, place + i), back))
                 mark(stamps, row + i)
@@ -126,7 +126,7 @@ def _slide(cells, right, back, front, place, row, count, out, stamps):  # type: 
 
 @compiled
 def _first_beaten(front, low, high, back):  # type: ignore[no-untyped-def]
-    """The first place from `low` on whose value the back beats, or `high`."""
+    """Return the first place from `low` on whose value the back beats, or `high`."""
     while low < high:
         middle = (low + high) // 2
         value = load(front, middle)
@@ -144,22 +144,22 @@ def _flip(cells, first, right, front):  # type: ignore[no-untyped-def]
     store(front, end, total)
     rest = np.int64(BATCH)
     while end > 0:
-        held = end
+        unbeaten = end
         doubt = True
-        while held >= BATCH:
-            if doubt and not same(combine(load(cells, first + held - BATCH), total), total):
+        while unbeaten >= BATCH:
+            if doubt and not same(combine(load(cells, first + unbeaten - BATCH), total), total):
                 break
-            if not beats_batch(total, cells, first + held - BATCH):
+            if not beats_batch(total, cells, first + unbeaten - BATCH):
                 break
-            held -= BATCH
+            unbeaten -= BATCH
             doubt = False
-        if held < end:
-            for i in range(end - held):
-                store(front, held + i, total)
+        if unbeaten < end:
+            for i in range(end - unbeaten):
+                store(front, unbeaten + i, total)
             rest = np.int64(BATCH)
-        end = max(held - rest, np.int64(0))
+        end = max(unbeaten - rest, np.int64(0))
         rest = min(2 * rest, np.int64(REST))
-        for i in range(held - 1, end - 1, -1):
+        for i in range(unbeaten - 1, end - 1, -1):
             total = combine(load(cells, first + i), total)
             store(front, i, total)
 
@@ -232,7 +232,7 @@ def walk_lane(cells, first_row, last_row, lo, hi, runs, front, out, stamps):  # 
 
 @compiled
 def slide(cells, right, back, front, place, row, count, out, stamps):  # type: ignore[no-untyped-def]
-    """Answers `count` rows whose windows each lie one cell further; returns the new back."""
+    """Answer `count` rows whose windows each lie one cell further; return the new back."""
     for i in range(count):
         back = combine(back, load(cells, right + i))
         store(out, row + i, combine(load(front, place + i), back))

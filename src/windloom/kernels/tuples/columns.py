@@ -205,7 +205,7 @@ class Column:
 
 
 def _moved(name: str) -> Any:
-    """A property whose values are those of the first column, each at its new place."""
+    """Return a property whose values are those of the first column, each at its new place."""
     return once(lambda column: moved(getattr(column._from, name), column._places))
 
 
@@ -255,7 +255,7 @@ _WIDTHS: dict[pa.DataType, type[np.generic]] = {
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """One type for all types that Spark, depending on its settings, may write for the same values."""
+    """Return one type for all types that Spark, depending on its settings, may write for the same values."""
     if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
         return pa.timestamp("us", tz="UTC")  # the session's zone does not change the instants
     if pa.types.is_large_string(kind):
@@ -264,7 +264,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:
-    """A copy of the values in one array: Arrow's memory is read-only, and Numba would compile kernels again for it."""
+    """Return a copy of the values in one array: Arrow's is read-only, and Numba would compile kernels again for it."""
     out = np.empty(len(column), kind)
     begin = 0
     for chunk in column.chunks:
@@ -276,7 +276,7 @@ def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]
 
 
 def _own_codes(column: pa.ChunkedArray, kind: pa.DataType) -> CodedColumn | None:
-    """The codes of the column's own dictionary; None unless it holds strings or integers, each once, and no NULL."""
+    """Return the codes of its own dictionary; None unless that holds strings or integers, each once, and no NULL."""
     if not len(column) or column.null_count or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
     dictionary = column.chunk(0).dictionary.cast(kind)

@@ -34,7 +34,7 @@ class TupleGroups:
 
 
 def group_tuples(columns: Sequence[CodedColumn], tuples: int) -> TupleGroups:
-    """Numbers the combinations of the columns' values; the values of the column with the most are side by side.
+    """Number the combinations of the columns' values; the values of the column with the most are side by side.
 
     Joins match groups by such a column more often than by one with few values.
     """
@@ -58,12 +58,12 @@ def group_tuples(columns: Sequence[CodedColumn], tuples: int) -> TupleGroups:
 
 
 def is_small(count: int, tuples: int) -> bool:
-    """Whether `count` combinations may be numbered as a product."""
+    """Return whether `count` combinations may be numbered as a product."""
     return count <= max(SMALL_PRODUCT, PER_TUPLE * tuples)
 
 
 def multiplied(grouping: TupleGroups, codes: Codes, count: int) -> TupleGroups:
-    """A grouping divided by further codes below `count`; the product must be small."""
+    """Return a grouping divided by further codes below `count`; the product must be small."""
     if not len(grouping.codes):
         return TupleGroups(grouping.columns, codes, count)
     product = np.empty(len(codes), np.int32)
@@ -96,7 +96,7 @@ class CellNumbers:
 def number_cells(
     rows: Codes, of_tuple: Codes, slicing: SliceStarts, grouping: TupleGroups, most: int
 ) -> CellNumbers | None:
-    """Numbers the cells of tuples, which `rows` has in order of their finest slices (empty: they are in that order).
+    """Number the cells of tuples, which `rows` has in order of their finest slices (empty: they are in that order).
 
     None if there are more than `most` cells.
     """
@@ -127,13 +127,13 @@ class Grid:
 
     @classmethod
     def of(cls, slices: Slices, slicing: SliceStarts, grouping: TupleGroups, most: int | None = None) -> Grid | None:
-        """The grid of all tuples; None if it has more than `most` cells."""
+        """Return the grid of all tuples; None if it has more than `most` cells."""
         tuples = len(slices.of_tuple)
         numbered = number_cells(slices.rows, slices.of_tuple, slicing, grouping, tuples if most is None else most)
         return None if numbered is None else cls(slicing, grouping, numbered)
 
     def coarser(self, slices: Slices, slicing: SliceStarts, grouping: TupleGroups) -> Grid:
-        """A grid of fewer edges and groups. Its `cells` has an entry for each cell of this one, not for each tuple.
+        """Return a grid of fewer edges and groups. Its `cells` has an entry per cell of this one, not per tuple.
 
         Cells are numbered as they would be from tuples, because they also come slice by slice.
         """
@@ -155,19 +155,19 @@ class Grid:
         return NonEmptyCells(order, np.append(bounds[:-1][bounds[1:] > bounds[:-1]], bounds[-1]), is_all)
 
     def holding(self, counts: Ints) -> NonEmptyCells:
-        """Cells whose count is not zero."""
+        """Return cells whose count is not zero."""
         every = self.every
         kept_cells, kept_bounds = np.empty(len(every.cells), np.int64), np.empty(len(every.bounds), np.int64)
         cells, groups = _keep(every.cells, every.bounds, counts, kept_cells, kept_bounds)
         return NonEmptyCells(kept_cells[:cells], kept_bounds[: groups + 1])
 
     def keys(self, kept: NonEmptyCells) -> list[pa.Array]:
-        """The groups' values, one array per grouping column."""
+        """Return the groups' values, one array per grouping column."""
         rows = self.row_of[kept.cells[kept.bounds[:-1]]]
         return [coded.dictionary.take(pa.array(coded.codes[rows])) for coded in self.grouping.columns]
 
     def starts_of(self, kept: NonEmptyCells) -> Ints:
-        """The start of the slice of each kept cell."""
+        """Return the start of the slice of each kept cell."""
         out = np.empty(len(kept.cells), np.int64)
         _take_starts(self.starts, self.slice_of, kept.cells, out)
         return out
@@ -181,7 +181,7 @@ def _multiply(codes, size, others, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of, row_of):  # type: ignore[no-untyped-def]
-    """Returns the number of cells; -1 if there is no room for all."""
+    """Return the number of cells; -1 if there is no room for all."""
     last = np.full(groups, -1, np.int64)  # the latest slice of each group and its cell, in one word
     count = np.int64(0)
     for k in range(len(fine)):
@@ -204,7 +204,7 @@ def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of,
 
 @compiled
 def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
-    """A stable counting sort of cells, which come in order of their slices; returns whether they were in order."""
+    """Sort cells, which come in order of their slices, stably by group; return whether they were in order."""
     bounds[:] = 0
     latest = 0
     is_ordered = True
@@ -234,14 +234,14 @@ def _take_starts(starts, slice_of, cells, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def take_values(values, cells, out):  # type: ignore[no-untyped-def]
-    """The values of some cells; NumPy does the same in twice the time, and holds the interpreter."""
+    """Copy the values of some cells; NumPy does the same in twice the time, and holds the interpreter."""
     for i in range(len(cells)):
         out[i] = values[np.uint64(cells[i])]
 
 
 @compiled
 def _keep(order, bounds, counts, kept, kept_bounds):  # type: ignore[no-untyped-def]
-    """The cells with a count, and the groups with such a cell."""
+    """Keep the cells with a count and their groups; return how many of both there are."""
     cells = 0
     groups = 0
     for group in range(len(bounds) - 1):
@@ -283,7 +283,7 @@ class SessionGrid(Grid):
 
 @compiled
 def _order_tuples(ticks, codes, groups, rows, every, order):  # type: ignore[no-untyped-def]
-    """Chosen tuples by group (a counting sort), then by tick within each group."""
+    """Order chosen tuples by group (a counting sort), then by tick within each group."""
     places = np.zeros(groups + 1, np.int64)
     for k in range(len(order)):
         i = k if every else np.int64(rows[k])
@@ -309,7 +309,7 @@ def _order_tuples(ticks, codes, groups, rows, every, order):  # type: ignore[no-
 
 @compiled
 def _number_sessions(ticks, codes, order, gap, cells, starts, group_of, row_of):  # type: ignore[no-untyped-def]
-    """Numbers the sessions in order of group and time; a pause of exactly the gap does not end one."""
+    """Number the sessions in order of group and time; a pause of exactly the gap does not end one."""
     count = 0
     last = np.int64(0)
     for k in range(len(order)):

@@ -1,4 +1,4 @@
-"""The tuples of one set in the grid of its slices and groups, from which a card makes the cells of the set."""
+"""The tuples of one set in the grid of its slices and groups, from which an aggregator makes the cells of the set."""
 
 from __future__ import annotations
 
@@ -46,31 +46,31 @@ class SetTuples:
         return self.tuples.column(read.argument)
 
     def where(self, read: ComponentInput, known: int | None) -> Where:
-        """The tuples that count for a component; with `known`, those that have a value in that column."""
+        """Return the tuples that count for a component; with `known`, those that have a value in that column."""
         chosen = self.tuples.chosen(self._bits(read), known)
         return self.grid.cells, chosen.rows, chosen.every
 
     def counts(self, read: ComponentInput, known: int | None) -> Ints:
-        """The number of these tuples in each cell of the grid."""
+        """Return the number of these tuples in each cell of the grid."""
         return self.tuples.counts(self.grid, self._bits(read), known)
 
     def kept_counts(self, read: ComponentInput, known: int | None) -> Ints:
-        """The number of these tuples in each kept cell; components that count the same tuples share the counts."""
+        """Return the number of these tuples in each kept cell, shared by components that count the same tuples."""
         counts = self.counts(read, known)
         if id(counts) not in self._counts:  # the tuples hold on to it
             self._counts[id(counts)] = self.taken(counts)
         return self._counts[id(counts)]
 
     def counts_all(self, read: ComponentInput, known: int | None) -> bool:
-        """Whether all tuples of the set count: then every kept cell has at least one."""
+        """Return whether all tuples of the set count: then every kept cell has at least one."""
         return self.tuples.chosen(self._bits(read), known) is self.tuples.chosen(self.own)
 
     def zeros(self, kind: type[Number]) -> NDArray[Number]:
-        """A zero for every cell of the grid."""
+        """Return a zero for every cell of the grid."""
         return np.zeros(len(self.grid), kind)
 
     def taken(self, values: NDArray[Number]) -> NDArray[Number]:
-        """The values of the kept cells, from values of every cell of the grid."""
+        """Return the values of the kept cells, from values of every cell of the grid."""
         if self.kept.is_all:
             return values
         out = np.empty(len(self.kept.cells), values.dtype)
@@ -97,19 +97,19 @@ for _bit in range(64):
     _PLACES[(_DE_BRUIJN << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 
 
-def list_values(cut: SetTuples, read: ComponentInput, values: Codes | Ints, codes: int, bits: int = -1) -> Lists:
-    """The lists of the kept cells: how often each of the `codes` values of the argument occurs.
+def list_values(set_tuples: SetTuples, read: ComponentInput, values: Codes | Ints, codes: int, bits: int = -1) -> Lists:
+    """Return the lists of the kept cells: how often each of the `codes` values of the argument occurs.
 
     With `bits`, a value holds a code and, in that many of its lowest bits, a number, of which the largest is kept.
     """
-    cells = cut.kept.cells
+    cells = set_tuples.kept.cells
     bounds = np.zeros(len(cells) + 1, np.int64)
-    np.cumsum(cut.counts(read, read.argument)[cells], out=bounds[1:])
+    np.cumsum(set_tuples.counts(read, read.argument)[cells], out=bounds[1:])
     entries = int(bounds[-1])
-    places = np.empty(len(cut.grid), np.int64)
+    places = np.empty(len(set_tuples.grid), np.int64)
     places[cells] = bounds[:-1]
     gathered = np.empty(entries, np.int32)
-    _gather(*cut.where(read, read.argument), values, places, gathered)
+    _gather(*set_tuples.where(read, read.argument), values, places, gathered)
     lists = Lists(np.zeros(len(cells) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
     used = _list_cells(bounds, gathered, codes, bits, *lists)
     if 2 * used > entries:
@@ -118,7 +118,7 @@ def list_values(cut: SetTuples, read: ComponentInput, values: Codes | Ints, code
 
 
 def most_frequent(lists: Lists, most: int) -> Lists:
-    """At most this many entries per cell: those with the highest counts; among equals, the smaller values."""
+    """Return at most this many entries per cell: those with the highest counts; among equals, the smaller values."""
     if not len(lists.counts) or int(np.diff(lists.bounds).max(initial=0)) <= most:
         return lists
     bounds, codes, counts = np.zeros_like(lists.bounds), np.empty_like(lists.codes), np.empty_like(lists.counts)
@@ -128,7 +128,7 @@ def most_frequent(lists: Lists, most: int) -> Lists:
 
 @compiled
 def _gather(cells, rows, every, values, places, gathered):  # type: ignore[no-untyped-def]
-    """Writes the values of the chosen tuples cell by cell; `places` holds the place of the next one of each cell."""
+    """Write the values of the chosen tuples cell by cell; `places` holds the place of the next one of each cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -138,7 +138,7 @@ def _gather(cells, rows, every, values, places, gathered):  # type: ignore[no-un
 
 @compiled
 def _list_cells(bounds, gathered, codes, bits, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
-    """Lists the values of every cell; with `bits`, a value is a code and a number, of which the largest stays."""
+    """List the values of every cell; with `bits`, a value is a code and a number, of which the largest stays."""
     table = np.zeros(codes, np.int32)
     words = np.zeros((codes >> 6) + 1, np.uint64)
     tops = np.zeros((codes >> 12) + 1, np.uint64)
@@ -178,7 +178,7 @@ def _list_few(values, bits, used, to_codes, to_counts):  # type: ignore[no-untyp
 
 @compiled
 def _enter(values, bits, table, words, tops):  # type: ignore[no-untyped-def]
-    """Enters values into the table. A zero entry is not in use, because counts and ranks begin at 1."""
+    """Enter values into the table. A zero entry is not in use, because counts and ranks begin at 1."""
     one = np.uint64(1)
     for i in range(len(values)):
         code = np.uint32(values[i] if bits < 0 else values[i] >> bits)
@@ -192,13 +192,13 @@ def _enter(values, bits, table, words, tops):  # type: ignore[no-untyped-def]
 
 @compiled
 def _list_table(table, words, tops, used, to_codes, to_counts):  # type: ignore[no-untyped-def]
-    """Lists the entries in use, in order of code, and empties the table."""
+    """List the entries in use, in order of code, and empties the table."""
     for top in range(len(tops)):
-        held = tops[top]
+        used_words = tops[top]
         tops[top] = 0
-        while held:
-            word = (top << 6) + _lowest(held)
-            held &= held - np.uint64(1)
+        while used_words:
+            word = (top << 6) + _lowest(used_words)
+            used_words &= used_words - np.uint64(1)
             bits = words[word]
             words[word] = 0
             while bits:
@@ -213,7 +213,7 @@ def _list_table(table, words, tops, used, to_codes, to_counts):  # type: ignore[
 
 @compiled
 def _lowest(bits):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit."""
+    """Return the place of the lowest bit."""
     alone = bits & (~bits + np.uint64(1))
     return _PLACES[(alone * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
 

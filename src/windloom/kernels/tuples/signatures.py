@@ -41,14 +41,14 @@ class Signatures:
         return len(self.counts)
 
     def have(self, bits: Bits) -> Mask:
-        """A mask of the distinct signatures that have all these bits."""
+        """Return a mask of the distinct signatures that have all these bits."""
         mask = np.ones(len(self), np.bool_)
         for bit in bits:
             mask &= (self.words[bit // SIGNATURE_BITS] >> np.int64(bit % SIGNATURE_BITS)) & 1 == 1
         return mask
 
     def count(self, bits: Bits) -> int:
-        """The number of tuples that have all these bits."""
+        """Return the number of tuples that have all these bits."""
         return int(self.counts[self.have(bits)].sum())
 
 
@@ -61,7 +61,7 @@ class CodedWord:
 
 
 def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signatures | None:
-    """Numbers the distinct signatures in order of appearance; None if there are more than `most`."""
+    """Number the distinct signatures in order of appearance; None if there are more than `most`."""
     codes, words_of, counts = np.empty(0, np.int32), np.empty((0, most), np.int64), np.empty(0, np.int64)
     for word in words:
         # The signatures so far, each together with the next word.
@@ -87,18 +87,18 @@ def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signature
 
 
 @compiled
-def _number_coded(codes, given, words, numbers, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
+def _number_coded(codes, word_codes, words, numbers, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
     """Number the pairs of a code and a coded word, like `_number`; `numbers` has an entry of -1 per pair."""
     count = 0
-    for i in range(len(given)):
+    for i in range(len(word_codes)):
         code = codes[i] if len(codes) else np.int32(0)
-        pair = np.uint32(code) * np.uint32(len(words)) + np.uint32(given[i])
+        pair = np.uint32(code) * np.uint32(len(words)) + np.uint32(word_codes[i])
         number = numbers[pair]
         if number < 0:
             if count == len(own):
                 return -1
             number = np.int32(count)
-            own[count] = words[given[i]]
+            own[count] = words[word_codes[i]]
             before[count] = code
             count += 1
             numbers[pair] = number
@@ -109,7 +109,7 @@ def _number_coded(codes, given, words, numbers, next_codes, before, own, counts)
 
 @compiled
 def _number(codes, word, next_codes, before, own, counts):  # type: ignore[no-untyped-def]
-    """Numbers the pairs of a code and a word (`codes` is empty for the first word); -1 if there is no room for all.
+    """Number the pairs of a code and a word (`codes` is empty for the first word); -1 if there is no room for all.
 
     It uses a hash table of numbers that is at most half full.
     """

@@ -1,4 +1,7 @@
-"""The slices of a block: the finest slice of every tuple, and for each slicing the slices that contain them."""
+"""The slices of a block: the finest slice of every tuple, and for each slicing the slices that contain them.
+
+Also moves the values of tuples into another order, in which every value goes to the place of its tuple.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,11 @@ from windloom.kernels.compiling import compiled
 from windloom.model.arrays import Codes, Ints
 from windloom.slicing.edges import EdgeSet
 
-# Values of tuples in another order: every value goes to the place of its tuple.
-
 Number = TypeVar("Number", bound=np.generic)
 
 
 def moved(values: NDArray[Number], places: Codes) -> NDArray[Number]:
-    """The values at their new places, written in order of tuples: the places of a frequent value stay in the caches."""
+    """Return the values at their new places, written in order of tuples: places of frequent ones stay in the caches."""
     out = np.empty_like(values)
     if values.ndim == 1:
         _move(values, places, out)
@@ -35,19 +36,9 @@ def _move(values, places, out):  # type: ignore[no-untyped-def]
         out[np.uint32(places[i])] = values[i]
 
 
-def places_by_code(rows: Codes, codes: Codes, count: int) -> Codes:
-    """The places of tuples in order of their codes, which are below `count`; those of a code in order of `rows`.
-
-    If `rows` is empty, all tuples are meant, in the order in which they come.
-    """
-    places = np.empty(len(codes), np.int32)
-    _place_by_code(rows, codes, count, places)
-    return places
-
-
 @compiled
 def count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def]
-    """The chosen rows in order of their numbers, below `count`; those with equal numbers stay in their order."""
+    """Sort the chosen rows by their numbers, which are below `count`; those with equal numbers stay in their order."""
     places = np.zeros(count + 1, np.int64)
     for k in range(len(out)):
         places[numbers[np.uint32(k if every else rows[k])] + 1] += 1
@@ -60,7 +51,12 @@ def count_sort(rows, every, numbers, count, out):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _place_by_code(rows, codes, count, places):  # type: ignore[no-untyped-def]
+def places_by_code(rows, codes, count):  # type: ignore[no-untyped-def]
+    """Return the places of tuples in order of their codes, which are below `count`; those of a code in order of `rows`.
+
+    If `rows` is empty, all tuples are meant, in the order in which they come.
+    """
+    places = np.empty(len(codes), np.int32)
     following = np.zeros(count + 1, np.int32)
     for i in range(len(codes)):
         following[codes[i] + 1] += 1
@@ -71,6 +67,7 @@ def _place_by_code(rows, codes, count, places):  # type: ignore[no-untyped-def]
         own = np.uint32(codes[row])
         places[row] = following[own]
         following[own] += 1
+    return places
 
 
 #: If more than one tuple in this many is earlier than its predecessor, ticks are sorted before they are sliced.
@@ -92,11 +89,22 @@ class Slices:
     """
 
     def __init__(self, ticks: Ints, edges: EdgeSet) -> None:
-        self.of_tuple, self.starts, self.is_ordered = _sliced(ticks, edges)
         self._slicings: dict[EdgeSet, SliceStarts] = {}
+        periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
+        residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
+        runs, starts, order = np.empty(len(ticks), np.int32), np.empty(len(ticks), np.int64), np.empty(0, np.int64)
+        if _count_steps_back(ticks) > len(ticks) // ORDERED_SHARE:
+            order = np.argsort(ticks, kind="stable")
+        count = _slice_runs(ticks, order, periods, residues, runs, starts)
+        self.of_tuple, self.starts, self.is_ordered = runs, starts[:count].copy(), not len(order)
+        if self.is_ordered and not (self.starts[1:] > self.starts[:-1]).all():
+            # A slice that tuples return to has several runs.
+            self.starts, numbers = np.unique(self.starts, return_inverse=True)
+            _renumber(runs, numbers.astype(np.int32))
+            self.is_ordered = False
 
     def slicing(self, edges: EdgeSet) -> SliceStarts:
-        """The slices of fewer edges."""
+        """Return the slices of fewer edges."""
         if edges not in self._slicings:
             starts = edges.last_edge(self.starts)
             is_new = np.ones(len(starts), np.bool_)
@@ -105,7 +113,7 @@ class Slices:
         return self._slicings[edges]
 
     def moved(self, places: Codes) -> Slices:
-        """The slices of the same tuples in another order, in which those of every group come in order of slice."""
+        """Return the slices of these tuples in another order, in which those of every group come in order of slice."""
         slices = copy(self)
         slices.__dict__.pop("rows", None)
         slices.of_tuple, slices.is_ordered = moved(self.of_tuple, places), True
@@ -121,25 +129,8 @@ class Slices:
         return rows
 
 
-def _sliced(ticks: Ints, edges: EdgeSet) -> tuple[Codes, Ints, bool]:
-    periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
-    residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
-    runs, starts = np.empty(len(ticks), np.int32), np.empty(len(ticks), np.int64)
-    order = np.empty(0, np.int64)
-    if _steps_back(ticks) > len(ticks) // ORDERED_SHARE:
-        order = np.argsort(ticks, kind="stable")
-    count = _slice_runs(ticks, order, periods, residues, runs, starts)
-    starts = starts[:count].copy()
-    if len(order) or (starts[1:] > starts[:-1]).all():
-        return runs, starts, not len(order)
-    # A slice that tuples return to has several runs.
-    distinct, number = np.unique(starts, return_inverse=True)
-    _renumber(runs, number.astype(np.int32))
-    return runs, distinct, False
-
-
 @compiled
-def _steps_back(ticks):  # type: ignore[no-untyped-def]
+def _count_steps_back(ticks):  # type: ignore[no-untyped-def]
     count = 0
     for i in range(1, len(ticks)):
         count += ticks[i] < ticks[i - 1]
@@ -148,7 +139,7 @@ def _steps_back(ticks):  # type: ignore[no-untyped-def]
 
 @compiled
 def _slice_runs(ticks, order, periods, residues, runs, starts):  # type: ignore[no-untyped-def]
-    """Numbers the runs of tuples in one slice; a slice is looked up only when a tick leaves the last one."""
+    """Number the runs of tuples in one slice; a slice is looked up only when a tick leaves the last one."""
     count = 0
     begin = np.int64(1)
     end = np.int64(0)

@@ -75,7 +75,7 @@ class SortedTuples:
         return len(self.outs[0]) if self.outs else 1
 
     def grouped(self, columns: tuple[int, ...]) -> KeyGroups:
-        """The tuples of each key by some of `outs`; computed once per choice of columns."""
+        """Return the tuples of each key by some of `outs`; computed once per choice of columns."""
         with self._lock:
             if columns not in self._grouped:
                 of_out, distinct = _numbered([self.outs[column] for column in columns], self.out_count)
@@ -85,7 +85,7 @@ class SortedTuples:
             return self._grouped[columns]
 
     def _counted(self, of_out: Codes, count: int) -> tuple[Ints, int]:
-        """The groups of every key, and the number of cells there would be; for many tuples, from a sample of keys."""
+        """Return the groups of every key, and how many cells there would be; for many tuples, from sampled keys."""
         tuples = np.diff(self.bounds)
         groups = np.minimum(tuples, 1)
         one_in = max(1, len(self) // COUNTED)
@@ -106,7 +106,7 @@ class SortedTuples:
 def key_tuples(
     tuples: Tuples, key: int, bits: Bits, outs: Sequence[int], values: Sequence[int], edges: EdgeSet
 ) -> SortedTuples | None:
-    """The tuples that have all bits, in order of a column; columns are given by position.
+    """Return the tuples that have all bits, in order of a column; columns are given by position.
 
     None if records have no room for a value, for the number of a slice or for that of `outs`.
     """
@@ -146,7 +146,7 @@ def key_tuples(
 
 
 def _outs(tuples: Tuples, positions: Sequence[int]) -> tuple[Codes, tuple[pa.Array, ...]] | None:
-    """A number for the other groupings of each tuple, and their columns by number; None if there are too many."""
+    """Return a number for the other groupings per tuple, and their columns by number; None if there are too many."""
     if not positions:
         return np.empty(0, np.int32), ()
     if len(positions) == 1:
@@ -169,7 +169,7 @@ def _outs(tuples: Tuples, positions: Sequence[int]) -> tuple[Codes, tuple[pa.Arr
 
 
 def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.Array]]:
-    """A number for every row of columns, and the distinct rows by number."""
+    """Return a number for every row of columns, and the distinct rows by number."""
     if not columns:
         return np.zeros(count, np.int32), []
     number = np.zeros(count, np.int64)
@@ -181,7 +181,7 @@ def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.A
 
 
 def _records(rows: int, columns: int) -> Codes:
-    """Uninitialised records in Arrow's memory, which outlives runs: new pages would take as long as filling them."""
+    """Return empty records in Arrow's memory, which outlives runs: new pages would take as long as filling them."""
     room = pa.allocate_buffer(max(4, 4 * rows * columns))
     records: Codes = np.frombuffer(room, np.int32)[: rows * columns].reshape(rows, columns)
     return records
@@ -190,7 +190,7 @@ def _records(rows: int, columns: int) -> Codes:
 def joined_records(
     parts: Sequence[SortedTuples], keys: Sequence[Ints], outs: Sequence[Ints], slices: Sequence[Ints], count: int
 ) -> tuple[Ints, Codes]:
-    """The bounds and the records of several portions together, over `count` keys.
+    """Return the bounds and the records of several portions together, over `count` keys.
 
     `keys`, `outs` and `slices` hold, for each portion, the new numbers of its own ones.
     """
@@ -210,11 +210,11 @@ def joined_records(
 
 @compiled
 def _sort_by_slice(bounds, records, slices):  # type: ignore[no-untyped-def]
-    """Sorts the records of every key, stably: by counting, unless there are many slices for few records."""
+    """Sort the records of every key, stably: by counting, unless there are many slices for few records."""
     most = 0
     for key in range(len(bounds) - 1):
         most = max(most, bounds[key + 1] - bounds[key])
-    held, places = np.empty((most, records.shape[1]), np.int32), np.empty(slices + 1, np.int64)
+    key_records, places = np.empty((most, records.shape[1]), np.int32), np.empty(slices + 1, np.int64)
     for key in range(len(bounds) - 1):
         begin, count = bounds[key], bounds[key + 1] - bounds[key]
         in_order = True
@@ -222,27 +222,27 @@ def _sort_by_slice(bounds, records, slices):  # type: ignore[no-untyped-def]
             in_order &= records[i - 1, 0] & (MOST_SLICES - 1) <= records[i, 0] & (MOST_SLICES - 1)
         if in_order:
             continue
-        held[:count] = records[begin : begin + count]
+        key_records[:count] = records[begin : begin + count]
         if slices > _SLICES_PER_RECORD * count:
-            order = np.argsort(held[:count, 0] & (MOST_SLICES - 1), kind="mergesort")
+            order = np.argsort(key_records[:count, 0] & (MOST_SLICES - 1), kind="mergesort")
             for i in range(count):
-                records[begin + i] = held[order[i]]
+                records[begin + i] = key_records[order[i]]
             continue
         places[:] = 0
         for i in range(count):
-            places[(held[i, 0] & (MOST_SLICES - 1)) + 1] += 1
+            places[(key_records[i, 0] & (MOST_SLICES - 1)) + 1] += 1
         for part in range(slices):
             places[part + 1] += places[part]
         for i in range(count):
-            part = held[i, 0] & (MOST_SLICES - 1)
+            part = key_records[i, 0] & (MOST_SLICES - 1)
             for column in range(records.shape[1]):
-                records[begin + places[part], column] = held[i, column]
+                records[begin + places[part], column] = key_records[i, column]
             places[part] += 1
 
 
 @compiled
 def _append(bounds, records, keys, outs, slices, following, latest, out):  # type: ignore[no-untyped-def]
-    """Writes the records of a portion after those of their keys; returns whether slices still ascend."""
+    """Write the records of a portion after those of their keys; return whether slices still ascend."""
     in_order = True
     for own in range(len(keys)):
         key = keys[own]
@@ -271,7 +271,7 @@ def _count_keys(codes, mask, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds, records):  # type: ignore[no-untyped-def]
-    """Writes the record of every tuple after those of its key; `rows` are the tuples in order of slices, if needed."""
+    """Write the record of every tuple after those of its key; `rows` are the tuples in order of slices, if needed."""
     following = np.empty(len(bounds) - 1, np.uint32)
     for key in range(len(following)):
         following[key] = bounds[key]
@@ -296,7 +296,7 @@ def _place(rows, codes, mask, fine, of_fine, outs, first, second, third, bounds,
 
 @compiled
 def _count_groups(bounds, records, keys, of_out, count, groups):  # type: ignore[no-untyped-def]
-    """Counts the groups of some keys; returns the number of their cells."""
+    """Count the groups of some keys; return the number of their cells."""
     latest = np.full(count, -1, np.int64)  # the key and the slice of the latest tuple of each group
     cells = 0
     for k in range(len(keys)):

@@ -24,7 +24,7 @@ from windloom.kernels.tuples.signatures import (
     number_signatures,
 )
 from windloom.kernels.tuples.slices import Slices, places_by_code
-from windloom.kernels.tuples.updates import RankedPairs, ascending_pairs, can_rank, count_rows, rank_pairs
+from windloom.kernels.tuples.updates import RankedPairs, ascending_pairs, count_rows, rank_pairs
 from windloom.model.arrays import Codes, Ints, Mask
 from windloom.slicing.edges import EdgeSet
 
@@ -53,7 +53,7 @@ _EVERY = ChosenTuples(np.empty(0, np.int32), True)
 
 
 def _shared(make: Callable[Concatenate[Tuples, Given], Made]) -> Callable[Concatenate[Tuples, Given], Made]:
-    """A method whose result is computed once per choice of arguments; threads that ask at the same time wait."""
+    """Return a method whose result is computed once per choice of arguments; threads that ask at the same time wait."""
 
     @wraps(make)
     def result(tuples: Tuples, /, *args: Given.args, **kwargs: Given.kwargs) -> Made:
@@ -79,7 +79,7 @@ class Tuples:
 
     @classmethod
     def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
-        """The tuples of a table with the columns `tick`, the position (if any), `s0…` (the signature), then others."""
+        """Return the tuples of a table with columns `tick`, position (if any), `s0…` (the signature), then others."""
         columns = [Column(column) for column in table.columns]
         tick, place = columns[0], columns[1 if has_positions else 0]
         rest = columns[2 if has_positions else 1 :]
@@ -87,7 +87,7 @@ class Tuples:
 
     @_shared
     def since(self, tick: int) -> Tuples:
-        """Only tuples at that tick or later."""
+        """Return only tuples at that tick or later."""
         wanted = self.tick.integers >= tick
         if wanted.all():
             return self
@@ -96,7 +96,7 @@ class Tuples:
 
     @_shared
     def by(self, position: int) -> Tuples:
-        """These tuples in order of a column's values, and for each value in order of their slices.
+        """Return these tuples in order of a column's values, and for each value in order of their slices.
 
         This is for groupings that have the column: all tuples of a cell and of its neighbours are near each other.
         """
@@ -107,7 +107,7 @@ class Tuples:
         return tuples
 
     def _mapped(self, change: Callable[[Column], Column]) -> Tuples:
-        """Tuples whose columns are changed; one that has several roles is changed once."""
+        """Return tuples whose columns are changed; one that has several roles is changed once."""
         every = [self.tick, self._place, *self._words, *self._columns]
         columns = {id(column): change(column) for column in every}
         words, others = ([columns[id(column)] for column in each] for each in (self._words, self._columns))
@@ -133,14 +133,14 @@ class Tuples:
 
     @_shared
     def grid(self, groups: tuple[int, ...], edges: EdgeSet) -> Grid:
-        """The cells of a grouping (positions of columns) and a slicing."""
+        """Return the cells of a grouping (positions of columns) and a slicing."""
         grid = Grid.of(self.slices, self.slices.slicing(edges), self.grouping(groups))
         assert grid is not None
         return grid
 
     @_shared
     def signed_grid(self, groups: tuple[int, ...], edges: EdgeSet, most: int) -> Grid | None:
-        """The cells of a grouping and a slicing, divided by signature; None if there are more than `most`."""
+        """Return the cells of a grouping and a slicing, divided by signature; None if there are more than `most`."""
         signatures, grouping = self.signatures(), self.grouping(groups)
         if signatures is None or not is_small(grouping.count * len(signatures), len(self)):
             return None
@@ -148,7 +148,7 @@ class Tuples:
         return Grid.of(self.slices, self.slices.slicing(edges), divided, most)
 
     def signatures(self, most: int | None = None) -> Signatures | None:
-        """The distinct signatures; None if there are too many. The first result is kept."""
+        """Return the distinct signatures; None if there are too many. The first result is kept."""
 
         def make() -> Signatures | None:
             fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
@@ -162,29 +162,29 @@ class Tuples:
         return self.signatures() if "signatures" in self._results else None
 
     def count(self, bits: Bits) -> int:
-        """The number of tuples that have all these bits."""
+        """Return the number of tuples that have all these bits."""
         known = self.known_signatures
         return self.chosen(bits).count(len(self)) if known is None else known.count(bits)
 
     @_shared
     def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
-        """The cells of a grouping over the tuples with these bits, divided by pauses longer than the gap."""
+        """Return the cells of a grouping over the tuples with these bits, divided by pauses longer than the gap."""
         chosen = self.chosen(bits)
         return SessionGrid(self.tick.integers, gap, self.grouping(groups), chosen.rows, chosen.every)
 
     @_shared
     def grouping(self, groups: tuple[int, ...]) -> TupleGroups:
-        """The group of every tuple, by columns."""
+        """Return the group of every tuple, by columns."""
         return group_tuples([self.column(position).coded for position in groups], len(self))
 
     def chosen(self, bits: Bits, known: int | None = None) -> ChosenTuples:
-        """The tuples that have all these bits of the signature and, with `known`, a value in that column."""
+        """Return the tuples that have all these bits of the signature and, with `known`, a value in that column."""
         if known is not None and self.column(known).valid is None:
             known = None
         return self._choose(bits, known)
 
     def pairs(self, by: int, value: int, cells: int) -> RankedPairs | None:
-        """The pairs of two columns in order, if that is cheap for a set with `cells` cells.
+        """Return the pairs of two columns in order, if that is cheap for a set with `cells` cells.
 
         Otherwise it takes less time to sort what each cell has picked.
         """
@@ -192,13 +192,14 @@ class Tuples:
         if cells * CELLS_PER_PAIR < len(self):
             return None
         ascending = self._once(("ascending", by), lambda: ascending_pairs(by_column))
-        if ascending is not None or not can_rank(other):
+        # Ranks of floats are not as fine as the values: they do not distinguish 0.0 from -0.0.
+        if ascending is not None or pa.types.is_floating(other.type) or pa.types.is_null(other.type):
             return ascending
         chosen = self.chosen((), by)
         return self._once(("pairs", by, value), lambda: rank_pairs(by_column, other, chosen.rows, chosen.every))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
-        """The number of chosen tuples in each cell of a grid."""
+        """Return the number of chosen tuples in each cell of a grid."""
         chosen = self.chosen(bits, known)
 
         def make() -> Ints:
@@ -223,7 +224,7 @@ class Tuples:
 
     @_shared
     def _has(self, bit: int) -> Mask:
-        """A mask of the tuples that have a bit: one byte each, so that it stays in the caches in random access."""
+        """Return a mask of the tuples that have a bit: in bytes, so that it stays in the caches in random access."""
         mask = np.empty(len(self), np.bool_)
         _test(self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS), mask)
         return mask
@@ -239,7 +240,7 @@ class Tuples:
 
 
 def _word(column: Column) -> Ints | CodedWord:
-    """A word of the signature; coded, if the column came with a dictionary."""
+    """Return a word of the signature; coded, if the column came with a dictionary."""
     if not column.comes_coded:
         return column.integers
     coded = column.coded
@@ -254,7 +255,7 @@ def _test(word, bit, mask):  # type: ignore[no-untyped-def]
 
 @compiled
 def _where(rows, every, mask, kept):  # type: ignore[no-untyped-def]
-    """Writes the rows, in their order, for which the mask holds; returns their number."""
+    """Write the rows, in their order, for which the mask holds; return their number."""
     count = 0
     for k in range(len(mask) if every else len(rows)):
         i = np.int32(k) if every else rows[k]

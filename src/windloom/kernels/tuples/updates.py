@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.families import combine, load, store
@@ -30,7 +29,7 @@ def count_rows(cells, rows, every, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_values(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    """Sums doubles, or integers with so few bits that no sum of a block can overflow."""
+    """Sum doubles, or integers with so few bits that no sum of a block can overflow."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         total[np.uint32(cells[i])] += values[i]
@@ -38,7 +37,7 @@ def sum_values(cells, rows, every, values, total):  # type: ignore[no-untyped-de
 
 @compiled
 def sum_halves(cells, rows, every, values, high, low):  # type: ignore[no-untyped-def]
-    """Sums 64-bit values in halves of 32 bits, so that no sum can overflow unnoticed."""
+    """Sum 64-bit values in halves of 32 bits, so that no sum can overflow unnoticed."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -48,7 +47,7 @@ def sum_halves(cells, rows, every, values, high, low):  # type: ignore[no-untype
 
 @compiled
 def sum_floats(cells, rows, every, values, high, low):  # type: ignore[no-untyped-def]
-    """Sums 24-bit heads and remainders separately, so that equal magnitudes add up without rounding."""
+    """Sum 24-bit heads and remainders separately, so that equal magnitudes add up without rounding."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -61,7 +60,7 @@ def sum_floats(cells, rows, every, values, high, low):  # type: ignore[no-untype
 
 @compiled
 def sum_limbs(cells, rows, every, limbs, first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Sums decimals word by word; the highest word is signed."""
+    """Sum decimals word by word; the highest word is signed."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -82,7 +81,7 @@ def keep_largest(cells, rows, every, keys, largest):  # type: ignore[no-untyped-
 
 @compiled
 def keep_smallest(cells, rows, every, keys, largest):  # type: ignore[no-untyped-def]
-    """Keeps the smallest value, reversed, because the family keeps the largest."""
+    """Keep the smallest value, reversed, because the family keeps the largest."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -93,7 +92,7 @@ def keep_smallest(cells, rows, every, keys, largest):  # type: ignore[no-untyped
 
 @compiled
 def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-untyped-def]
-    """Adds squared deviations from the mean, which a first pass has found."""
+    """Add squared deviations from the mean, which a first pass has found."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -103,7 +102,7 @@ def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-un
 
 @compiled
 def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def]
-    """Combines the values of any family; `values` has one per tuple, `out` a neutral one per cell."""
+    """Combine the values of any family; `values` has one per tuple, `out` a neutral one per cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         store(out, cells[i], combine(load(out, cells[i]), load(values, i)))
@@ -111,7 +110,7 @@ def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def
 
 @compiled
 def pick_rows(cells, rows, every, by, known, values, lowest, picked):  # type: ignore[no-untyped-def]
-    """Picks the tuple whose `by` is highest, or lowest; among equals the value decides, and NULL is below all values.
+    """Pick the tuple whose `by` is highest, or lowest; among equals the value decides, and NULL is below all values.
 
     `picked` is -1 if there is none yet; `known` is empty if every tuple has a value.
     """
@@ -146,7 +145,7 @@ class RankedPairs:
 
 
 def ascending_pairs(by: Column) -> RankedPairs | None:
-    """Pairs whose first values ascend from tuple to tuple, so that the second never decide; None if they do not."""
+    """Return pairs whose first values ascend tuple by tuple, so that the second never decide; None if they do not."""
     if by.valid is not None or not len(by) or not _ascends(by.equal_keys):
         return None
     rows = np.arange(len(by), dtype=np.int64)
@@ -154,7 +153,7 @@ def ascending_pairs(by: Column) -> RankedPairs | None:
 
 
 def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPairs:
-    """The pairs of the chosen tuples, by two counting sorts; if the first are equal, NULL is below all values."""
+    """Return the ranked pairs of the chosen tuples; if the first values are equal, NULL is below all second ones."""
     values = value.ranked.ranks + np.int32(1)
     if value.valid is not None:
         values[~value.valid] = 0
@@ -165,11 +164,6 @@ def rank_pairs(by: Column, value: Column, rows: Codes, every: bool) -> RankedPai
     count_sort(by_value, False, by.ranked.ranks, len(by.ranked.dictionary), in_order)
     count = _number_pairs(in_order, by.ranked.ranks, values, ranks, firsts)
     return RankedPairs(ranks, firsts[:count])
-
-
-def can_rank(value: Column) -> bool:
-    """Whether ranks are as fine as the values: those of floats do not distinguish 0.0 from -0.0."""
-    return not pa.types.is_floating(value.type) and not pa.types.is_null(value.type)
 
 
 @compiled

@@ -102,7 +102,7 @@ def technique_cost(constants: Constants, technique: str, family: Family, work: W
 
 
 def measured_name(constants: Constants, technique: str, family: Family) -> str:
-    """Return the family whose constants apply: itself or, if it was not measured, the one that its card names."""
+    """Return the family whose constants apply: itself or, if it was not measured, the one that it names."""
     is_known = family.costs_like is None or family.name in constants.techniques.get(technique, {})
     return family.name if is_known else str(family.costs_like)
 
@@ -203,7 +203,7 @@ def compared_classes(slice_id: SliceId) -> int:
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """Return the number of columns of the cells of a set."""
     return sum(
-        planned_component.card.limbs(planned_component) * len(planned_component.family.kinds)
+        planned_component.aggregator.limbs(planned_component) * len(planned_component.family.kinds)
         for planned_component in components
     )
 
@@ -277,5 +277,5 @@ def estimate_answering(
                 named = cost_name(str(name), planned.family), planned.family.name, planned.family.costs_like
                 if (*named, key) not in predicted:  # and by the same technique
                     predicted[*named, key] = technique_cost(constants, named[0], planned.family, work)
-                costs[has, index] = planned.card.limbs(planned) * predicted[*named, key][has]
+                costs[has, index] = planned.aggregator.limbs(planned) * predicted[*named, key][has]
     return Answering(answers, costs)

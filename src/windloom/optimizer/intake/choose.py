@@ -273,6 +273,6 @@ def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str 
         if partial_set.window.native_obstacle is not None:
             return f"query '{next(partial_set.queries).name}' {partial_set.window.native_obstacle}"
         for planned in partial_set.components:
-            if not planned.card.is_native:
+            if not planned.aggregator.is_native:
                 return f"'{planned.component}' has no partials that Spark can aggregate"
     return None

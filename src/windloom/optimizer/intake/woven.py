@@ -150,8 +150,8 @@ class _WovenColumns:
         self._made_by: list[PlannedComponent | None] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], part: PlannedComponent | None = None) -> int:
-        """Return the position of the column; the card of `part` may project something else from the expression."""
-        sql = expression.sql if part is None else part.card.woven_sql(expression.sql, part.argument_type)
+        """Return the position of the column; the aggregator of `part` may project something else."""
+        sql = expression.sql if part is None else part.aggregator.woven_sql(expression.sql, part.argument_type)
         position = self._places.setdefault(sql, len(self._places))
         if position == len(self._readers):
             self._readers.append(set())
@@ -212,7 +212,7 @@ def _read(
     argument = columns.place(component.argument, bits, planned)
     if component.by is not None:
         return ComponentInput(argument, columns.place(component.by, bits), condition)
-    return ComponentInput(argument, TICK if component.kind in planned.card.by_tick else None, condition)
+    return ComponentInput(argument, TICK if component.kind in planned.aggregator.by_tick else None, condition)
 
 
 # Whether the tuples of a woven scan can be projected without Spark: our evaluator must know every expression.
@@ -254,7 +254,7 @@ def _column(projected: ProjectedColumn, scan: WovenScan, stream: Stream) -> Loca
             raise NotKnownError(f"a value of type {kind}")
         return LocalColumn(node)
     argument_type, argument = component.argument_type, component.component.argument
-    if argument_type is None or argument is None or not component.card.weaves_arrow(argument_type):
+    if argument_type is None or argument is None or not component.aggregator.weaves_arrow(argument_type):
         raise NotKnownError(f"what is kept of '{component.component}'")
     return LocalColumn(_node(projected.guarded_sql(scan.signature.predicates, argument.sql), stream), component)
 

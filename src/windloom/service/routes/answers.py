@@ -56,7 +56,7 @@ def read_latest(
     service: Served, query: Annotated[list[Name], Query(min_length=1, max_length=100)]
 ) -> dict[str, Latest]:
     """The last answer of each named query, and one figure over its latest windows."""
-    loom, latest = service.loom, service.kept.latest
+    loom, latest = service.loom, service.latest
     groups = loom.groupings()
     wanted = [name for name in query if name in loom.queries and name in groups]
     if any(name not in latest for name in wanted):

@@ -30,13 +30,12 @@ from windloom.service.models import (
 from windloom.service.service import MayChange, MayRead, Served, Service
 from windloom.service.stored_answers import as_rows
 
-# The place of each query in a plan, from the graph of the plan: everything that feeds its answers, including joins.
-
 
 def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The streams, window and trees of each query, and the rows per second of event time it is expected to write.
+    """Return streams, window and trees of each query, and the rows per second of event time it is expected to write.
 
-    `plan` is EXPLAIN as JSON, `costs` the sharing report as JSON.
+    The graph of the plan has everything that feeds an answer, including joins. `plan` is EXPLAIN as JSON, `costs` the
+    sharing report as JSON.
     """
     nodes = {node["id"]: node for node in plan["nodes"]}
     behind: dict[str, dict[str, None]] = {}  # ids of all nodes that feed a node, in order
@@ -46,12 +45,13 @@ def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str,
             fed |= behind[each] | {each: None}
     # Rows per second of queries with a slide and a known number of groups: a row per group and slide.
     groups = {cost["number"]: cost["statistics"]["groups"] for cost in costs["sets"]}
-    rates = {}
+    rates, windows = {}, {}
     for partial_set in plan["sets"]:
         for query in (query for tree in partial_set["trees"] for query in tree["queries"]):
+            windows[query["name"]] = query["window"]["text"]
             if query["window"]["kind"] in ("range", "landmark") and partial_set["number"] in groups:
                 rates[query["name"]] = groups[partial_set["number"]] * 1e6 / query["window"]["slide_ticks"]
-    windows = _windows(plan)
+    windows |= {planned["name"]: planned["window"] for planned in (*plan["joins"], *plan["rows"])}
     trees = {
         (partial_set["number"], tree["number"]): tree["name"]
         for partial_set in plan["sets"]
@@ -67,15 +67,6 @@ def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str,
             "rows_per_second": rates.get(name),
         }
     return places
-
-
-def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
-    alone = {query["name"]: query["window"]["text"] for query in _members(plan)}
-    return alone | {planned["name"]: planned["window"] for planned in (*plan["joins"], *plan["rows"])}
-
-
-def _members(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [query for partial_set in plan["sets"] for tree in partial_set["trees"] for query in tree["queries"]]
 
 
 router = APIRouter(tags=["queries"])
@@ -208,8 +199,7 @@ def _check_cost(service: Service, text: str, name: str) -> None:
 def _known(service: Service) -> dict[str, dict[str, Any]]:
     """Return place and cost of each query; no cost if the sharing report does not have the query."""
     costs = service.loom.costs()
-    costs_by_query = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
     return {
-        name: {**query_place, **{key: costs_by_query.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
+        name: {**query_place, **{key: costs["queries"].get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
         for name, query_place in query_places(service.loom.plan(), costs).items()
     }

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from windloom.aggregates.aggregator import NativeCard
-from windloom.aggregates.registry import card_for
+from windloom.aggregates.aggregator import NativeAggregator
+from windloom.aggregates.registry import aggregator_for
 from windloom.model.aggregate import Aggregate
 from windloom.model.expression import Expression
 from windloom.model.rows import Reports, Selection
@@ -183,7 +183,7 @@ def partials_sql(asking: Asking, planned: PlannedRows) -> str:
     rows_text = entering_sql(asking, selection, order, columns)
     fields: list[str] = []
     for planned_component, texts in zip(planned.components, read, strict=True):
-        assert isinstance(planned_component.card, NativeCard)
+        assert isinstance(planned_component.aggregator, NativeAggregator)
         fields += component_sql(planned_component, [names[sql] for sql in texts])
     keys = ["__first", "__last", *(f"g{i}" for i in range(len(groups)))]
     selected = [*keys, *(f"{sql} AS f{i}" for i, sql in enumerate(fields))]
@@ -215,7 +215,7 @@ def _truths(planned: PlannedRows, selection: Selection) -> tuple[dict[str, str],
     outputs = []
     for aggregate in planned.query.aggregates:
         tick = named(tick_sql_of(planned, selection, _read(aggregate.argument)))
-        outputs.append(card_for(aggregate, None).truth_sql(_renamed(aggregate, named), tick))
+        outputs.append(aggregator_for(aggregate, None).truth_sql(_renamed(aggregate, named), tick))
     return inputs, outputs
 
 

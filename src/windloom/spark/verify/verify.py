@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windloom.aggregates.aggregator import ListCard
-from windloom.aggregates.registry import card_for
+from windloom.aggregates.aggregator import ListAggregator
+from windloom.aggregates.registry import aggregator_for
 from windloom.aggregates.user_defined import fold
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Aggregate
@@ -206,10 +206,10 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
             scale = expected[scales + 1 + output.aggregate].to_numpy()
         aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
         if aggregate is not None and aggregate.is_approximate:
-            card = card_for(aggregate, None)
-            assert isinstance(card, ListCard)
+            aggregator = aggregator_for(aggregate, None)
+            assert isinstance(aggregator, ListAggregator)
             pairs = zip(expected[column].to_pylist(), answers[column].to_pylist(), strict=True)
-            same = np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
+            same = np.array([aggregator.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
         else:
             bound, error = _bounds(expected[column], answers[column], scale, count)
             largest = max(largest, error)
@@ -231,7 +231,7 @@ def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) ->
         tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
     else:
         tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
-    user_defined, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
+    user_defined, sql = aggregate.own, aggregator_for(aggregate, None).truth_sql(aggregate, tick)
     if user_defined is None:
         return F.expr(sql)
     return F.udf(partial(fold, user_defined), user_defined.result.name, useArrow=False)(F.expr(sql))
@@ -240,7 +240,7 @@ def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) ->
 def _scale(query: Query, aggregate: Aggregate) -> str:
     """Return the scale to which the error of the answer is relative, as SQL."""
     of_pairs = None if query.join is None else size_of(aggregate, query)
-    return card_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
+    return aggregator_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:

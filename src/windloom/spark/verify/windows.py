@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windloom.aggregates.registry import card_for
+from windloom.aggregates.registry import aggregator_for
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.native import instant_sql, tick_sql, timestamp_sql
@@ -109,7 +109,7 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> WindowedFrame
     """
     gap, source = f"{query.window.range_ticks} microseconds", _passing(query, frame)
     windows = F.session_window(F.expr(timestamp_sql(stream)), gap).alias("__w")
-    truths = [card_for(aggregate, None).truth_sql(aggregate, tick_sql(stream)) for aggregate in query.aggregates]
+    truths = [aggregator_for(aggregate, None).truth_sql(aggregate, tick_sql(stream)) for aggregate in query.aggregates]
     if any("DISTINCT" in sql for sql in truths):
         groups = [F.expr(grouping.expression.sql).alias(f"__k{i}") for i, grouping in enumerate(query.group_by)]
         columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]

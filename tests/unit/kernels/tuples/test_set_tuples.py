@@ -19,7 +19,7 @@ TICKS = [0, 0, 1, 1, 1, 2, 3]
 
 def woven(kind: str, cut: SetTuples, read: ComponentInput) -> ComponentColumns:
     planned = PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse("bigint"))
-    found = planned.card.weave(planned, cut, read)
+    found = planned.aggregator.weave(planned, cut, read)
     assert isinstance(found, ComponentColumns)
     return found
 
@@ -45,7 +45,9 @@ def test_sums_in_halves_are_the_same_whatever_the_values(values: list[int | None
 def test_a_column_without_nulls_is_counted_once_and_has_a_value_in_every_cell() -> None:
     column, holes = pa.array(range(7), pa.int64()), pa.array([1, None, 3, 4, 5, None, 7], pa.int64())
     cut = cut_of(tuples_of(TICKS, column, holes))
-    every = PlannedComponent(COUNT_STAR, None).card.weave(PlannedComponent(COUNT_STAR, None), cut, ComponentInput())
+    every = PlannedComponent(COUNT_STAR, None).aggregator.weave(
+        PlannedComponent(COUNT_STAR, None), cut, ComponentInput()
+    )
     assert isinstance(every, ComponentColumns)
     assert woven("count", cut, ComponentInput(0)).limbs[0].value is every.limbs[0].value
     assert valid_in(cut, ComponentInput(0)) is None
