@@ -1,13 +1,15 @@
-"""Makes a stream from a DataFrame and its declaration by the caller or a catalog; each mistake has its own error."""
+"""Makes streams and queries from what callers and catalogs declare; each mistake has its own error."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from windloom.errors import WindloomError, near_names
+from windloom.model.clauses import USUAL_PRIORITY, Urgency
 from windloom.model.expression import Expression
 from windloom.model.stream import Relation, Stream
 from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
@@ -18,6 +20,7 @@ from windloom.spark.frames import column_types, columns_of_one_name
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
+_OPTIONS = re.compile(r"\s*(WITHIN|PRIORITY)\b", re.IGNORECASE)
 
 
 def make_stream(
@@ -296,3 +299,29 @@ def _difference(column: str, kind: DataType, columns: dict[str, DataType]) -> st
     if column in columns:
         return f"column '{column}' was {kind}, and is {columns[column]}"
     return f"column '{column}' is missing: {near_names(column, list(columns))}"
+
+
+def with_urgency(name: str, text: str, within: str | timedelta | None, priority: int | None) -> str:
+    """Return the text as it is registered: urgency is part of it, so that it is kept wherever the text is kept.
+
+    >>> with_urgency("q", "SELECT …", "30 seconds", 2)
+    'WITHIN 30 seconds PRIORITY 2 AS SELECT …'
+    """
+    if within is None and priority is None:
+        return text
+    if _OPTIONS.match(text):
+        raise WindloomError(
+            f"query '{name}' says twice how urgent it is",
+            "its text begins with WITHIN or PRIORITY",
+            "leave within and priority out, or take them out of the text",
+        )
+    if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int)):
+        raise WindloomError(
+            f"query '{name}': a priority is a whole number", f"it is {priority!r}", "1 is answered first, 9 last"
+        )
+    try:
+        ticks = None if within is None else parse_duration(within)
+        urgency = Urgency(ticks, USUAL_PRIORITY if priority is None else priority)
+    except WindloomError as error:
+        raise WindloomError(f"query '{name}': {error.message}", error.detail, error.hint) from None
+    return f"{urgency} AS {text}" if str(urgency) else text

@@ -17,7 +17,7 @@ import pyarrow as pa
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.records import PlanRecord
 from windloom.engine.budget import DeadlineRecord
-from windloom.engine.charts import charts_as
+from windloom.engine.declare import with_urgency
 from windloom.engine.live_queries import LiveQueries
 from windloom.engine.loop import CatchingUp, RoundLoop
 from windloom.engine.options import StreamOptions, least_seconds, schedule_lines, warning_of
@@ -25,8 +25,8 @@ from windloom.engine.placement import refuse_unsharded
 from windloom.engine.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.questions import Moment, QuestionAnswer, Questions
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
-from windloom.engine.views import AnswerViews, cost_view, facts_table, rows_table
-from windloom.engine.what_if import WhatIf, compare_plans, unused_name, with_urgency
+from windloom.engine.views import AnswerViews, charts_as, cost_view, facts_table, rows_table
+from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain.charts import adapt_lines
 from windloom.explain.text import explain_text
