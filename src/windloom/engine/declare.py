@@ -263,9 +263,17 @@ def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> 
 
 
 def _frame_of(name: str, given: Given) -> DataFrame:
-    frame = given
-    if not isinstance(given, DataFrame):
-        frame = _called(name, given)
+    try:
+        with as_windloom_errors(f"the function of relation '{name}'"):
+            frame = given if isinstance(given, DataFrame) else given()
+    except WindloomError:
+        raise
+    except Exception as error:  # whatever the user's own code raises
+        raise WindloomError(
+            f"relation '{name}': its function failed",
+            f"{type(error).__name__}: {error}",
+            "mend it; a stream that stopped goes on where it was when it is started again with its checkpoint",
+        ) from error
     if not isinstance(frame, DataFrame):
         raise WindloomError(
             f"relation '{name}': its function gives no Spark DataFrame",
@@ -279,20 +287,6 @@ def _frame_of(name: str, given: Given) -> DataFrame:
             f"read it with spark.read; or register it as a stream: loom.stream('{name}', df, time=…)",
         )
     return frame
-
-
-def _called(name: str, given: Callable[[], DataFrame]) -> DataFrame:
-    try:
-        with as_windloom_errors(f"the function of relation '{name}'"):
-            return given()
-    except WindloomError:
-        raise
-    except Exception as error:  # whatever the user's own code raises
-        raise WindloomError(
-            f"relation '{name}': its function failed",
-            f"{type(error).__name__}: {error}",
-            "mend it; a stream that stopped goes on where it was when it is started again with its checkpoint",
-        ) from error
 
 
 def _difference(column: str, kind: DataType, columns: dict[str, DataType]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
@@ -520,7 +521,11 @@ class Loom:
 
     def _known(self) -> PlanningFacts:
         """Return what plans are made with, including the columns that the driver can read from files."""
-        return self._learned.known_with(self._registry.file_columns())
+        known, streams = self._learned.known, self._registry.streams
+        if self._learned.ongoing is not None:  # the driver reads no files of a running stream
+            return known
+        files = self._registry.files()
+        return replace(known, files={name: files[name].columns(streams[name].columns) for name in files})
 
     def _changed(self) -> None:
         self._plans.clear()

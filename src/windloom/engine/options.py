@@ -149,10 +149,15 @@ def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float
     return ticks / TICKS_PER_SECOND, schedule or DEFAULT_SCHEDULE
 
 
-def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
+def _checked_trigger(trigger: object) -> Mapping[str, object]:
     if trigger is None:
         return {}
-    if not _is_trigger(trigger):
+    if not (
+        isinstance(trigger, Mapping)
+        and len(trigger) == 1
+        and next(iter(trigger)) in TRIGGERS
+        and trigger.get("availableNow", True) is True
+    ):
         raise WindloomError(
             f"unknown trigger {trigger!r}",
             "it says when Spark forms a micro-batch",
@@ -161,7 +166,7 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
     if "availableNow" in trigger:
         return trigger
     # Spark accepts fewer spellings of durations, and counts in milliseconds.
-    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    ticks = _ticks("processingTime", trigger["processingTime"])
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
 
@@ -205,15 +210,6 @@ def _check_placement(placement: str, shards: object) -> None:
             "with placement='driver' the state is in one piece",
             "leave it out, or use placement='executors'",
         )
-
-
-def _is_trigger(trigger: object) -> bool:
-    return (
-        isinstance(trigger, Mapping)
-        and len(trigger) == 1
-        and next(iter(trigger)) in TRIGGERS
-        and trigger.get("availableNow", True) is True
-    )
 
 
 def _is_count(number: object) -> bool:

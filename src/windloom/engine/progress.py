@@ -97,10 +97,6 @@ class RoundProgress:
     def __getitem__(self, name: str) -> Any:
         return self.as_dict()[name]
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RoundProgress:
-        return cls(**{name: values[name] for name in cls.__slots__ if name in values})
-
 
 def frontier_ticks(plan: Plan, state: State) -> dict[str, int]:
     """Return the frontier of each stream that some query reads."""
@@ -180,15 +176,15 @@ def progress_of(
 
 
 def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
-    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
-    found = {}
+    """Return the versions of relations that a round has seen; if it did not look, those of an earlier round."""
+    versions = {}
     for planned_relation in round.plan.relations:
         version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
         if version is not None:
             changed = before is None or before.number != version.number
-            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
-            found[planned_relation.name] = {**told, "changed": changed}
-    return found
+            facts = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            versions[planned_relation.name] = {**facts, "changed": changed}
+    return versions
 
 
 def _late_counts(late: LateCount) -> dict[str, int]:
@@ -196,7 +192,7 @@ def _late_counts(late: LateCount) -> dict[str, int]:
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
+    """Return how many seconds each tick is behind the clock; None for ticks that are not instants."""
     now = time.time()
     return {
         name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()

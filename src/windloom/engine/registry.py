@@ -223,10 +223,6 @@ class Registry:
                 self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
         return {name: local_files for name, local_files in self._files.items() if local_files is not None}
 
-    def file_columns(self) -> dict[str, frozenset[str]]:
-        """Return the columns that the driver can read from files itself, by name of the stream."""
-        return {name: local_files.columns(self.streams[name].columns) for name, local_files in self.files().items()}
-
     def check_versions(self, relations: Iterable[str]) -> None:
         """Raise for relations without data."""
         for name in relations:

@@ -19,7 +19,6 @@ from windloom.checkpoint.frames import write_cells
 from windloom.engine.round import Round
 from windloom.model.stream import Version
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.model.windows import Window
 from windloom.plan.plan import Plan, PlannedRelation
 from windloom.rounds.step import moved
 from windloom.spark.relations import TakenVersion
@@ -106,7 +105,7 @@ class Relations:
         versions = dict(new or {})
         cells: dict[int, Cells] = {}
         for planned_relation in round.plan.relations:
-            if planned_relation.sets and _is_asked(round.plan, planned_relation, round.state, given):
+            if planned_relation.sets and _is_read(round.plan, planned_relation, round.state, given):
                 with watch("relations"):
                     found = self._taken(round, planned_relation)
                 if found is not None:
@@ -136,15 +135,17 @@ class Relations:
         is_same = before is not None and before.is_same(frame)
         if is_held and is_same:
             return None
-        found = self._jobs.take(round.plan, planned, frame)
-        is_same = is_same or (
-            is_held and all(_equal(found.cells[partial_set], held[partial_set]) for partial_set in planned.sets)
-        )
+        taken = self._jobs.take(round.plan, planned, frame)
+        if is_held and not is_same:
+            (about, blob), (held_about, held_blob) = (
+                write_cells({number: cells[number] for number in planned.sets}) for cells in (taken.cells, held)
+            )
+            is_same = about == held_about and bool(blob.equals(held_blob))
         if version is None or not is_same:
             version = self._next(name, round)
         self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
         is_new = not is_held or not is_same
-        return (replace(version, rows=found.rows, nbytes=found.nbytes), found) if is_new else None
+        return (replace(version, rows=taken.rows, nbytes=taken.nbytes), taken) if is_new else None
 
     def _current(self, name: str) -> Any:
         self.read[name] = self._sources[name]()
@@ -160,27 +161,16 @@ class Relations:
         return Version(1 if before is None else before.number + 1, round.number)
 
 
-def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
-    """Whether a round reports windows of queries that read the relation."""
-    after = moved(state, given, plan)
+def _is_read(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
+    """Return whether a round reports windows of queries that read the relation."""
+    state_after = moved(state, given, plan)
     for join in plan.joins:
-        if any(place.set in planned.sets for place in join.sides):
-            closed = state.closed_over(join.query.inputs), after.closed_over(join.query.inputs)
-            if join.name in state.fresh or _ends_within(join.join.sides[0].window, *closed):
-                return True
+        if all(place.set not in planned.sets for place in join.sides):
+            continue
+        after, until = state.closed_over(join.query.inputs), state_after.closed_over(join.query.inputs)
+        window = join.join.sides[0].window
+        if join.name in state.fresh or (after < until and (after <= TICK_MIN or until >= TICK_MAX)):
+            return True
+        if (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks:
+            return True
     return False
-
-
-def _ends_within(window: Window, after: int, until: int) -> bool:
-    """Whether a window ends in `(after, until]`."""
-    if after >= until:
-        return False
-    if after <= TICK_MIN or until >= TICK_MAX:
-        return True
-    return (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks
-
-
-def _equal(held: Cells, other: Cells) -> bool:
-    told, blob = write_cells({0: held})
-    other_told, other_blob = write_cells({0: other})
-    return told == other_told and bool(blob.equals(other_blob))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -378,10 +378,6 @@ class ObservedData:
     @property
     def known(self) -> PlanningFacts:
         return PlanningFacts(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
-
-    def known_with(self, files: Mapping[str, frozenset[str]]) -> PlanningFacts:
-        """Return `known` with the columns that the driver can read from files, by stream; a running stream has none."""
-        return self.known if self.ongoing is not None else replace(self.known, files=files)
 
     def add(self, results: Results) -> bool:
         """Keep rates, groups and sizes of relations as a run observed them; return whether any of it is new."""

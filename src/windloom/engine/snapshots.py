@@ -117,7 +117,7 @@ class TupleHistory:
 
 
 def not_kept(name: str) -> WindloomError:
-    """The error for a question for which neither cells nor tuples are kept."""
+    """Return the error for a question for which neither cells nor tuples are kept."""
     return WindloomError(
         f"query '{name}' cannot be answered from what is kept",
         "it reports rows, and the tuples that it reads are not kept",
@@ -151,10 +151,6 @@ class SnapshotAnswer:
     is_from_tuples: bool = False
 
 
-def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-    return {}
-
-
 class RoundSnapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
@@ -171,7 +167,7 @@ class RoundSnapshot:
         late_from: Callable[[Query, int, int], int | None],
         tables: AnswerTables,
         history: TupleHistory | None = None,
-        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = no_relations,
+        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = lambda plan, planned: {},
     ) -> None:
         self.committed, self._parts, self._past = committed, parts, past
         self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
@@ -181,30 +177,27 @@ class RoundSnapshot:
         if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
         if alone.rows:
-            found = self._from_tuples(query, alone)
-            if found is None:
+            answer = self._from_tuples(query, alone)
+            if answer is None:
                 raise not_kept(query.name)
-            return found
+            return answer
         try:
-            found = self._from_cells(query, alone)
+            answer = self._from_cells(query, alone)
         except WindloomError:
             remade = self._from_tuples(query, alone)
             if remade is None:
                 raise
             return remade
-        remade = None if found.since is None else self._from_tuples(query, alone, found.since)
-        return remade or found
+        remade = None if answer.since is None else self._from_tuples(query, alone, answer.since)
+        return remade or answer
 
     def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> SnapshotAnswer | None:
         """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
         state = self.committed.state
-        made = None
-        if self._history is not None:
-            made = self._history.answer(alone, state, than, self._versions(alone))
-        if made is None:
+        if self._history is None or (made := self._history.answer(alone, state, than, self._versions(alone))) is None:
             return None
         blocks, since = made
-        return self._found(query, alone, blocks, state, since, is_from_tuples=True)
+        return self._answer_of(query, alone, blocks, state, since, is_from_tuples=True)
 
     def _versions(self, alone: Plan) -> dict[int, Cells]:
         """The cells of relations that a question reads."""
@@ -225,9 +218,9 @@ class RoundSnapshot:
         for state in asked:  # `since` is the same for all of them
             answers, since = ask(state, plan, alone, self._past, versions, after)
             blocks += answers.blocks()
-        return self._found(query, alone, blocks, state, since)
+        return self._answer_of(query, alone, blocks, state, since)
 
-    def _found(
+    def _answer_of(
         self,
         query: Query,
         alone: Plan,
@@ -248,25 +241,18 @@ class RoundSnapshot:
             return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
         until = before.closed if late is None else min(before.closed, late)
-        found = self._from_cells(query, alone, until)
-        if not _covers(query, before, found) or (found.since is not None and self._history is not None):
+        later = self._from_cells(query, alone, until)
+        since = later.since
+        # Whether the earlier answer has every window that is exact now, up to where it was closed.
+        covers = before.since is None or (since is not None and since >= before.since)
+        if query.window.extent_ticks is None:
+            covers = before.since == since  # all windows begin there
+        if not covers or (since is not None and self._history is not None):
             return self.answer(query, alone)
-        return SnapshotAnswer(
-            pa.concat_tables([_kept(query, before, found, until), found.rows]), found.round, found.closed, found.since
-        )
-
-
-def _covers(query: Query, before: SnapshotAnswer, found: SnapshotAnswer) -> bool:
-    """Whether the earlier answer has every window that is exact now, up to where it was closed."""
-    if query.window.extent_ticks is None:
-        return before.since == found.since  # all windows begin there
-    return before.since is None or (found.since is not None and found.since >= before.since)
-
-
-def _kept(query: Query, before: SnapshotAnswer, found: SnapshotAnswer, until: int) -> pa.Table:
-    """The rows of the earlier answer that are not computed again, and that are exact now too."""
-    last = life_of(query.window).interval(until, until)[1]
-    wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)
-    if found.since is not None:
-        wanted = pc.and_(wanted, pc.greater_equal(before.rows["window_start"].cast(pa.int64()), found.since))
-    return before.rows.filter(wanted)
+        # Rows of the earlier answer that are not computed again, and that are exact now too.
+        last = life_of(query.window).interval(until, until)[1]
+        wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)
+        if since is not None:
+            wanted = pc.and_(wanted, pc.greater_equal(before.rows["window_start"].cast(pa.int64()), since))
+        rows = pa.concat_tables([before.rows.filter(wanted), later.rows])
+        return SnapshotAnswer(rows, later.round, later.closed, since)

@@ -322,7 +322,10 @@ def prepare(say: Callable[[str], None]) -> None:
         if wants_archive:
             say("writing an archive of Spark's classes")
         end_session(session, _EXIT_SECONDS)
-    say(f"{compilations()} kernels compiled, kept in {_common_folder()}{_of_archive(java)}")
+    folder = os.path.commonpath(kept_in())
+    if not Path(folder).is_relative_to(Path(__file__).parents[1]):
+        folder = f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
+    say(f"{compilations()} kernels compiled, kept in {folder}{_of_archive(java)}")
 
 
 def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
@@ -339,13 +342,6 @@ def _of_archive(java: JavaHome) -> str:
     if archive_path(java).is_file():
         return "; Spark starts from an archive of its classes"
     return f"; Spark starts without an archive of its classes, which Java {java.major} did not write"
-
-
-def _common_folder() -> str:
-    """Return the folder of the kernels: beside the sources, or where Numba puts them if that is not writable."""
-    folder = os.path.commonpath(kept_in())
-    beside = Path(folder).is_relative_to(Path(__file__).parents[1])
-    return folder if beside else f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
 
 
 def _trades(spark: SparkSession) -> DataFrame:
