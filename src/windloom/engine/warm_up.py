@@ -31,6 +31,7 @@ from windloom.kernels.locate import sliding_lanes
 from windloom.kernels.merge import place_starts, places_of
 from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.kernels.tuples.slices import moved, places_by_code
+from windloom.kernels.tuples.sorted_tuples import SortedTuples
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
 from windloom.model.join import (
@@ -55,7 +56,7 @@ from windloom.optimizer.workloads import zipf_workload
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session import JavaHome, archive_path, can_archive, draft_of, end_session, find_java, local_session
 from windloom.spark.sources.read import synthetic_trades
-from windloom.weave.sorted_tuples import merge_examples
+from windloom.weave.sorted_tuples import merge_keyed
 
 # Folds of two tiny sides that use every kernel, so that set-up compiles them all.
 
@@ -274,7 +275,13 @@ def folds(spark: SparkSession) -> None:
         _trades(spark).write.parquet(f"{folder}/parquet")
         results = _loom(spark.read.parquet(f"{folder}/parquet"), _TUPLE_JOINS).run(intake="woven", fold="slice_matrix")
         assert all(join.tuples for join in results.plan.joins)
-    merge_examples()
+    starts = np.array([1]), np.array([0])  # the second portion comes before the first
+    merge_keyed(
+        [
+            {(0, 0): SortedTuples(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), start, (), (0,))}
+            for start in starts
+        ]
+    )
 
 
 def sharing(spark: SparkSession) -> None:
