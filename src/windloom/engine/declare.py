@@ -174,8 +174,6 @@ def _widens(actual: DataType, declared: DataType) -> bool:
     )
 
 
-# Makes a relation from a DataFrame, or a function that returns the current one; each mistake has its own error.
-
 #: A relation as the user gives it: one version for good, or a function that returns the current one.
 Given = DataFrame | Callable[[], DataFrame]
 
@@ -188,11 +186,6 @@ class RelationSource:
 
     relation: Relation
     given: Given
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the relation has one version for good."""
-        return isinstance(self.given, DataFrame)
 
     def current(self) -> DataFrame:
         """Return the current version, with the columns of the relation."""

@@ -145,7 +145,7 @@ class LiveQueries:
         if plan is None:
             self._check_aggregates(record)
             known = PlanningFacts(estimates=record.estimates, ongoing=record.ongoing)
-            plan = self._build(record.queries, record.options, None, record.given, known)
+            plan = self._plan(self._bind_all(record.queries), _plan_options(record.options), known, None, record.given)
             self._remember(record.version, plan)
         return plan
 
@@ -217,12 +217,11 @@ class LiveQueries:
         texts = {**record.queries, name: text}
         bound, known = [self.bind(query_name, query_text) for query_name, query_text in texts.items()], self.known()
         trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
-        return make_plan(self._registry.sources, bound, types, chosen, known, trees)
+        return self._plan(bound, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: PlanningFacts, options: Mapping[str, str]) -> Plan:
         """Return a plan of one query that is not among the others, for a question that is asked once."""
-        types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
-        return make_plan(self._registry.sources, [query], types, chosen, known)
+        return self._plan([query], replace(_plan_options(options), tuples=None), known)
 
     def _recorded(
         self,
@@ -233,17 +232,19 @@ class LiveQueries:
         options: dict[str, str],
         trees_so_far: list[list[str]] | None,
     ) -> PlanRecord:
-        """Make a record. `kept` are the trees so far; without them, everything is planned again."""
-        known = self.known()
-        trees = None if trees_so_far is None else self._woven(queries, options, trees_so_far, known)
-        plan = self._build(queries, options, trees, None, known)
+        """Return a record; without the trees so far, everything is planned again."""
+        known, chosen, bound, trees = self.known(), _plan_options(options), self._bind_all(queries), None
+        streams, types = self._registry.sources, self._registry.known_types
+        if trees_so_far is not None:
+            if self._trees is None or self._trees.options != chosen:
+                self._trees = LiveTrees(streams, chosen)
+            trees = self._trees.follow(trees_so_far, bound, types, known)
+        plan = self._plan(bound, chosen, known, trees)
         if self._objective.memory:
-            # The choices that are best for the objective, for the queries that are bound.
-            streams, types = self._registry.sources, self._registry.known_types
-            preferred = Choices()
-            for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+            preferred = Choices()  # those that are best for the objective
+            for basin in basins_of(streams, bound, types, chosen, known):
                 preferred |= candidates_at(basin, known.estimates, self._objective)[0].choices
-            plan = self._build(queries, options, None, preferred, known)
+            plan = self._plan(bound, chosen, known, None, preferred)
         self._remember(version, plan)
         layouts = {
             aggregate.own.name: aggregate.own.layout
@@ -288,30 +289,15 @@ class LiveQueries:
         }
         self._plans[version] = plan
 
-    def _woven(
+    def _plan(
         self,
-        queries: Mapping[str, str],
-        options: Mapping[str, str],
-        trees_so_far: list[list[str]],
+        bound: Sequence[Query],
+        options: PlanOptions,
         known: PlanningFacts,
-    ) -> list[list[str]]:
-        chosen = _plan_options(options)
-        if self._trees is None or self._trees.options != chosen:
-            self._trees = LiveTrees(self._registry.sources, chosen)
-        bound = self._bind_all(queries)
-        return self._trees.follow(trees_so_far, bound, self._registry.known_types, known)
-
-    def _build(
-        self,
-        queries: Mapping[str, str],
-        options: Mapping[str, str],
-        trees: list[list[str]] | None,
-        given: Choices | None,
-        known: PlanningFacts,
+        trees: list[list[str]] | None = None,
+        given: Choices | None = None,
     ) -> Plan:
-        bound = self._bind_all(queries)
-        chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.sources, bound, types, chosen, known, trees, given)
+        return make_plan(self._registry.sources, bound, self._registry.known_types, options, known, trees, given)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:

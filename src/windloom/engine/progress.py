@@ -134,9 +134,7 @@ def progress_of(
 ) -> RoundProgress:
     """Return the figures of a round whose `rows` are with the sinks."""
     counts, state = outcome.counts, outcome.state
-    late = {
-        stream.name: _late_counts(counts.late.streams.get(stream.name, LateCount())) for stream in round.plan.streams
-    }
+    late = {stream.name: asdict(counts.late.streams.get(stream.name, LateCount())) for stream in round.plan.streams}
     cells = dict.fromkeys((stream.name for stream in round.plan.streams), 0)
     for partial_set in round.plan.sets:
         if partial_set.identity in outcome.observed.sets:
@@ -161,7 +159,7 @@ def progress_of(
         trees=sum(1 for _ in round.plan.trees),
         plan_version=round.record.version,
         late=late,
-        late_queries={name: _late_counts(late) for name, late in sorted(counts.late.queries.items())},
+        late_queries={name: asdict(late) for name, late in sorted(counts.late.queries.items())},
         frontiers=frontiers,
         lags=lags,
         tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
@@ -185,10 +183,6 @@ def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
             facts = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
             versions[planned_relation.name] = {**facts, "changed": changed}
     return versions
-
-
-def _late_counts(late: LateCount) -> dict[str, int]:
-    return {"partly": late.partly, "dropped": late.dropped}
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

@@ -37,8 +37,6 @@ from windloom.state.state import CellCoverage, State
 from windloom.state.tuple_store import ReportedWindows, TupleStores, files_of
 from windloom.state.windows.registry import life_of
 
-# Questions and new queries answered from kept tuples, as of one committed round.
-
 
 class HistoryJobs(Protocol):
     """The jobs that make cells and rows from kept tuples: by Spark, or in tests by plain Python."""
@@ -72,13 +70,19 @@ class TupleHistory:
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
     ) -> tuple[list[Block], int | None] | None:
-        """The blocks of the only query of a plan, and the start of its first complete window.
+        """Return the blocks of the only query of a plan, and the start of its first complete window.
 
         None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
         `versions` are the cells of relations. For an enriched stream, the kept tuples are not the joined ones.
         """
         if alone.rows:
-            return self._rows(alone, state)
+            (planned,) = alone.rows
+            question = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
+            if question is None:
+                return None
+            asked, complete_from = question
+            with self.folder.naming_damage(state.kept):
+                return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), complete_from
         sets = [partial_set for partial_set in alone.sets if not partial_set.is_relation]
         since = sets_since(sets, state.kept)
         if since is None:
@@ -105,15 +109,6 @@ class TupleHistory:
         with self.folder.naming_damage(state.kept):
             answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
         return list(answers.blocks()), reach
-
-    def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
-        (planned,) = alone.rows
-        found = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
-        if found is None:
-            return None
-        asked, since = found
-        with self.folder.naming_damage(state.kept):
-            return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
 
 
 def not_kept(name: str) -> WindloomError:
@@ -173,7 +168,7 @@ class RoundSnapshot:
         self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
 
     def answer(self, query: Query, alone: Plan) -> SnapshotAnswer:
-        """The answer to a question, from cells, or from tuples if these reach further back; `alone` is its plan."""
+        """Return the answer to a question, from cells or, if these reach further back, tuples; `alone` is its plan."""
         if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
         if alone.rows:
@@ -192,7 +187,7 @@ class RoundSnapshot:
         return remade or answer
 
     def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> SnapshotAnswer | None:
-        """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
+        """Return the answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
         state = self.committed.state
         if self._history is None or (made := self._history.answer(alone, state, than, self._versions(alone))) is None:
             return None
@@ -200,13 +195,13 @@ class RoundSnapshot:
         return self._answer_of(query, alone, blocks, state, since, is_from_tuples=True)
 
     def _versions(self, alone: Plan) -> dict[int, Cells]:
-        """The cells of relations that a question reads."""
+        """Return the cells of relations that a question reads."""
         plan = self.committed.plan
         assert plan is not None
         return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
 
     def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> SnapshotAnswer:
-        """The answer from cells; with `after`, only windows that end later."""
+        """Return the answer from cells; with `after`, only windows that end later."""
         plan = self.committed.plan
         assert plan is not None
         # A side of a join may be divided among parts; other questions are answered part by part.

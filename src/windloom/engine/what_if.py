@@ -110,8 +110,6 @@ def compare_plans(
 
     `files` has, by stream, the columns that the driver can read itself, if the plans were made with them.
     """
-    if query.join is not None:
-        return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
         # For rows, the prediction is how many tuples are kept for them, not how long making them takes.
         planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
@@ -119,53 +117,31 @@ def compare_plans(
         text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
         alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
         return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
-    partial_set, tree, _ = after.find(query.name)
-    without = None if before is None else before.by_identity.get(partial_set.identity)
-    added = partial_set.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
+    report = report_sharing(after, constants, files)
+    if query.join is None:
+        partial_set, tree, _ = after.find(query.name)
+        trees, own_names, alone = [(partial_set, tree)], {query.name}, report.queries[query.name].alone
+    else:  # its trees are those of its sides
+        join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
+        places = dict.fromkeys(join.sides)
+        trees = [(after.sets[place.set], after.side(place)[1]) for place in places]
+        own_names, alone = {place.name for place in places}, report.joins[query.name].alone
+    names = dict.fromkeys(tree_name(after, partial_set, tree) for partial_set, tree in trees)
+    place = next(iter(names)) if query.join is None else f"{join.fold} of {' and '.join(names)}"
+    sets = {partial_set.number: partial_set for partial_set, _ in trees}.values()
+    earlier = {} if before is None else before.by_identity
+    pairs = [(partial_set, earlier.get(partial_set.identity)) for partial_set in sets]
     return WhatIf(
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants, files).queries[query.name].alone,
-        tree_name(after, partial_set, tree),
-        len(tree.queries) - 1,
-        without is None,
-        partial_set.statistics.pace * added,
-        partial_set.edges.density.exact and (without is None or without.edges.density.exact),
-    )
-
-
-def _compare_joined(
-    before: Plan | None,
-    after: Plan,
-    query: Query,
-    constants: Constants,
-    files: Mapping[str, frozenset[str]] | None,
-) -> WhatIf:
-    """Return what a join adds; its trees are those of its sides."""
-    join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
-    places = dict.fromkeys(join.sides)
-    sets = {place.set: after.sets[place.set] for place in places}
-    without = {} if before is None else before.by_identity
-    known = {number: without.get(partial_set.identity) for number, partial_set in sets.items()}
-    added = sum(
-        partial_set.statistics.pace
-        * (partial_set.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
-        for partial_set, had in zip(sets.values(), known.values(), strict=True)
-    )
-    names = [tree_name(after, after.sets[place.set], after.side(place)[1]) for place in places]
-    partners = {query.name for place in places for query in after.side(place)[1].queries} - {
-        side_place.name for side_place in places
-    }
-    every = [*sets.values(), *(had for had in known.values() if had is not None)]
-    return WhatIf(
-        " ".join(query.text.split()),
-        0.0 if before is None else estimate_plan(before, constants).total,
-        estimate_plan(after, constants).total,
-        report_sharing(after, constants, files).joins[query.name].alone,
-        f"{join.fold} of {' and '.join(dict.fromkeys(names))}",
-        len(partners),
-        all(had is None for had in known.values()),
-        added,
-        all(partial_set.edges.density.exact for partial_set in every),
+        alone,
+        place,
+        len({planned.name for _, tree in trees for planned in tree.queries} - own_names),
+        all(had is None for _, had in pairs),
+        sum(
+            now.statistics.pace * (now.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
+            for now, had in pairs
+        ),
+        all(each.edges.density.exact for pair in pairs for each in pair if each is not None),
     )
