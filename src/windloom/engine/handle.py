@@ -293,7 +293,7 @@ class Handle(AnswerViews):
         return self._questions.moment()
 
     def what_if(self, text: str) -> WhatIf:
-        """What a query would cost in addition to the running ones, and from which window on it would be complete.
+        """Return what a query would cost besides the running ones, and its first complete window.
 
         Nothing is registered; the call waits for the current round.
         """

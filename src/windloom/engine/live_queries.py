@@ -26,10 +26,6 @@ from windloom.plan.joins import with_sides
 from windloom.plan.plan import Plan, Types
 from windloom.statistics.set_statistics import Ongoing, SetIdentity, Statistics, differ
 
-# The trees of a running loom: new queries are woven in, removed ones taken out (source A, section 5.2).
-#
-# When the trees of a set cost too much more than a full plan is expected to cost, a full plan is made.
-
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
@@ -45,7 +41,11 @@ class _Followed:
 
 
 class LiveTrees:
-    """Plans that follow queries as they come and go, by set; after a restart they start from the recorded trees."""
+    """Plans that follow queries as they come and go, by set (source A, section 5.2).
+
+    New queries are woven in, removed ones taken out. When the trees of a set cost too much more than a full plan is
+    expected to cost, a full plan is made. After a restart, the plans start from the recorded trees.
+    """
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
@@ -54,7 +54,7 @@ class LiveTrees:
     def follow(
         self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types, known: PlanningFacts
     ) -> list[list[str]]:
-        """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
+        """Return the trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         trees: list[list[str]] = []
         followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(with_sides(queries)):
@@ -101,7 +101,7 @@ class LiveTrees:
         wanted: Mapping[str, Query],
         statistics: Statistics,
     ) -> _Followed:
-        """A plan that continues from trees made elsewhere: before a restart, with other options or statistics."""
+        """Return a plan that continues from trees made before a restart, or with other options or statistics."""
         names = [name for tree in recorded_trees for name in tree]
         position_of = {name: i for i, name in enumerate(names)}
         shared_problem = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
@@ -116,7 +116,7 @@ class LiveTrees:
 
 
 def _holds(followed: _Followed, before: Sequence[Collection[str]], wanted: Mapping[str, Query]) -> bool:
-    """Whether this is the plan whose trees were recorded, with the windows that the queries still have."""
+    """Return whether this is the plan whose trees were recorded, with the windows that the queries still have."""
     recorded = {frozenset(tree) for tree in before}
     windows = followed.plan.windows
     same = all(wanted[name].window == windows[number] for number, name in followed.names.items() if name in wanted)
@@ -282,12 +282,8 @@ class LiveQueries:
         return list(bound.values())  # not self._bound, which another thread may replace meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
-        self._plans = {
-            number: plan_of_version
-            for number, plan_of_version in self._plans.items()
-            if number >= version - _OLDER_PLANS
-        }
-        self._plans[version] = plan
+        older = {number: known for number, known in self._plans.items() if number >= version - _OLDER_PLANS}
+        self._plans = {**older, version: plan}
 
     def _plan(
         self,

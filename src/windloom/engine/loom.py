@@ -70,7 +70,7 @@ class Loom:
 
     @classmethod
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
-        """A loom on a Spark session of this machine, started if there is none yet."""
+        """Return a loom on a Spark session of this machine, which is started if there is none yet."""
         return cls(local_session(cores=cores, memory=memory, conf=conf))
 
     @property
@@ -198,7 +198,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> Plan:
-        """The plan for all registered queries; it is made once for the same queries and options."""
+        """Return the plan for all registered queries; it is made once for the same queries and options."""
         return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
 
     def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
@@ -234,7 +234,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """Shows the plan; `format` is "text", "json" or "svg" (a picture). `loom.plan()` returns the plan itself.
+        """Show the plan; `format` is "text", "json" or "svg" (a picture). `loom.plan()` returns the plan itself.
 
         `query` shows one query in full, `queries` lists all queries, however many there are. `sharing` shows what every
         tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
@@ -281,7 +281,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """Charts, which show which plan is best for which estimates.
+        """Draw charts, which show which plan is best for which estimates.
 
         They are drawn around figures that were given, observed by runs, or learned from a stream's checkpoint
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
@@ -486,7 +486,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> WhatIf:
-        """What a query would cost in addition to the registered ones, before it is added.
+        """Return what a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """

@@ -457,14 +457,15 @@ class RoundLoop:
             newer = log
 
 
-# Rounds that only answer, run while a stream is silent: postponed answers do not wait for the next tuples.
-
 #: Seconds without a micro-batch after which the stream counts as silent.
 QUIET_SECONDS = 0.25
 
 
 class CatchingUp:
-    """A thread that runs rounds, each within the budget, while answers are left and no micro-batch is waiting."""
+    """A thread that runs rounds that only answer, while a stream is silent: answers do not wait for the next tuples.
+
+    Each round is within the budget; there are rounds while answers are left and no micro-batch is waiting.
+    """
 
     def __init__(self, loop: RoundLoop) -> None:
         self._loop = loop

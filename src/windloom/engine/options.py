@@ -1,4 +1,4 @@
-"""The options a loom is started with, checked before anything runs."""
+"""The options a loom is started with, checked before anything runs; and budgets and deadlines in words."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _checked_trigger(trigger: object) -> Mapping[str, object]:
 
 
 def _adapting(adapt: object) -> AdaptOptions | None:
-    """How plans follow the data; options of charts choose charts."""
+    """Return how plans follow the data; options of charts choose charts."""
     if isinstance(adapt, bool):
         return AdaptOptions() if adapt else None
     if adapt == "charts":
@@ -240,9 +240,7 @@ def parse_instant(what: str, value: str | datetime) -> int:
     return since // timedelta(microseconds=1)
 
 
-# Deadlines in words: the lines of EXPLAIN about a budget, and warnings about deadlines that cannot be kept.
-
-#: How many queries are named one by one.
+#: How many queries the lines of EXPLAIN about deadlines name one by one.
 _SHOWN = 12
 
 

@@ -34,7 +34,7 @@ class SeenVersion(Protocol):
     """A frame from which a version was read."""
 
     def is_same(self, frame: Any, /) -> bool:
-        """Whether another frame certainly gives the same rows."""
+        """Return whether another frame certainly gives the same rows."""
         ...
 
 
@@ -44,17 +44,17 @@ class RelationJobs(Protocol):
     def seen(self, frame: Any) -> SeenVersion: ...
 
     def size(self, frame: Any, seen: Any) -> tuple[int | None, int | None]:
-        """The number of rows of a version, if it is worth counting, and about how many bytes they take, if known."""
+        """Return the rows of a version, if it is worth counting them, and about how many bytes they take, if known."""
         ...
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: Any) -> TakenVersion: ...
 
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Any]) -> Frames:
-        """The frames, and the frames of streams that are enriched with these versions."""
+        """Return the frames, and the frames of streams that are enriched with these versions."""
         ...
 
     def release(self) -> None:
-        """Called when enriched frames are no longer needed."""
+        """Free enriched frames, which are no longer needed."""
         ...
 
 
@@ -73,12 +73,8 @@ class Relations:
         self.read: dict[str, Any] = {}  # the frames of the versions that the last round had, by relation
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
-        """The frames of a round, with the frames of enriched streams, and the versions that are new."""
-        planned = [
-            planned_relation
-            for planned_relation in round.plan.relations
-            if not planned_relation.relation.is_retroactive
-        ]
+        """Return the frames of a round, with those of enriched streams, and the versions that are new."""
+        planned = [each for each in round.plan.relations if not each.relation.is_retroactive]
         if not planned or not frames:
             return frames, {}
         assert self._jobs is not None
@@ -94,29 +90,29 @@ class Relations:
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
-        """Called when the round's tuples have been read."""
+        """Free what was held for reading the round's tuples."""
         if self._jobs is not None:
             self._jobs.release()
 
     def with_versions(
         self, round: Round, given: RoundInput, watch: Stopwatch, new: Mapping[str, Version] | None = None
     ) -> RoundInput:
-        """The input of a round, with its versions that differ from those of the state."""
+        """Return the input of a round, with its versions that differ from those of the state."""
         versions = dict(new or {})
         cells: dict[int, Cells] = {}
         for planned_relation in round.plan.relations:
             if planned_relation.sets and _is_read(round.plan, planned_relation, round.state, given):
                 with watch("relations"):
-                    found = self._taken(round, planned_relation)
-                if found is not None:
-                    versions[planned_relation.name], taken = found
+                    new_version = self._taken(round, planned_relation)
+                if new_version is not None:
+                    versions[planned_relation.name], taken = new_version
                     cells |= taken.cells
         if not versions:
             return given
         return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
     def taken_now(self, plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-        """The cells of a version for a plan that no round runs with: the plan of a question.
+        """Return the cells of a version for a plan that no round runs with: the plan of a question.
 
         It is the version that the last round has seen, or else the current one.
         """
@@ -152,7 +148,7 @@ class Relations:
         return self.read[name]
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
-        """The frame that the version of a state was read from; None if another process read it, or another version."""
+        """Return the frame that the version of a state was read from; None if it is not known in this process."""
         version, seen = state.versions.get(name), self._seen.get(name)
         return None if seen is None or version is None or seen.number != version.number else seen.seen
 

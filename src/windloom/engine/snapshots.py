@@ -54,7 +54,7 @@ class TupleHistory:
     folder: TupleFolder
 
     def pinned(self, state: State) -> AbstractContextManager[None]:
-        """Keeps the files of a state, whatever rounds are committed meanwhile."""
+        """Keep the files of a state, whatever rounds are committed meanwhile."""
         return self.folder.pinned(files_of(state.kept))
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, CellCoverage] | None:

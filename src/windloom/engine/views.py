@@ -136,8 +136,7 @@ def _as_text(value: object) -> str:
             return str(value)
 
 
-# The two ways to show the cost of a plan: predicted seconds, or the operations that the papers count.
-
+#: The two ways to show the cost of a plan: predicted seconds, or the operations that the papers count.
 COSTS = ("seconds", "paper")
 
 
