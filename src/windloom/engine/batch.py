@@ -95,7 +95,7 @@ class _Batch:
                 self.progress(f"{rows:,} rows written")
 
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
-        done = self._run(whole, placement, Listeners(stepped, made))
+        done = self._loop(placement, Listeners(stepped, made)).run(whole)
         seconds = done.progress.seconds
         partials = seconds["partials"] + seconds.get("rows", 0.0)
         stats = self._stats(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})
@@ -114,7 +114,7 @@ class _Batch:
         jobs = SparkShardJobs(self.spark, {stream.name: stream for stream in timed_streams(self.plan)})
         with ExitStack() as holding:  # until the results hold the answers, if they do
             placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, holding)
-            done = self._run(whole, placement, Listeners(stepped))
+            done = self._loop(placement, Listeners(stepped)).run(whole)
             seconds = done.progress.seconds
             stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
             if self.store is not None:
@@ -131,13 +131,12 @@ class _Batch:
         results.relations, results.versions = dict(self.relations.read), done.outcome.state.versions
         return results
 
-    def _run(self, whole: RoundTuples, placement: Placement, listeners: Listeners) -> CompletedRound:
+    def _loop(self, placement: Placement, listeners: Listeners) -> RoundLoop:
         sinks = {"run": self.held if self.store is None else self.store}
         recovered = RecoveredState(State(), None, None, 0)
-        loop = RoundLoop(
+        return RoundLoop(
             lambda _: self.plan, self._journal, recovered, placement, sinks, self.tables, listeners=listeners
         )
-        return loop.run(whole)
 
     @property
     def _journal(self) -> NoJournal:
