@@ -391,7 +391,7 @@ def test_what_is_not_the_users_to_fix_passes_unchanged(loom: Loom, monkeypatch: 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr("windloom.engine.loom.run_batch", broken)
+    monkeypatch.setattr("windloom.engine.batch.run_batch", broken)
     loom.query("n", f"SELECT count(*) AS n {WINDOW}")
     with pytest.raises(RuntimeError, match="a bug of ours"):
         loom.run()

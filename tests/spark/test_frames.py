@@ -21,8 +21,8 @@ from windloom.spark import scan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Today there are nine: `Loom.run`, the batch, the loop, the placement, its scans, a chunk, all sets of the chunk, one
-#: set, and the aggregator, which calls the kernel.
+#: Today there are ten: `Loom.run`, the batch, its placement, the loop, the placement's reading, its scans, a chunk, all
+#: sets of the chunk, one set, and the aggregator, which calls the kernel.
 MOST_FRAMES = 10
 
 ROWS = 40_000  # enough for threads
@@ -42,7 +42,7 @@ class Paths:
         self._above = threading.local()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        submit, kernel = ThreadPoolExecutor.submit, whole_sums.sum_integers
+        submit, kernel = ThreadPoolExecutor.submit, whole_sums.sum_values
 
         def submitting(pool: ThreadPoolExecutor, task: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
             above = self._path()
@@ -61,7 +61,7 @@ class Paths:
             return kernel(*given)
 
         monkeypatch.setattr(ThreadPoolExecutor, "submit", submitting)
-        monkeypatch.setattr(whole_sums, "sum_integers", entered)
+        monkeypatch.setattr(whole_sums, "sum_values", entered)
 
     def _path(self) -> list[str]:
         own: list[str] = []

@@ -26,3 +26,10 @@ def test_the_tools_are_imported_when_one_of_their_commands_is_used() -> None:
     asked = f"import sys; from windloom.cli.main import cli; print({loaded}, cli.commands['demo'].name, {loaded})"
     told = subprocess.run([sys.executable, "-c", asked], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert told.split() == ["False", "demo", "True"]
+
+
+def test_what_only_some_calls_need_is_imported_by_them() -> None:
+    count = "sum(name.startswith('windloom') for name in sys.modules)"
+    command = [sys.executable, "-c", f"import sys, windloom; windloom.Loom; print({count})"]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert int(printed) <= 300

@@ -18,16 +18,18 @@ from dataclasses import asdict, is_dataclass
 from functools import cache
 from itertools import repeat
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from windloom.model.stream import Version
-from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
-from windloom.optimizer.adapt.round_cost import MeasuredRound, RoundCost
 from windloom.plan.costs import Choices, TreeChoice
 from windloom.state.tuple_store import Coverage, TupleFile
 from windloom.statistics.estimates import Mean
 from windloom.statistics.observations import KeyHistogram, LinkEstimate, LinkRound, SetRound
 from windloom.statistics.set_statistics import Ongoing, Origin, SetIdentity
+
+if TYPE_CHECKING:
+    from windloom.optimizer.adapt.replan import AdaptCounts
+    from windloom.optimizer.adapt.round_cost import MeasuredRound
 
 
 def write_adapted(counts: AdaptCounts, measured: MeasuredRound | None) -> dict[str, Any]:
@@ -56,6 +58,10 @@ def write_adapted(counts: AdaptCounts, measured: MeasuredRound | None) -> dict[s
 
 def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[AdaptCounts, list[MeasuredRound]]:
     """Return what was counted, and what rounds took, newest first; `commits` are those of rounds, oldest first."""
+    # Streams that follow the data have imported these; nothing else needs them.
+    from windloom.optimizer.adapt.replan import AdaptCounts, Verdicts
+    from windloom.optimizer.adapt.round_cost import MeasuredRound, RoundCost
+
     counted, measured = AdaptCounts(), list[MeasuredRound]()
     for commit in commits:
         about = commit.get("adapted")

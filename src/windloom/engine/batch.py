@@ -64,18 +64,13 @@ def run_batch(
         if placement != "executors":
             progress("taking in tuples")
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
-            loop = batch.driver_loop(SparkBatchJobs(limit, files))
             try:
-                done = loop.run(whole)
+                return batch.on_driver(whole, SparkBatchJobs(limit, files))
             except TooLargeError as error:
                 progress(f"{error}: going on with executors")
-            else:
-                return batch.driver_results(done)
         shards = shards or 2 * spark.sparkContext.defaultParallelism
         progress(f"partial and final aggregation on executors, {shards} shards")
-        with ExitStack() as holding:  # until the results hold the answers, if they do
-            done = batch.executor_loop(shards, holding).run(whole)
-            return batch.executor_results(done, holding)
+        return batch.on_executors(whole, shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +86,7 @@ class _Batch:
     progress: Callable[[str], None]
     held: HeldAnswers = field(default_factory=HeldAnswers)
 
-    def driver_loop(self, jobs: SparkBatchJobs) -> RoundLoop:
+    def on_driver(self, whole: RoundTuples, jobs: SparkBatchJobs) -> Results:
         def stepped(outcome: Outcome) -> None:
             self.progress(f"final aggregation of {sum(outcome.counts.partials.values()):,} partials on the driver")
 
@@ -100,18 +95,7 @@ class _Batch:
                 self.progress(f"{rows:,} rows written")
 
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
-        return self._loop(placement, Listeners(stepped, made))
-
-    def executor_loop(self, shards: int, holding: ExitStack) -> RoundLoop:
-        def stepped(outcome: Outcome) -> None:
-            if self.store is not None and outcome.wide is not None:
-                self.progress(f"writing {outcome.wide.totals.rows:,} rows")
-
-        jobs = SparkShardJobs(self.spark, {stream.name: stream for stream in timed_streams(self.plan)})
-        placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, holding)
-        return self._loop(placement, Listeners(stepped))
-
-    def driver_results(self, done: CompletedRound) -> Results:
+        done = self._loop(placement, Listeners(stepped, made)).run(whole)
         seconds = done.progress.seconds
         partials = seconds["partials"] + seconds.get("rows", 0.0)
         stats = self._stats(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})
@@ -122,17 +106,25 @@ class _Batch:
         )
         return self._with_facts(results, done)
 
-    def executor_results(self, done: CompletedRound, holding: ExitStack) -> Results:
-        seconds = done.progress.seconds
-        stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
-        if self.store is not None:
-            stats = self._stats(done, {**stages, "write": seconds["answers"]})
-            results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
-        else:
-            assert self.held.wide is not None
-            holding.pop_all()  # the results hold the frame now
-            results = ExecutorResults(self.spark, self.plan, self._stats(done, stages), self.held.wide)
-        return self._with_facts(results, done)
+    def on_executors(self, whole: RoundTuples, shards: int) -> Results:
+        def stepped(outcome: Outcome) -> None:
+            if self.store is not None and outcome.wide is not None:
+                self.progress(f"writing {outcome.wide.totals.rows:,} rows")
+
+        jobs = SparkShardJobs(self.spark, {stream.name: stream for stream in timed_streams(self.plan)})
+        with ExitStack() as holding:  # until the results hold the answers, if they do
+            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, holding)
+            done = self._loop(placement, Listeners(stepped)).run(whole)
+            seconds = done.progress.seconds
+            stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
+            if self.store is not None:
+                stats = self._stats(done, {**stages, "write": seconds["answers"]})
+                results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
+            else:
+                assert self.held.wide is not None
+                holding.pop_all()  # the results hold the frame now
+                results = ExecutorResults(self.spark, self.plan, self._stats(done, stages), self.held.wide)
+            return self._with_facts(results, done)
 
     def _with_facts(self, results: Results, done: CompletedRound) -> Results:
         results.observed = done.outcome.observed
@@ -140,10 +132,10 @@ class _Batch:
         return results
 
     def _loop(self, placement: Placement, listeners: Listeners) -> RoundLoop:
-        sink = self.held if self.store is None else self.store
+        sinks = {"run": self.held if self.store is None else self.store}
         recovered = RecoveredState(State(), None, None, 0)
         return RoundLoop(
-            lambda _: self.plan, self._journal, recovered, placement, {"run": sink}, self.tables, listeners=listeners
+            lambda _: self.plan, self._journal, recovered, placement, sinks, self.tables, listeners=listeners
         )
 
     @property

@@ -129,13 +129,13 @@ class AnswerTimes:
         return _mean([round_.rest + round_.answers for round_ in self._rounds])
 
     def share(self) -> float:
-        """Seconds that a round gets longer per second of a unit: less than 1 if units run at the same time."""
+        """Return how many seconds a second of a unit adds to a round: below 1 if units run at the same time."""
         pairs = [(sum(measured for _, measured in round_.units.values()), round_.answers) for round_ in self._rounds]
         took, whole = _weighed([first for first, _ in pairs]), _weighed([second for _, second in pairs])
         return min(4.0, whole / took) if took > 1e-3 else 1.0
 
     def ratios(self, names: Sequence[str]) -> list[float]:
-        """Measured over predicted seconds of each unit; units that were never measured take the ratio of all units."""
+        """Return measured over predicted seconds of each unit; units never measured take the ratio of all units."""
         totals: dict[str, tuple[float, float]] = {}
         for age, round_ in enumerate(self._rounds):
             for name, (predicted, measured) in round_.units.items():
@@ -194,7 +194,7 @@ class Scheduling:
         )
 
     def told(self, plan: Plan, before: State, after: State, elapsed: float) -> AnswerFigures:
-        """The figures of a round that took `elapsed` seconds.
+        """Return the figures of a round that took `elapsed` seconds.
 
         With a budget, the deadlines of all queries count; without one, only deadlines that queries name.
         """
@@ -251,7 +251,7 @@ class BudgetDecision:
         return decision.postponed
 
     def measured(self, outcome: Outcome) -> MeasuredAnswers | None:
-        """The seconds that the answers took; None if the round's log was already there, or nothing was answered."""
+        """Return the seconds that answers took; None if the round was logged before, or answered nothing."""
         if self._made is None or not outcome.took:
             return None
         decision, elapsed = self._made
@@ -269,7 +269,7 @@ class BudgetDecision:
 
 
 def no_costs(plan: Plan, units: Sequence[AnswerUnit]) -> Sequence[AnswerCost]:
-    """Predicts no costs, for runs without a budget."""
+    """Return no costs, for runs without a budget."""
     return [AnswerCost(0.0, 0.0)] * len(units)
 
 
@@ -300,7 +300,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _ratio(predicted: float, measured: float, usual: float) -> float:
-    """Measured over predicted seconds, within bounds; `usual` for a unit that takes only microseconds."""
+    """Return measured over predicted seconds, within bounds; `usual` for a unit that takes only microseconds."""
     return min(1e3, max(1e-2, measured / predicted)) if predicted > 1e-6 and measured > 0 else usual
 
 
@@ -328,12 +328,12 @@ class Questioners:
                 self._changed.notify_all()
 
     def round_begins(self) -> None:
-        """Called when a round begins: it has all its patience again."""
+        """Give the round that begins all its patience."""
         with self._changed:
             self._left = self._patience
 
     def give_way(self) -> None:
-        """Returns when no question is being answered, or patience is over."""
+        """Wait until no question is being answered, or patience is over."""
         if not self._patience:
             return
         with self._changed:

@@ -1,13 +1,15 @@
-"""Makes a stream from a DataFrame and its declaration by the caller or a catalog; each mistake has its own error."""
+"""Makes streams and queries from what callers and catalogs declare; each mistake has its own error."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from windloom.errors import WindloomError, near_names
+from windloom.model.clauses import USUAL_PRIORITY, Urgency
 from windloom.model.expression import Expression
 from windloom.model.stream import Relation, Stream
 from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
@@ -18,6 +20,7 @@ from windloom.spark.frames import column_types, columns_of_one_name
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
+_OPTIONS = re.compile(r"\s*(WITHIN|PRIORITY)\b", re.IGNORECASE)
 
 
 def make_stream(
@@ -171,8 +174,6 @@ def _widens(actual: DataType, declared: DataType) -> bool:
     )
 
 
-# Makes a relation from a DataFrame, or a function that returns the current one; each mistake has its own error.
-
 #: A relation as the user gives it: one version for good, or a function that returns the current one.
 Given = DataFrame | Callable[[], DataFrame]
 
@@ -185,11 +186,6 @@ class RelationSource:
 
     relation: Relation
     given: Given
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the relation has one version for good."""
-        return isinstance(self.given, DataFrame)
 
     def current(self) -> DataFrame:
         """Return the current version, with the columns of the relation."""
@@ -260,9 +256,17 @@ def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> 
 
 
 def _frame_of(name: str, given: Given) -> DataFrame:
-    frame = given
-    if not isinstance(given, DataFrame):
-        frame = _called(name, given)
+    try:
+        with as_windloom_errors(f"the function of relation '{name}'"):
+            frame = given if isinstance(given, DataFrame) else given()
+    except WindloomError:
+        raise
+    except Exception as error:  # whatever the user's own code raises
+        raise WindloomError(
+            f"relation '{name}': its function failed",
+            f"{type(error).__name__}: {error}",
+            "mend it; a stream that stopped goes on where it was when it is started again with its checkpoint",
+        ) from error
     if not isinstance(frame, DataFrame):
         raise WindloomError(
             f"relation '{name}': its function gives no Spark DataFrame",
@@ -278,21 +282,33 @@ def _frame_of(name: str, given: Given) -> DataFrame:
     return frame
 
 
-def _called(name: str, given: Callable[[], DataFrame]) -> DataFrame:
-    try:
-        with as_windloom_errors(f"the function of relation '{name}'"):
-            return given()
-    except WindloomError:
-        raise
-    except Exception as error:  # whatever the user's own code raises
-        raise WindloomError(
-            f"relation '{name}': its function failed",
-            f"{type(error).__name__}: {error}",
-            "mend it; a stream that stopped goes on where it was when it is started again with its checkpoint",
-        ) from error
-
-
 def _difference(column: str, kind: DataType, columns: dict[str, DataType]) -> str:
     if column in columns:
         return f"column '{column}' was {kind}, and is {columns[column]}"
     return f"column '{column}' is missing: {near_names(column, list(columns))}"
+
+
+def with_urgency(name: str, text: str, within: str | timedelta | None, priority: int | None) -> str:
+    """Return the text as it is registered: urgency is part of it, so that it is kept wherever the text is kept.
+
+    >>> with_urgency("q", "SELECT …", "30 seconds", 2)
+    'WITHIN 30 seconds PRIORITY 2 AS SELECT …'
+    """
+    if within is None and priority is None:
+        return text
+    if _OPTIONS.match(text):
+        raise WindloomError(
+            f"query '{name}' says twice how urgent it is",
+            "its text begins with WITHIN or PRIORITY",
+            "leave within and priority out, or take them out of the text",
+        )
+    if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int)):
+        raise WindloomError(
+            f"query '{name}': a priority is a whole number", f"it is {priority!r}", "1 is answered first, 9 last"
+        )
+    try:
+        ticks = None if within is None else parse_duration(within)
+        urgency = Urgency(ticks, USUAL_PRIORITY if priority is None else priority)
+    except WindloomError as error:
+        raise WindloomError(f"query '{name}': {error.message}", error.detail, error.hint) from None
+    return f"{urgency} AS {text}" if str(urgency) else text

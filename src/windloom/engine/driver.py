@@ -125,7 +125,7 @@ class DriverPlacement:
         return self._rows.lose(error)
 
     def committed(self, round: int, state: State) -> None:
-        """Forgets tuples of no further use. Cells need no file of their own: snapshot and log restore them."""
+        """Forget tuples of no further use. Cells need no file of their own: snapshot and log restore them."""
         self._rows.committed(state)
 
     @contextmanager

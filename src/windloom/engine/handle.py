@@ -17,7 +17,7 @@ import pyarrow as pa
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.records import PlanRecord
 from windloom.engine.budget import DeadlineRecord
-from windloom.engine.charts import charts_as
+from windloom.engine.declare import with_urgency
 from windloom.engine.live_queries import LiveQueries
 from windloom.engine.loop import CatchingUp, RoundLoop
 from windloom.engine.options import StreamOptions, least_seconds, schedule_lines, warning_of
@@ -25,8 +25,8 @@ from windloom.engine.placement import refuse_unsharded
 from windloom.engine.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.questions import Moment, QuestionAnswer, Questions
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
-from windloom.engine.views import AnswerViews, cost_view, facts_table, rows_table
-from windloom.engine.what_if import WhatIf, compare_plans, unused_name, with_urgency
+from windloom.engine.views import AnswerViews, charts_as, cost_view, facts_table, rows_table
+from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain.charts import adapt_lines
 from windloom.explain.text import explain_text
@@ -37,7 +37,7 @@ from windloom.optimizer.adapt.chart_views import adapt_view, charts_of
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.facts import with_statistics
 from windloom.plan.adapting import PredictedRound
-from windloom.plan.plan import Plan
+from windloom.plan.plan import Plan, Shape
 from windloom.sinks.delivery import RoundStoppedError, SinkWait
 from windloom.sinks.sink import Sink, check_query, read_back, replaced
 from windloom.sinks.tables import AnswerTables
@@ -242,27 +242,29 @@ class Handle(AnswerViews):
 
         Of a query with EMIT EARLY, provisional rows are left out once they are replaced or withdrawn.
         """
-        plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
-        shape = plan.shapes[plan.query(name).shape]
+        shape = self._shape(name)
         rows = read_back(self._sinks, self._tables.name(shape))
         if rows is None:
             return self._tables.empty(shape).drop_columns("query")
         rows_of_query = rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         if shape.emits is not Emits.EARLY:
             return rows_of_query
-        groups = [grouping.name for grouping in plan.query(name).query.group_by]
-        return replaced(rows_of_query, groups, is_ordered=False)  # not every sink returns rows in the order of rounds
+        # Not every sink returns rows in the order of rounds.
+        return replaced(rows_of_query, self.grouping(name), is_ordered=False)
 
     def columns(self, name: str) -> list[str]:
         """The columns of a query's rows that follow `window_start` and `window_end`."""
-        plan = self._queries.plan_of(self._newest)
-        columns = self._tables.columns(plan.shapes[plan.query(name).shape])
+        columns = self._tables.columns(self._shape(name))
         return [column for column in columns if column not in ("query", "window_start", "window_end")]
 
     def grouping(self, name: str) -> list[str]:
-        return [grouping.name for grouping in self.plan.query(name).query.group_by]
+        return [grouping.name for grouping in self._queries.plan_of(self._newest).query(name).query.group_by]
+
+    def _shape(self, name: str) -> Shape:
+        plan = self._queries.plan_of(self._newest)
+        return plan.shapes[plan.query(name).shape]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`, as of the tick up to which all its queries are answered."""
@@ -274,9 +276,7 @@ class Handle(AnswerViews):
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return the rows of a query as a Spark DataFrame; the same rows as `arrow`."""
-        plan = self._queries.plan_of(self._newest)
-        rows = self.arrow(name)
-        columns = self._tables.columns(plan.shapes[plan.query(name).shape])
+        rows, columns = self.arrow(name), self._tables.columns(self._shape(name))
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str, *, latest: bool = False) -> QuestionAnswer:
@@ -293,7 +293,7 @@ class Handle(AnswerViews):
         return self._questions.moment()
 
     def what_if(self, text: str) -> WhatIf:
-        """What a query would cost in addition to the running ones, and from which window on it would be complete.
+        """Return what a query would cost besides the running ones, and its first complete window.
 
         Nothing is registered; the call waits for the current round.
         """

@@ -26,10 +26,6 @@ from windloom.plan.joins import with_sides
 from windloom.plan.plan import Plan, Types
 from windloom.statistics.set_statistics import Ongoing, SetIdentity, Statistics, differ
 
-# The trees of a running loom: new queries are woven in, removed ones taken out (source A, section 5.2).
-#
-# When the trees of a set cost too much more than a full plan is expected to cost, a full plan is made.
-
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
@@ -45,7 +41,11 @@ class _Followed:
 
 
 class LiveTrees:
-    """Plans that follow queries as they come and go, by set; after a restart they start from the recorded trees."""
+    """Plans that follow queries as they come and go, by set (source A, section 5.2).
+
+    New queries are woven in, removed ones taken out. When the trees of a set cost too much more than a full plan is
+    expected to cost, a full plan is made. After a restart, the plans start from the recorded trees.
+    """
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
@@ -54,7 +54,7 @@ class LiveTrees:
     def follow(
         self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types, known: PlanningFacts
     ) -> list[list[str]]:
-        """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
+        """Return the trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         trees: list[list[str]] = []
         followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(with_sides(queries)):
@@ -101,7 +101,7 @@ class LiveTrees:
         wanted: Mapping[str, Query],
         statistics: Statistics,
     ) -> _Followed:
-        """A plan that continues from trees made elsewhere: before a restart, with other options or statistics."""
+        """Return a plan that continues from trees made before a restart, or with other options or statistics."""
         names = [name for tree in recorded_trees for name in tree]
         position_of = {name: i for i, name in enumerate(names)}
         shared_problem = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
@@ -116,7 +116,7 @@ class LiveTrees:
 
 
 def _holds(followed: _Followed, before: Sequence[Collection[str]], wanted: Mapping[str, Query]) -> bool:
-    """Whether this is the plan whose trees were recorded, with the windows that the queries still have."""
+    """Return whether this is the plan whose trees were recorded, with the windows that the queries still have."""
     recorded = {frozenset(tree) for tree in before}
     windows = followed.plan.windows
     same = all(wanted[name].window == windows[number] for number, name in followed.names.items() if name in wanted)
@@ -145,7 +145,7 @@ class LiveQueries:
         if plan is None:
             self._check_aggregates(record)
             known = PlanningFacts(estimates=record.estimates, ongoing=record.ongoing)
-            plan = self._build(record.queries, record.options, None, record.given, known)
+            plan = self._plan(self._bind_all(record.queries), _plan_options(record.options), known, None, record.given)
             self._remember(record.version, plan)
         return plan
 
@@ -217,12 +217,11 @@ class LiveQueries:
         texts = {**record.queries, name: text}
         bound, known = [self.bind(query_name, query_text) for query_name, query_text in texts.items()], self.known()
         trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
-        return make_plan(self._registry.sources, bound, types, chosen, known, trees)
+        return self._plan(bound, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: PlanningFacts, options: Mapping[str, str]) -> Plan:
         """Return a plan of one query that is not among the others, for a question that is asked once."""
-        types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
-        return make_plan(self._registry.sources, [query], types, chosen, known)
+        return self._plan([query], replace(_plan_options(options), tuples=None), known)
 
     def _recorded(
         self,
@@ -233,17 +232,19 @@ class LiveQueries:
         options: dict[str, str],
         trees_so_far: list[list[str]] | None,
     ) -> PlanRecord:
-        """Make a record. `kept` are the trees so far; without them, everything is planned again."""
-        known = self.known()
-        trees = None if trees_so_far is None else self._woven(queries, options, trees_so_far, known)
-        plan = self._build(queries, options, trees, None, known)
+        """Return a record; without the trees so far, everything is planned again."""
+        known, chosen, bound, trees = self.known(), _plan_options(options), self._bind_all(queries), None
+        streams, types = self._registry.sources, self._registry.known_types
+        if trees_so_far is not None:
+            if self._trees is None or self._trees.options != chosen:
+                self._trees = LiveTrees(streams, chosen)
+            trees = self._trees.follow(trees_so_far, bound, types, known)
+        plan = self._plan(bound, chosen, known, trees)
         if self._objective.memory:
-            # The choices that are best for the objective, for the queries that are bound.
-            streams, types = self._registry.sources, self._registry.known_types
-            preferred = Choices()
-            for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+            preferred = Choices()  # those that are best for the objective
+            for basin in basins_of(streams, bound, types, chosen, known):
                 preferred |= candidates_at(basin, known.estimates, self._objective)[0].choices
-            plan = self._build(queries, options, None, preferred, known)
+            plan = self._plan(bound, chosen, known, None, preferred)
         self._remember(version, plan)
         layouts = {
             aggregate.own.name: aggregate.own.layout
@@ -281,37 +282,18 @@ class LiveQueries:
         return list(bound.values())  # not self._bound, which another thread may replace meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
-        self._plans = {
-            number: plan_of_version
-            for number, plan_of_version in self._plans.items()
-            if number >= version - _OLDER_PLANS
-        }
-        self._plans[version] = plan
+        older = {number: known for number, known in self._plans.items() if number >= version - _OLDER_PLANS}
+        self._plans = {**older, version: plan}
 
-    def _woven(
+    def _plan(
         self,
-        queries: Mapping[str, str],
-        options: Mapping[str, str],
-        trees_so_far: list[list[str]],
+        bound: Sequence[Query],
+        options: PlanOptions,
         known: PlanningFacts,
-    ) -> list[list[str]]:
-        chosen = _plan_options(options)
-        if self._trees is None or self._trees.options != chosen:
-            self._trees = LiveTrees(self._registry.sources, chosen)
-        bound = self._bind_all(queries)
-        return self._trees.follow(trees_so_far, bound, self._registry.known_types, known)
-
-    def _build(
-        self,
-        queries: Mapping[str, str],
-        options: Mapping[str, str],
-        trees: list[list[str]] | None,
-        given: Choices | None,
-        known: PlanningFacts,
+        trees: list[list[str]] | None = None,
+        given: Choices | None = None,
     ) -> Plan:
-        bound = self._bind_all(queries)
-        chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.sources, bound, types, chosen, known, trees, given)
+        return make_plan(self._registry.sources, bound, self._registry.known_types, options, known, trees, given)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:

@@ -1,6 +1,7 @@
 """Loom: register streams and queries, see the plan, run it, check it against Spark itself.
 
-The module is long because users meet one class: nearly every method only checks, documents and hands over.
+The module is long because users meet one class: nearly every method only checks, documents and hands over. What only
+some calls need, such as streams or pictures, is imported by these calls.
 """
 
 from __future__ import annotations
@@ -8,48 +9,35 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from windloom.aggregates.define import REQUIRED, define_aggregate
-from windloom.checkpoint.checkpoint import Checkpoint
-from windloom.checkpoint.storage import LocalStorage
-from windloom.engine.batch import run_batch
-from windloom.engine.charts import charts_as
-from windloom.engine.handle import Handle
-from windloom.engine.options import StreamOptions, parse_instant
-from windloom.engine.progress import RoundProgress
+from windloom.engine.declare import with_urgency
 from windloom.engine.registry import Registry
-from windloom.engine.results import Results, WideTable, unknown_query
-from windloom.engine.start import start_stream
-from windloom.engine.views import Picture, check_view, cost_view, picture_of
-from windloom.engine.what_if import ObservedData, WhatIf, compare_plans, unused_name, with_urgency
+from windloom.engine.results import ObservedData, Results, WideTable, unknown_query
+from windloom.engine.views import Picture, charts_as, check_view, cost_view, picture_of
 from windloom.errors import WindloomError, WindloomWarning
-from windloom.explain.json import explain_json
-from windloom.explain.picture.picture import explain_svg
-from windloom.explain.sharing import sharing_json, sharing_text
-from windloom.explain.text import explain_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Relation, Stream
-from windloom.optimizer.adapt.basins import basins_of
-from windloom.optimizer.adapt.chart_views import charts_around
-from windloom.optimizer.adapt.charts import ChartOptions
-from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.facts import PlanningFacts
-from windloom.optimizer.sharing_report import report_sharing
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.costs import SharingReport
 from windloom.plan.plan import Plan
-from windloom.sinks.delivery import SinkWait
-from windloom.sinks.registry import SinkChoice
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session import local_session
-from windloom.spark.sources.hadoop import absolute_place, is_remote, storage_at
-from windloom.spark.verify.verify import Verification, verify_query
 from windloom.statistics.set_statistics import Ongoing
+
+if TYPE_CHECKING:
+    from windloom.engine.handle import Handle
+    from windloom.engine.progress import RoundProgress
+    from windloom.engine.what_if import WhatIf
+    from windloom.sinks.delivery import SinkWait
+    from windloom.sinks.registry import SinkChoice
+    from windloom.spark.verify.verify import Verification
 
 #: Called with a line of text when a stage of a long run begins.
 Progress = Callable[[str], None]
@@ -82,7 +70,7 @@ class Loom:
 
     @classmethod
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
-        """A loom on a Spark session of this machine, started if there is none yet."""
+        """Return a loom on a Spark session of this machine, which is started if there is none yet."""
         return cls(local_session(cores=cores, memory=memory, conf=conf))
 
     @property
@@ -147,7 +135,7 @@ class Loom:
         lower: Callable[..., Any],
         neutral: Any,
         inverse: Callable[..., Any] | None = None,
-        properties: Sequence[str] = REQUIRED,
+        properties: Sequence[str] = ("associative", "commutative"),
         argument: str = "double",
     ) -> UserDefined:
         """Define an aggregate in Python, for queries to call by its name.
@@ -158,6 +146,8 @@ class Loom:
         `inverse(whole, part)` removes a part again, exactly, and makes windows over whole numbers cheaper. `properties`
         may also claim "selective": `combine` returns one of its two values. `argument` is "double" or "bigint".
         """
+        from windloom.aggregates.define import define_aggregate
+
         aggregate = define_aggregate(
             name,
             lift=lift,
@@ -208,7 +198,7 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> Plan:
-        """The plan for all registered queries; it is made once for the same queries and options."""
+        """Return the plan for all registered queries; it is made once for the same queries and options."""
         return self._plan(PlanOptions(strategy, slicing, technique, intake, joins, fold))
 
     def _plan(self, options: PlanOptions, *, reads_files: bool = True) -> Plan:
@@ -244,12 +234,17 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """Shows the plan; `format` is "text", "json" or "svg" (a picture). `loom.plan()` returns the plan itself.
+        """Show the plan; `format` is "text", "json" or "svg" (a picture). `loom.plan()` returns the plan itself.
 
         `query` shows one query in full, `queries` lists all queries, however many there are. `sharing` shows what every
         tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
         "seconds", as predicted, or "paper": operations, as the papers on sharing count them.
         """
+        from windloom.explain.json import explain_json
+        from windloom.explain.picture.picture import explain_svg
+        from windloom.explain.sharing import sharing_json, sharing_text
+        from windloom.explain.text import explain_text
+
         check_view(cost, format, query, sharing=sharing)
         plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         if query is not None and query not in self.queries:
@@ -286,11 +281,16 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> str:
-        """Charts, which show which plan is best for which estimates.
+        """Draw charts, which show which plan is best for which estimates.
 
         They are drawn around figures that were given, observed by runs, or learned from a stream's checkpoint
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
         """
+        from windloom.optimizer.adapt.basins import basins_of
+        from windloom.optimizer.adapt.chart_views import charts_around
+        from windloom.optimizer.adapt.charts import ChartOptions
+        from windloom.optimizer.adapt.objective import Objective
+
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         self._check_queries()
         known = PlanningFacts(ongoing=self._learned.ongoing or Ongoing(), versions=self._learned.versions)
@@ -327,6 +327,8 @@ class Loom:
         "pairwise", "slice_matrix" or "recalculate".
         With `out`, the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
+        from windloom.engine.batch import run_batch
+
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
@@ -414,6 +416,9 @@ class Loom:
 
         `without` names queries that were added while the stream ran, and that it goes on without.
         """
+        from windloom.engine.options import StreamOptions, parse_instant
+        from windloom.engine.start import start_stream
+
         options = StreamOptions.of(
             trigger,
             finish=finish,
@@ -456,6 +461,10 @@ class Loom:
         The stream may be running. Nothing runs here; `explain` then shows the plan for rounds like the last ones.
         Returns the names of files that were left out because they are damaged.
         """
+        from windloom.checkpoint.checkpoint import Checkpoint
+        from windloom.checkpoint.storage import LocalStorage
+        from windloom.spark.sources.hadoop import absolute_place, is_remote, storage_at
+
         checkpoint_place = absolute_place(checkpoint)
         storage = (
             storage_at(self.spark, checkpoint_place)
@@ -477,10 +486,12 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
     ) -> WhatIf:
-        """What a query would cost in addition to the registered ones, before it is added.
+        """Return what a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
+        from windloom.engine.what_if import compare_plans, unused_name
+
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         query = self._registry.bind(unused_name(self.queries), text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
@@ -494,6 +505,8 @@ class Loom:
 
         Compares `results`, or those of the last run; runs the loom first if it has not run yet.
         """
+        from windloom.spark.verify.verify import verify_query
+
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
@@ -501,12 +514,18 @@ class Loom:
         return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
     def _report(self, plan: Plan) -> SharingReport:
+        from windloom.optimizer.sharing_report import report_sharing
+
         known = self._known()
         return report_sharing(plan, known.in_force(), known.files)
 
     def _known(self) -> PlanningFacts:
         """Return what plans are made with, including the columns that the driver can read from files."""
-        return self._learned.known_with(self._registry.file_columns())
+        known, streams = self._learned.known, self._registry.streams
+        if self._learned.ongoing is not None:  # the driver reads no files of a running stream
+            return known
+        files = self._registry.files()
+        return replace(known, files={name: files[name].columns(streams[name].columns) for name in files})
 
     def _changed(self) -> None:
         self._plans.clear()

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain
 from typing import Any
 
 from windloom.answers.blocks import Stopwatch
@@ -125,10 +125,10 @@ class RoundLoop:
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
         self.history = history
-        #: The last state that was carried over: to which plan, from which state, the result; whether tuples were used.
-        self._carried: tuple[Plan, State, State] | None = None
+        #: The last migration: to which plan, from which state, the result; and whether tuples were used.
+        self._migrated: tuple[Plan, State, State] | None = None
         self._is_remade = False
-        # Before the first round there is no plan to carry a state over from.
+        # Before the first round there is no plan to migrate a state from.
         self.record, self.plan = recovered.plan_record, recovered.plan
         self._emitted = journal.read_emitted()
         self._showing = threading.Lock()
@@ -205,7 +205,11 @@ class RoundLoop:
             yield _Turn(None, answering, self.record)
             if intake.only_answers and not intake.everything and not intake.must:
                 return
-        ahead = self._foresee(batch)
+        ahead = 0.0
+        if self.adapting is not None and batch is not None and not self._journal.has_begun(self.next_round):
+            begun = self._clock()
+            self.adapting.foresee(batch, self.state.seen)  # may choose a plan for what is announced
+            ahead = self._clock() - begun
         must = self._leaving(intake)
         if must:
             # A query that leaves must first report the windows that are already closed: its cells leave with it.
@@ -227,17 +231,6 @@ class RoundLoop:
             # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
             self._journal.note_failure(self.next_round)
             raise
-
-    def _foresee(self, batch: int | None) -> float:
-        """Let adapting choose a plan for a micro-batch that is announced, unless its round has begun before.
-
-        Returns the seconds that this took.
-        """
-        begun = self._clock()
-        if self.adapting is None or batch is None or self._journal.has_begun(self.next_round):
-            return 0.0
-        self.adapting.foresee(batch, self.state.seen)
-        return self._clock() - begun
 
     def _leaving(self, intake: RoundTuples) -> frozenset[str]:
         """Return queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
@@ -314,12 +307,15 @@ class RoundLoop:
             emitted = answers.reported()
             if emitted != self._emitted:
                 self._journal.write_emitted(number, emitted)
-            self._journal.commit(number, {**self._kept_of(progress, turn.intake, outcome, measured), "at": at})
+            self._journal.commit(number, {**self._commit_record(progress, turn.intake, outcome, measured), "at": at})
             self._emitted = emitted
             self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, round.record, round.plan
         self._learn(round, turn.intake, outcome, measured, watch)
-        self._show(CommittedRound(number, round.plan, round.record, self.state, at), outcome.late_from)
+        with self._showing:  # questions see the round from here on; files that only earlier rounds needed go
+            self._shown = CommittedRound(number, round.plan, round.record, self.state, at)
+            self._late.append((number, outcome.late_from))
+            self.placement.committed(number, self.state)
         if self._is_snapshot_due(number):
             with watch("snapshot"):
                 self._keep_state(number)
@@ -355,18 +351,18 @@ class RoundLoop:
                 is_whole = not round.state.answered and not outcome.state.answered
                 self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes, is_whole=is_whole)
 
-    def _kept_of(
+    def _commit_record(
         self, progress: RoundProgress, intake: RoundTuples, outcome: Outcome, measured: MeasuredAnswers | None
     ) -> dict[str, Any]:
-        """Return the commit record of a round: its figures, and observations for later plans and schedules."""
-        found = progress.as_dict()
+        """Return the figures of a round, and observations for later plans and schedules, as its commit keeps them."""
+        record = progress.as_dict()
         if not intake.only_answers:
-            found["observed"] = to_json(RoundObserved, outcome.observed)
+            record["observed"] = to_json(RoundObserved, outcome.observed)
             if self.adapting is not None:
-                found["adapted"] = self.adapting.kept()
+                record["adapted"] = self.adapting.kept()
         if measured is not None:
-            found["answering"] = measured.to_json()
-        return found
+            record["answering"] = measured.to_json()
+        return record
 
     @property
     def committed(self) -> CommittedRound:
@@ -376,46 +372,41 @@ class RoundLoop:
     @contextmanager
     def snapshot(self) -> Iterator[RoundSnapshot]:
         """Give the state after the last committed round, valid until the end of the `with`; no round waits for it."""
-        with ExitStack() as held:
+        with ExitStack() as pins:
             with self._showing:
                 shown = self._shown
                 parts: Iterable[State] = ()
                 if shown.plan is not None:
-                    parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
-            past = partial(self._past_until, shown.round)
-            current = self.placement.relations.taken_now
-            yield RoundSnapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
-
-    def _show(self, committed: CommittedRound, late: Mapping[str, int]) -> None:
-        """Show a round to questions, and forget files that only earlier rounds needed."""
-        with self._showing:
-            self._shown = committed
-            self._late.append((committed.round, late))
-            self.placement.committed(committed.round, committed.state)
+                    parts = pins.enter_context(self.placement.kept(shown.state, shown.plan))
+            yield RoundSnapshot(
+                shown,
+                parts,
+                lambda partial_set: self._logged_past(partial_set, shown.round),
+                self._late_from,
+                self._tables,
+                self.history,
+                self.placement.relations.taken_now,
+            )
 
     def _late_from(self, query: Query, after: int, until: int) -> int | None:
         """Return the least tick of late tuples of a query's streams, in the rounds from `after` + 1 to `until`."""
-        every = dict(list(self._late))
+        late_by_round = dict(list(self._late))
         ticks = []
         for round in range(after + 1, until + 1):
-            if round not in every:
+            if round not in late_by_round:
                 return TICK_MIN  # too long ago to know
-            ticks += [tick for stream, tick in every[round].items() if stream in query.inputs]
+            ticks += [tick for stream, tick in late_by_round[round].items() if stream in query.inputs]
         return min(ticks, default=None)
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
-        """Return the plan of a record, and the present state in terms of that plan."""
+        """Return the plan of a record, and the present state in terms of that plan; called while the lock is held."""
         plan = self._plan_of(record)
-        return plan, self.carried(plan)
-
-    def carried(self, plan: Plan) -> State:
-        """Return the present state in terms of a plan; called while the lock is held."""
         if self.plan is None or plan is self.plan:
-            return self.state
-        if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
+            return plan, self.state
+        if self._migrated is None or self._migrated[0] is not plan or self._migrated[1] is not self.state:
             self._is_remade = False
-            self._carried = (plan, self.state, migrate(self.state, self.plan, plan, self.past))
-        return self._carried[2]
+            self._migrated = (plan, self.state, migrate(self.state, self.plan, plan, self._past))
+        return plan, self._migrated[2]
 
     def complete_from(self, plan: Plan, name: str) -> int | None:
         """Return the start of the first complete window of a query under another plan, without remaking any cells."""
@@ -429,55 +420,52 @@ class RoundLoop:
         since = None if self.history is None else set_since(partial_set, self.state.kept)
         if since is not None:
             return None, history_from(since)
-        return self.logged_past(partial_set) if self._is_new(partial_set) else None
+        return self._logged_past(partial_set) if self._is_new(partial_set) else None
 
-    def past(self, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:
-        """The cells of a set, made from kept or logged tuples of past rounds; called while the lock is held."""
-        found = None
+    def _past(self, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:
+        """Return the cells of a set, made from kept or logged tuples of past rounds."""
+        past = None
         if self.history is not None and self.plan is not None:
-            found = self.history.past(self.plan, partial_set, self.state)
-        if found is None and self._is_new(partial_set):
-            found = self.logged_past(partial_set)
-        self._is_remade |= found is not None
-        return found
+            past = self.history.past(self.plan, partial_set, self.state)
+        if past is None and self._is_new(partial_set):
+            past = self._logged_past(partial_set)
+        self._is_remade |= past is not None
+        return past
 
     def _is_new(self, partial_set: PartialSet) -> bool:
-        """Whether a set is not in the present plan; a set that is in it keeps its cells, on every placement."""
+        """Return whether the present plan lacks a set; a set that is in it keeps its cells, on every placement."""
         return self.plan is not None and partial_set.identity not in self.plan.by_identity
 
-    def logged_past(self, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:
-        """The cells of a set, made from logged tuples of past rounds; called while the lock is held."""
-        return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
-
-    def _past_until(self, round: int, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:
-        """The cells of a set, made from logged tuples of rounds up to `round`; rounds may run meanwhile."""
+    def _logged_past(
+        self, partial_set: PartialSet, until: int | None = None
+    ) -> tuple[Cells | None, CellCoverage] | None:
+        """Return the cells of a set, made from logged tuples of past rounds; with `until`, while rounds may run."""
+        if until is None:
+            return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
         with self._journal.reading():
-            return woven_again(partial_set, self._logged_rounds(round))
+            return woven_again(partial_set, self._logged_rounds(until))
 
     def _logged_rounds(self, last: int) -> Iterator[LoggedRound]:
-        """The logged rounds, newest first."""
+        """Yield the logged rounds that took tuples in, newest first."""
         newer: RoundLog | None = None
-        for log in self._journal.logged(last):
-            if log.only_answers:
+        for log in chain(self._journal.logged(last), [None]):
+            if log is not None and log.only_answers:
                 continue
-            if newer is not None:
-                yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
+            if newer is not None and (log is not None or newer.round == 0):  # round 0 always takes something in
+                plan = self._plan_of(self._journal.plan(newer.plan_version))
+                yield LoggedRound(plan, newer.tuples, {} if log is None else log.input.seen)
             newer = log
-        if newer is not None and newer.round == 0:  # round 0 always takes something in
-            yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
 
-    def _plan_of_log(self, log: RoundLog) -> Plan:
-        return self._plan_of(self._journal.plan(log.plan_version))
-
-
-# Rounds that only answer, run while a stream is silent: postponed answers do not wait for the next tuples.
 
 #: Seconds without a micro-batch after which the stream counts as silent.
 QUIET_SECONDS = 0.25
 
 
 class CatchingUp:
-    """A thread that runs rounds, each within the budget, while answers are left and no micro-batch is waiting."""
+    """A thread that runs rounds that only answer, while a stream is silent: answers do not wait for the next tuples.
+
+    Each round is within the budget; there are rounds while answers are left and no micro-batch is waiting.
+    """
 
     def __init__(self, loop: RoundLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""The options a loom is started with, checked before anything runs."""
+"""The options a loom is started with, checked before anything runs; and budgets and deadlines in words."""
 
 from __future__ import annotations
 
@@ -149,10 +149,15 @@ def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float
     return ticks / TICKS_PER_SECOND, schedule or DEFAULT_SCHEDULE
 
 
-def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
+def _checked_trigger(trigger: object) -> Mapping[str, object]:
     if trigger is None:
         return {}
-    if not _is_trigger(trigger):
+    if not (
+        isinstance(trigger, Mapping)
+        and len(trigger) == 1
+        and next(iter(trigger)) in TRIGGERS
+        and trigger.get("availableNow", True) is True
+    ):
         raise WindloomError(
             f"unknown trigger {trigger!r}",
             "it says when Spark forms a micro-batch",
@@ -161,12 +166,12 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
     if "availableNow" in trigger:
         return trigger
     # Spark accepts fewer spellings of durations, and counts in milliseconds.
-    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    ticks = _ticks("processingTime", trigger["processingTime"])
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
 
 def _adapting(adapt: object) -> AdaptOptions | None:
-    """How plans follow the data; options of charts choose charts."""
+    """Return how plans follow the data; options of charts choose charts."""
     if isinstance(adapt, bool):
         return AdaptOptions() if adapt else None
     if adapt == "charts":
@@ -207,15 +212,6 @@ def _check_placement(placement: str, shards: object) -> None:
         )
 
 
-def _is_trigger(trigger: object) -> bool:
-    return (
-        isinstance(trigger, Mapping)
-        and len(trigger) == 1
-        and next(iter(trigger)) in TRIGGERS
-        and trigger.get("availableNow", True) is True
-    )
-
-
 def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 1
 
@@ -244,9 +240,7 @@ def parse_instant(what: str, value: str | datetime) -> int:
     return since // timedelta(microseconds=1)
 
 
-# Deadlines in words: the lines of EXPLAIN about a budget, and warnings about deadlines that cannot be kept.
-
-#: How many queries are named one by one.
+#: How many queries the lines of EXPLAIN about deadlines name one by one.
 _SHOWN = 12
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unsharded(queries: Iterable[Query]) -> None:
-    """Raises for queries that shards cannot answer, because each shard has only the cells of its own groups."""
+    """Raise for queries that shards cannot answer, because each shard has only the cells of its own groups."""
     for query in queries:
         obstacle = query.window.shard_obstacle
         if obstacle is not None:
@@ -39,17 +39,11 @@ class Placement(Protocol):
     reports, and from which window on, is in them.
     """
 
-    #: For people: "driver", or "executors" with the number of shards.
-    description: str
-
-    #: Whether it answers windows of rows.
-    counts_rows: bool
-
+    description: str  #: For people: "driver", or "executors" with the number of shards.
+    counts_rows: bool  #: Whether it answers windows of rows.
     #: Whether the log of a round holds the state that a new plan begins with; if not, a snapshot must be taken first.
     logs_past: bool
-
-    #: Provides the versions of relations.
-    relations: Relations
+    relations: Relations  #: Provides the versions of relations.
 
     def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
         """Return the log of a round that was interrupted; None if it must be read."""
@@ -64,19 +58,19 @@ class Placement(Protocol):
         ...
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        """Sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""
+        """Return sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""
         ...
 
     def lose(self, error: LostTuplesError) -> bool:
-        """Lets the repeated round do without a file of tuples that cannot be read; False if that was tried before."""
+        """Let the repeated round do without a file that cannot be read; return False if that was tried before."""
         ...
 
     def committed(self, round: int, state: State) -> None:
-        """Called when the round is committed: forgets files that only this round needed."""
+        """Forget files that only this round needed, which is committed."""
         ...
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
-        """The state with its cells, in the parts it is kept in.
+        """Give the state with its cells, in the parts it is kept in.
 
         Entered between two rounds. It can be read until the end of the `with`, whatever rounds run meanwhile.
         """

@@ -97,10 +97,6 @@ class RoundProgress:
     def __getitem__(self, name: str) -> Any:
         return self.as_dict()[name]
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RoundProgress:
-        return cls(**{name: values[name] for name in cls.__slots__ if name in values})
-
 
 def frontier_ticks(plan: Plan, state: State) -> dict[str, int]:
     """Return the frontier of each stream that some query reads."""
@@ -138,9 +134,7 @@ def progress_of(
 ) -> RoundProgress:
     """Return the figures of a round whose `rows` are with the sinks."""
     counts, state = outcome.counts, outcome.state
-    late = {
-        stream.name: _late_counts(counts.late.streams.get(stream.name, LateCount())) for stream in round.plan.streams
-    }
+    late = {stream.name: asdict(counts.late.streams.get(stream.name, LateCount())) for stream in round.plan.streams}
     cells = dict.fromkeys((stream.name for stream in round.plan.streams), 0)
     for partial_set in round.plan.sets:
         if partial_set.identity in outcome.observed.sets:
@@ -165,7 +159,7 @@ def progress_of(
         trees=sum(1 for _ in round.plan.trees),
         plan_version=round.record.version,
         late=late,
-        late_queries={name: _late_counts(late) for name, late in sorted(counts.late.queries.items())},
+        late_queries={name: asdict(late) for name, late in sorted(counts.late.queries.items())},
         frontiers=frontiers,
         lags=lags,
         tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
@@ -180,23 +174,19 @@ def progress_of(
 
 
 def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
-    """The versions of relations that a round has seen; if it did not look, those of an earlier round."""
-    found = {}
+    """Return the versions of relations that a round has seen; if it did not look, those of an earlier round."""
+    versions = {}
     for planned_relation in round.plan.relations:
         version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
         if version is not None:
             changed = before is None or before.number != version.number
-            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
-            found[planned_relation.name] = {**told, "changed": changed}
-    return found
-
-
-def _late_counts(late: LateCount) -> dict[str, int]:
-    return {"partly": late.partly, "dropped": late.dropped}
+            facts = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            versions[planned_relation.name] = {**facts, "changed": changed}
+    return versions
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
-    """How many seconds each tick is behind the clock; None for ticks that are not instants."""
+    """Return how many seconds each tick is behind the clock; None for ticks that are not instants."""
     now = time.time()
     return {
         name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()

@@ -16,7 +16,7 @@ from windloom.engine.declare import (
     refuse_name_of_other,
     refuse_other_spelling,
 )
-from windloom.engine.type_checks import check_join, check_rows
+from windloom.engine.type_checks import check_condition, check_join, check_rows
 from windloom.errors import WindloomError
 from windloom.language.catalog import parse_catalog
 from windloom.language.select import parse_query
@@ -223,10 +223,6 @@ class Registry:
                 self._files[name] = None if frame.isStreaming else LocalFiles.of(frame)
         return {name: local_files for name, local_files in self._files.items() if local_files is not None}
 
-    def file_columns(self) -> dict[str, frozenset[str]]:
-        """Return the columns that the driver can read from files itself, by name of the stream."""
-        return {name: local_files.columns(self.streams[name].columns) for name, local_files in self.files().items()}
-
     def check_versions(self, relations: Iterable[str]) -> None:
         """Raise for relations without data."""
         for name in relations:
@@ -298,12 +294,7 @@ class Registry:
                 if kind is None:
                     frame = empty_frame(self._session(), Stream(stream.name, columns))
                     kind = expression_types(frame, [enrichment.on])[enrichment.on.sql]
-                if kind.kind not in CONDITIONS:
-                    raise WindloomError(
-                        f"the condition '{enrichment.on}' on relation '{enrichment.relation}' is not a condition",
-                        f"it is of type {kind}",
-                        "compare it with something",
-                    )
+                check_condition(f"condition '{enrichment.on}' on relation '{enrichment.relation}'", kind)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
         """Return whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide
@@ -419,13 +410,7 @@ def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tu
                 "group by plain values: its fields or elements, or lower(…) instead of a collation",
             )
     if query.where is not None:
-        kind = types[query.key_of(query.where)]
-        if kind.kind not in CONDITIONS:
-            raise WindloomError(
-                f"the WHERE condition '{query.where}' is not a condition",
-                f"it is of type {kind}",
-                "compare it with something",
-            )
+        check_condition(f"WHERE condition '{query.where}'", types[query.key_of(query.where)])
     if query.join is not None:
         check_join(query.join, query, types)
     if query.rows is not None:

@@ -19,7 +19,6 @@ from windloom.checkpoint.frames import write_cells
 from windloom.engine.round import Round
 from windloom.model.stream import Version
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.model.windows import Window
 from windloom.plan.plan import Plan, PlannedRelation
 from windloom.rounds.step import moved
 from windloom.spark.relations import TakenVersion
@@ -35,7 +34,7 @@ class SeenVersion(Protocol):
     """A frame from which a version was read."""
 
     def is_same(self, frame: Any, /) -> bool:
-        """Whether another frame certainly gives the same rows."""
+        """Return whether another frame certainly gives the same rows."""
         ...
 
 
@@ -45,17 +44,17 @@ class RelationJobs(Protocol):
     def seen(self, frame: Any) -> SeenVersion: ...
 
     def size(self, frame: Any, seen: Any) -> tuple[int | None, int | None]:
-        """The number of rows of a version, if it is worth counting, and about how many bytes they take, if known."""
+        """Return the rows of a version, if it is worth counting them, and about how many bytes they take, if known."""
         ...
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: Any) -> TakenVersion: ...
 
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Any]) -> Frames:
-        """The frames, and the frames of streams that are enriched with these versions."""
+        """Return the frames, and the frames of streams that are enriched with these versions."""
         ...
 
     def release(self) -> None:
-        """Called when enriched frames are no longer needed."""
+        """Free enriched frames, which are no longer needed."""
         ...
 
 
@@ -74,12 +73,8 @@ class Relations:
         self.read: dict[str, Any] = {}  # the frames of the versions that the last round had, by relation
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
-        """The frames of a round, with the frames of enriched streams, and the versions that are new."""
-        planned = [
-            planned_relation
-            for planned_relation in round.plan.relations
-            if not planned_relation.relation.is_retroactive
-        ]
+        """Return the frames of a round, with those of enriched streams, and the versions that are new."""
+        planned = [each for each in round.plan.relations if not each.relation.is_retroactive]
         if not planned or not frames:
             return frames, {}
         assert self._jobs is not None
@@ -95,29 +90,29 @@ class Relations:
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
-        """Called when the round's tuples have been read."""
+        """Free what was held for reading the round's tuples."""
         if self._jobs is not None:
             self._jobs.release()
 
     def with_versions(
         self, round: Round, given: RoundInput, watch: Stopwatch, new: Mapping[str, Version] | None = None
     ) -> RoundInput:
-        """The input of a round, with its versions that differ from those of the state."""
+        """Return the input of a round, with its versions that differ from those of the state."""
         versions = dict(new or {})
         cells: dict[int, Cells] = {}
         for planned_relation in round.plan.relations:
-            if planned_relation.sets and _is_asked(round.plan, planned_relation, round.state, given):
+            if planned_relation.sets and _is_read(round.plan, planned_relation, round.state, given):
                 with watch("relations"):
-                    found = self._taken(round, planned_relation)
-                if found is not None:
-                    versions[planned_relation.name], taken = found
+                    new_version = self._taken(round, planned_relation)
+                if new_version is not None:
+                    versions[planned_relation.name], taken = new_version
                     cells |= taken.cells
         if not versions:
             return given
         return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
     def taken_now(self, plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-        """The cells of a version for a plan that no round runs with: the plan of a question.
+        """Return the cells of a version for a plan that no round runs with: the plan of a question.
 
         It is the version that the last round has seen, or else the current one.
         """
@@ -136,22 +131,24 @@ class Relations:
         is_same = before is not None and before.is_same(frame)
         if is_held and is_same:
             return None
-        found = self._jobs.take(round.plan, planned, frame)
-        is_same = is_same or (
-            is_held and all(_equal(found.cells[partial_set], held[partial_set]) for partial_set in planned.sets)
-        )
+        taken = self._jobs.take(round.plan, planned, frame)
+        if is_held and not is_same:
+            (about, blob), (held_about, held_blob) = (
+                write_cells({number: cells[number] for number in planned.sets}) for cells in (taken.cells, held)
+            )
+            is_same = about == held_about and bool(blob.equals(held_blob))
         if version is None or not is_same:
             version = self._next(name, round)
         self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
         is_new = not is_held or not is_same
-        return (replace(version, rows=found.rows, nbytes=found.nbytes), found) if is_new else None
+        return (replace(version, rows=taken.rows, nbytes=taken.nbytes), taken) if is_new else None
 
     def _current(self, name: str) -> Any:
         self.read[name] = self._sources[name]()
         return self.read[name]
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
-        """The frame that the version of a state was read from; None if another process read it, or another version."""
+        """Return the frame that the version of a state was read from; None if it is not known in this process."""
         version, seen = state.versions.get(name), self._seen.get(name)
         return None if seen is None or version is None or seen.number != version.number else seen.seen
 
@@ -160,27 +157,16 @@ class Relations:
         return Version(1 if before is None else before.number + 1, round.number)
 
 
-def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
-    """Whether a round reports windows of queries that read the relation."""
-    after = moved(state, given, plan)
+def _is_read(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
+    """Return whether a round reports windows of queries that read the relation."""
+    state_after = moved(state, given, plan)
     for join in plan.joins:
-        if any(place.set in planned.sets for place in join.sides):
-            closed = state.closed_over(join.query.inputs), after.closed_over(join.query.inputs)
-            if join.name in state.fresh or _ends_within(join.join.sides[0].window, *closed):
-                return True
+        if all(place.set not in planned.sets for place in join.sides):
+            continue
+        after, until = state.closed_over(join.query.inputs), state_after.closed_over(join.query.inputs)
+        window = join.join.sides[0].window
+        if join.name in state.fresh or (after < until and (after <= TICK_MIN or until >= TICK_MAX)):
+            return True
+        if (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks:
+            return True
     return False
-
-
-def _ends_within(window: Window, after: int, until: int) -> bool:
-    """Whether a window ends in `(after, until]`."""
-    if after >= until:
-        return False
-    if after <= TICK_MIN or until >= TICK_MAX:
-        return True
-    return (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks
-
-
-def _equal(held: Cells, other: Cells) -> bool:
-    told, blob = write_cells({0: held})
-    other_told, other_blob = write_cells({0: other})
-    return told == other_told and bool(blob.equals(other_blob))

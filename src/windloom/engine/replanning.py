@@ -66,7 +66,12 @@ class Adapting:
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
     ) -> None:
-        self._doubt(seen)
+        foreseen, self._foreseen = self._foreseen, {}
+        for name, known in foreseen.items():
+            # A stream that no query reads is foreseen as well, and nobody counts what it brings.
+            brought = seen.streams.get(name)
+            if brought is not None and abs(brought.tuples - known.tuples) > CLOSE * known.tuples:
+                self._doubtful.add(name)
         self._switch(self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole))
 
     def foresee(self, batch: int, seen: Mapping[str, int]) -> None:
@@ -79,17 +84,6 @@ class Adapting:
         self._foreseen = known
         if known:
             self._switch(self.adapter.foresee(RoundObserved(known)))
-
-    def _doubt(self, seen: RoundObserved) -> None:
-        """Compares what was foreseen of the round with what it has brought, and notes the streams that differ.
-
-        A stream that no query reads is foreseen as well, and nobody counts what it brings.
-        """
-        foreseen, self._foreseen = self._foreseen, {}
-        for name, known in foreseen.items():
-            brought = seen.streams.get(name)
-            if brought is not None and abs(brought.tuples - known.tuples) > CLOSE * known.tuples:
-                self._doubtful.add(name)
 
     def _round_of(self, name: str, coming: ExpectedInput, seen: Mapping[str, int]) -> StreamRound | None:
         """The round that a stream is about to bring; if its times are not known, it is assumed to last as usual."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from windloom.model.clauses import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
 from windloom.model.stream import Version
 from windloom.model.types import arrow_type, as_array
+from windloom.optimizer.facts import PlanningFacts
 from windloom.plan.outputs import why_spark
 from windloom.plan.plan import Plan
 from windloom.sinks.round_rows import reported
@@ -25,12 +26,17 @@ from windloom.sinks.tables import PORTION_ROWS, PORTION_SHAPES, RowFinisher, pla
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.collect import collected
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors.answers import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish
 from windloom.spark.sources.read import local_path
 from windloom.state.cells import concat_keys, number_groups
 from windloom.state.state import State
+from windloom.statistics.estimates import Estimates, Memory, estimates_of
 from windloom.statistics.observations import RoundObserved
+from windloom.statistics.set_statistics import Ongoing
+
+if TYPE_CHECKING:
+    from windloom.checkpoint.checkpoint import Checkpoint
+    from windloom.spark.executors.answers import WideAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,3 +361,48 @@ def _check(name: str, by: tuple[str, ...], query: Query) -> None:
             query.window.wide_obstacle,
             "use windows of time",
         )
+
+
+class ObservedData:
+    """A loom's observations of its data, from its own runs or from the rounds of a stream.
+
+    A run has seen all data, so it replaces earlier runs. Sets that it did not have keep their estimates.
+    """
+
+    def __init__(self) -> None:
+        self.estimates = Estimates()
+        self.ongoing: Ongoing | None = None
+        self.versions: dict[str, Version] = {}  # versions of relations that the last run has read
+        self.rounds: list[RoundObserved] = []  # rounds of the stream that was learned from
+
+    @property
+    def known(self) -> PlanningFacts:
+        return PlanningFacts(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
+
+    def add(self, results: Results) -> bool:
+        """Keep rates, groups and sizes of relations as a run observed them; return whether any of it is new."""
+        estimates = estimates_of(results.observed).before(self.estimates)
+        versions = {**self.versions, **results.versions}
+        if (estimates, versions) == (self.estimates, self.versions):
+            return False
+        self.estimates, self.versions = estimates, versions
+        return True
+
+    def read(self, checkpoint: Checkpoint, place: str) -> list[str]:
+        """Read what the last rounds of a stream have observed; return files that were left out as damaged."""
+        from windloom.checkpoint.checkpoint import LEAST_COMMITS
+        from windloom.explain.charts import damaged_text
+
+        memory, newest = Memory(), checkpoint.newest_plan()
+        self.rounds = checkpoint.recent_observed(LEAST_COMMITS)
+        if checkpoint.damaged and not self.rounds:
+            raise WindloomError(
+                f"nothing can be learned from '{place}'",
+                damaged_text(list(checkpoint.damaged)),
+                "plan without it, or let the stream run a round",
+            )
+        for observed in self.rounds:
+            memory.add(observed)
+        self.estimates = memory.estimates(trends=True).before(self.estimates)
+        self.ongoing = None if newest is None else newest.ongoing
+        return list(checkpoint.damaged)

@@ -34,10 +34,6 @@ class RoundTuples:
         return bool(self.frames) or not (self.ends or self.only_answers)
 
 
-def _nothing_postponed(_: RoundInput) -> Mapping[str, int]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """A round about to run with `plan`. `state` is the state after the last round, in terms of `plan`.
@@ -54,6 +50,6 @@ class Round:
     state: State
     previous: Plan | None
     left: State
-    decide: Callable[[RoundInput], Mapping[str, int]] = _nothing_postponed
+    decide: Callable[[RoundInput], Mapping[str, int]] = lambda given: {}
     give_way: Callable[[], None] = lambda: None
     set_aside: frozenset[str] = frozenset()

@@ -1,7 +1,6 @@
-"""Row queries in a round, wherever its step runs: tuples are kept before it is logged, rows are made after.
+"""Row queries in a round, on both placements: tuples are kept before the round is logged, rows are made after.
 
-Both placements use this code to keep tuples and to make rows from them. Cells may be divided into shards; kept tuples
-are not, because rows that meet in a join belong to no group.
+Cells may be divided into shards; kept tuples are not, because rows that meet in a join belong to no group.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ class RowQueries:
     def __init__(self, jobs: RowJobs, folder: TupleFolder | None = None) -> None:
         self._jobs, self._folder = jobs, folder
 
-    # ---- before the round is logged -----------------------------------------------------------------------------
-
     @contextmanager
     def keeping(self, round: Round) -> Iterator[TupleKeeping]:
         """Take the tuples that a round keeps; their files are complete at the end of the `with`."""
@@ -73,22 +70,19 @@ class RowQueries:
             raise
 
     def with_summaries(self, given: RoundInput, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundInput:
-        """The input with partials of the rows that enter in the round, by the query that aggregates them."""
+        """Return the input with partials of the rows that enter in the round, by the query that aggregates them."""
         if not any(planned_rows.is_summarised for planned_rows in round.plan.rows):
             return given
         with watch("rows"):
-            asked = [
-                asked_rows
-                for asked_rows in asked_before(round.state, given, round.plan)
-                if asked_rows.planned.is_summarised
-            ]
+            reported = asked_before(round.state, given, round.plan)
+            asked = [asked_rows for asked_rows in reported if asked_rows.planned.is_summarised]
             kept = kept_with(round.state.kept, given.kept, round.plan)
             with self._naming_damage(kept):
-                made = self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
-            return replace(given, summaries=made)
+                summaries = self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
+            return replace(given, summaries=summaries)
 
     def read_log(self, journal: Journal, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
-        """The log of a round that was interrupted; it shows which tuple files have been lost since."""
+        """Return the log of a round that was interrupted; it shows which tuple files have been lost since."""
         log = journal.read_log(round.number)
         if log is None or self._folder is None or not self._folder.lost:
             return log
@@ -98,22 +92,20 @@ class RowQueries:
             kept[stream] = replace(brought, lost=brought.lost | lost)
         if kept == log.input.kept:
             return log
-        # Logged summaries count only together with earlier ones, which are no longer there: they are made again.
+        # Logged summaries count only together with earlier ones, which are no longer there: they are computed again.
         given = replace(log.input, kept=kept, summaries={})
         log = replace(log, input=self.with_summaries(given, round, intake, watch))
         journal.write_log(log)
         return log
 
     def lose(self, error: LostTuplesError) -> bool:
-        """Continues without a file that cannot be read; False if that was tried before."""
+        """Let the round do without a file that cannot be read; return False if that was tried before."""
         return self._folder is not None and self._folder.lose(error.name)
-
-    # ---- after it ---------------------------------------------------------------------------------------------
 
     def blocks(
         self, round: Round, given: RoundInput, answers: Answers, intake: RoundTuples, timer: Timer
     ) -> Iterator[Block]:
-        """Rows that are made from tuples; rows of aggregates are made from summaries, and are among `answers`."""
+        """Return rows made from tuples; rows of aggregates are made from summaries, and are among `answers`."""
         asked = [asked_rows for asked_rows, _ in answers.rows if not asked_rows.planned.is_summarised]
         if not asked:
             return iter(())
@@ -127,13 +119,13 @@ class RowQueries:
             yield from self._jobs.row_blocks(plan, asked, intake.frames, kept)
 
     def committed(self, state: State) -> None:
-        """Deletes tuples that no later round needs."""
+        """Delete tuples that no later round needs."""
         if self._folder is not None:
             self._folder.keep_only(files_of(state.kept))
             self._folder.lost = {}
 
     def pinned(self, state: State) -> AbstractContextManager[None]:
-        """Keeps the tuples of a state until the end of the `with`, whatever rounds are committed meanwhile."""
+        """Keep the tuples of a state until the end of the `with`, whatever rounds are committed meanwhile."""
         return nullcontext() if self._folder is None else self._folder.pinned(files_of(state.kept))
 
     def _naming_damage(self, kept: TupleStores) -> AbstractContextManager[None]:
@@ -141,5 +133,5 @@ class RowQueries:
 
 
 def lost_files(given: RoundInput) -> list[str]:
-    """The tuple files that a round has found missing or damaged."""
+    """Return the tuple files that a round has found missing or damaged."""
     return sorted(name for brought in given.kept.values() for name in brought.lost)

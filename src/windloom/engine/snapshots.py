@@ -37,8 +37,6 @@ from windloom.state.state import CellCoverage, State
 from windloom.state.tuple_store import ReportedWindows, TupleStores, files_of
 from windloom.state.windows.registry import life_of
 
-# Questions and new queries answered from kept tuples, as of one committed round.
-
 
 class HistoryJobs(Protocol):
     """The jobs that make cells and rows from kept tuples: by Spark, or in tests by plain Python."""
@@ -56,7 +54,7 @@ class TupleHistory:
     folder: TupleFolder
 
     def pinned(self, state: State) -> AbstractContextManager[None]:
-        """Keeps the files of a state, whatever rounds are committed meanwhile."""
+        """Keep the files of a state, whatever rounds are committed meanwhile."""
         return self.folder.pinned(files_of(state.kept))
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, CellCoverage] | None:
@@ -72,13 +70,19 @@ class TupleHistory:
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
     ) -> tuple[list[Block], int | None] | None:
-        """The blocks of the only query of a plan, and the start of its first complete window.
+        """Return the blocks of the only query of a plan, and the start of its first complete window.
 
         None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
         `versions` are the cells of relations. For an enriched stream, the kept tuples are not the joined ones.
         """
         if alone.rows:
-            return self._rows(alone, state)
+            (planned,) = alone.rows
+            question = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
+            if question is None:
+                return None
+            asked, complete_from = question
+            with self.folder.naming_damage(state.kept):
+                return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), complete_from
         sets = [partial_set for partial_set in alone.sets if not partial_set.is_relation]
         since = sets_since(sets, state.kept)
         if since is None:
@@ -106,18 +110,9 @@ class TupleHistory:
             answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
         return list(answers.blocks()), reach
 
-    def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
-        (planned,) = alone.rows
-        found = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
-        if found is None:
-            return None
-        asked, since = found
-        with self.folder.naming_damage(state.kept):
-            return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
-
 
 def not_kept(name: str) -> WindloomError:
-    """The error for a question for which neither cells nor tuples are kept."""
+    """Return the error for a question for which neither cells nor tuples are kept."""
     return WindloomError(
         f"query '{name}' cannot be answered from what is kept",
         "it reports rows, and the tuples that it reads are not kept",
@@ -151,10 +146,6 @@ class SnapshotAnswer:
     is_from_tuples: bool = False
 
 
-def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
-    return {}
-
-
 class RoundSnapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
@@ -171,49 +162,46 @@ class RoundSnapshot:
         late_from: Callable[[Query, int, int], int | None],
         tables: AnswerTables,
         history: TupleHistory | None = None,
-        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = no_relations,
+        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = lambda plan, planned: {},
     ) -> None:
         self.committed, self._parts, self._past = committed, parts, past
         self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
 
     def answer(self, query: Query, alone: Plan) -> SnapshotAnswer:
-        """The answer to a question, from cells, or from tuples if these reach further back; `alone` is its plan."""
+        """Return the answer to a question, from cells or, if these reach further back, tuples; `alone` is its plan."""
         if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
         if alone.rows:
-            found = self._from_tuples(query, alone)
-            if found is None:
+            answer = self._from_tuples(query, alone)
+            if answer is None:
                 raise not_kept(query.name)
-            return found
+            return answer
         try:
-            found = self._from_cells(query, alone)
+            answer = self._from_cells(query, alone)
         except WindloomError:
             remade = self._from_tuples(query, alone)
             if remade is None:
                 raise
             return remade
-        remade = None if found.since is None else self._from_tuples(query, alone, found.since)
-        return remade or found
+        remade = None if answer.since is None else self._from_tuples(query, alone, answer.since)
+        return remade or answer
 
     def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> SnapshotAnswer | None:
-        """The answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
+        """Return the answer from kept tuples; None if they are not kept or, with `than`, do not reach further back."""
         state = self.committed.state
-        made = None
-        if self._history is not None:
-            made = self._history.answer(alone, state, than, self._versions(alone))
-        if made is None:
+        if self._history is None or (made := self._history.answer(alone, state, than, self._versions(alone))) is None:
             return None
         blocks, since = made
-        return self._found(query, alone, blocks, state, since, is_from_tuples=True)
+        return self._answer_of(query, alone, blocks, state, since, is_from_tuples=True)
 
     def _versions(self, alone: Plan) -> dict[int, Cells]:
-        """The cells of relations that a question reads."""
+        """Return the cells of relations that a question reads."""
         plan = self.committed.plan
         assert plan is not None
         return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
 
     def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> SnapshotAnswer:
-        """The answer from cells; with `after`, only windows that end later."""
+        """Return the answer from cells; with `after`, only windows that end later."""
         plan = self.committed.plan
         assert plan is not None
         # A side of a join may be divided among parts; other questions are answered part by part.
@@ -225,9 +213,9 @@ class RoundSnapshot:
         for state in asked:  # `since` is the same for all of them
             answers, since = ask(state, plan, alone, self._past, versions, after)
             blocks += answers.blocks()
-        return self._found(query, alone, blocks, state, since)
+        return self._answer_of(query, alone, blocks, state, since)
 
-    def _found(
+    def _answer_of(
         self,
         query: Query,
         alone: Plan,
@@ -248,25 +236,18 @@ class RoundSnapshot:
             return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
         until = before.closed if late is None else min(before.closed, late)
-        found = self._from_cells(query, alone, until)
-        if not _covers(query, before, found) or (found.since is not None and self._history is not None):
+        later = self._from_cells(query, alone, until)
+        since = later.since
+        # Whether the earlier answer has every window that is exact now, up to where it was closed.
+        covers = before.since is None or (since is not None and since >= before.since)
+        if query.window.extent_ticks is None:
+            covers = before.since == since  # all windows begin there
+        if not covers or (since is not None and self._history is not None):
             return self.answer(query, alone)
-        return SnapshotAnswer(
-            pa.concat_tables([_kept(query, before, found, until), found.rows]), found.round, found.closed, found.since
-        )
-
-
-def _covers(query: Query, before: SnapshotAnswer, found: SnapshotAnswer) -> bool:
-    """Whether the earlier answer has every window that is exact now, up to where it was closed."""
-    if query.window.extent_ticks is None:
-        return before.since == found.since  # all windows begin there
-    return before.since is None or (found.since is not None and found.since >= before.since)
-
-
-def _kept(query: Query, before: SnapshotAnswer, found: SnapshotAnswer, until: int) -> pa.Table:
-    """The rows of the earlier answer that are not computed again, and that are exact now too."""
-    last = life_of(query.window).interval(until, until)[1]
-    wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)
-    if found.since is not None:
-        wanted = pc.and_(wanted, pc.greater_equal(before.rows["window_start"].cast(pa.int64()), found.since))
-    return before.rows.filter(wanted)
+        # Rows of the earlier answer that are not computed again, and that are exact now too.
+        last = life_of(query.window).interval(until, until)[1]
+        wanted = pc.less_equal(before.rows["window_end"].cast(pa.int64()), last)
+        if since is not None:
+            wanted = pc.and_(wanted, pc.greater_equal(before.rows["window_start"].cast(pa.int64()), since))
+        rows = pa.concat_tables([before.rows.filter(wanted), later.rows])
+        return SnapshotAnswer(rows, later.round, later.closed, since)

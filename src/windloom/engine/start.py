@@ -95,7 +95,9 @@ def start_stream(
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
-        memory, ongoing = _remembered(opened), options.ongoing
+        memory, ongoing = Memory(), options.ongoing
+        for observed in opened.recent_observed(memory.rounds):
+            memory.add(observed)
         queries = LiveQueries(
             registry,
             lambda: PlanningFacts(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing),
@@ -158,14 +160,6 @@ def start_stream(
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
-
-
-def _remembered(checkpoint: Checkpoint) -> Memory:
-    """Return what the rounds before this start have observed."""
-    memory = Memory()
-    for seen in checkpoint.recent_observed(memory.rounds):
-        memory.add(seen)
-    return memory
 
 
 def _adapting(

@@ -1,4 +1,4 @@
-"""Raises if the types of a join's data do not fit: its keys, its conditions, or the factors of its products."""
+"""Checks of a query against the types of its data: joins (keys, conditions, factors of products) and row queries."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def check_join(join: Join, query: Query, types: Types) -> None:
             _check_products(join, folded, component.argument, types[query.key_of(component.argument)], types)
 
 
+def check_condition(what: str, kind: DataType) -> None:
+    """Raise if what stands where a condition is needed has another type."""
+    if kind.kind not in CONDITIONS:
+        raise WindloomError(f"the {what} is not a condition", f"it is of type {kind}", "compare it with something")
+
+
 def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) -> str:
     """Advise the casts that give both the type to which Spark would widen them; strings hold all other values."""
     try:
@@ -67,12 +73,8 @@ def _check_side(side: Side, types: Types) -> None:
                 f"it is of type {kind}",
                 "join on plain values: its fields or elements, or lower(…) instead of a collation",
             )
-    if side.where is not None and (kind := _type(side, side.where, types)).kind not in CONDITIONS:
-        raise WindloomError(
-            f"the condition '{side.where}' on '{side.alias}' is not a condition",
-            f"it is of type {kind}",
-            "compare it with something",
-        )
+    if side.where is not None:
+        check_condition(f"condition '{side.where}' on '{side.alias}'", _type(side, side.where, types))
 
 
 def _check_residual(join: Join, link: Link, types: Types) -> None:
@@ -115,18 +117,16 @@ def _check_products(join: Join, folded: SumOfProducts, whole: Expression, kind: 
             )
 
 
-# Raises if the types of the data do not fit a row query: its conditions, columns, or sides of set operations.
-
-
 def check_rows(rows: RowQuery, types: Types) -> None:
-    """Check all selections, given the types of their expressions."""
+    """Check conditions, columns and sides of set operations of a row query, given the types of their expressions."""
     for selection in rows.selections:
         for strand in selection.strands:
             if strand.where is not None:
-                _check_condition(strand.where, types[ExpressionKey(strand.stream, strand.where.sql)])
+                check_condition(f"condition '{strand.where}'", types[ExpressionKey(strand.stream, strand.where.sql)])
         conditions = [*selection.conditions, *(condition for each in selection.attached for condition in each.on)]
         for condition in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
-            _check_condition(condition.expression, types[ExpressionKey(selection.relation, condition.expression.sql)])
+            kind = types[ExpressionKey(selection.relation, condition.expression.sql)]
+            check_condition(f"condition '{condition.expression}'", kind)
         for column in selection.columns:
             kind = types[rows.key_of(selection, column.expression)]
             try:
@@ -138,13 +138,6 @@ def check_rows(rows: RowQuery, types: Types) -> None:
                     f"select its parts, or to_json({column.name})",
                 ) from None
     _check_sides(rows, rows.body, types)
-
-
-def _check_condition(condition: Expression, kind: DataType) -> None:
-    if kind.kind not in CONDITIONS:
-        raise WindloomError(
-            f"the condition '{condition}' is not a condition", f"it is of type {kind}", "compare it with something"
-        )
 
 
 def _check_sides(rows: RowQuery, body: Body, types: Types) -> tuple[DataType, ...]:

@@ -1,23 +1,27 @@
-"""Views for notebooks, and answers in the forms that are used there: pandas, polars, a chart."""
+"""Views of plans, charts and answers for notebooks: pictures, HTML tables, pandas, polars.
+
+What draws or explains is imported when it is used: most runs show nothing.
+"""
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windloom.errors import WindloomError, near_names
-from windloom.explain.costs import CostView, PaperView, SecondsView
-from windloom.explain.picture.canvas import escape
-from windloom.explain.picture.picture import explain_svg
 from windloom.optimizer.cost.constants import Constants, load_constants
-from windloom.optimizer.cost.papers import paper_costs
 from windloom.optimizer.plan_cost import estimate_plan
 from windloom.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from windloom.explain.costs import CostView
+    from windloom.plan.adapting import ChartView
 
 #: The most lines that can still be told apart.
 _MOST_LINES = 10
@@ -56,17 +60,17 @@ class AnswerViews:
         """Return a picture of a column over time, with a line per group; by default the first column that holds
         numbers.
         """
-        rows = self.arrow(name)
-        groups = self.grouping(name)
-        wanted = _figure(rows, groups, column)
-        return _lines(rows, groups, wanted, f"{wanted} of {name}")
+        rows, groups = self.arrow(name), self.grouping(name)
+        figure = _figure(rows, groups, column)
+        return _lines(rows, groups, figure, f"{figure} of {name}")
 
 
 def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
     fields = [
         shown_field for shown_field in rows.schema if shown_field.name not in ("window_start", "window_end", *groups)
     ]
-    numbers = [field.name for field in fields if _is_number(field.type)]
+    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    numbers = [field.name for field in fields if any(is_kind(field.type) for is_kind in is_number)]
     if column is None and numbers:
         return str(numbers[0])
     if column is not None and column in numbers:
@@ -92,28 +96,31 @@ def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Pi
     return Picture(line_chart(series, y_label=label, title=title))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:
     """Return names and values as an HTML table; all text is escaped."""
     cell = "style='text-align:left'"
     rows = "".join(
-        f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(_told(value))}</td></tr>"
+        f"<tr><th {cell}>{_html(name)}</th><td {cell}>{_html(value)}</td></tr>"
         for name, value in facts.items()
         if value is not None
     )
-    return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
+    return f"<table><caption>{_html(caption)}</caption>{rows}</table>"
 
 
 def rows_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(_told(value))}</td>" for value in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
+    """Return rows under their columns as an HTML table; all text is escaped."""
+    head = "".join(f"<th>{_html(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{_html(value)}</td>" for value in row) + "</tr>" for row in rows)
+    return f"<table><caption>{_html(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
-def _told(value: object) -> str:
+def _html(value: object) -> str:
+    from windloom.explain.picture.canvas import escape
+
+    return escape(_as_text(value))
+
+
+def _as_text(value: object) -> str:
     match value:
         case None:
             return "–"
@@ -124,13 +131,12 @@ def _told(value: object) -> str:
         case float():
             return f"{value:,.3f}"
         case Mapping():
-            return ", ".join(f"{name} {_told(item)}" for name, item in value.items())
+            return ", ".join(f"{name} {_as_text(item)}" for name, item in value.items())
         case _:
             return str(value)
 
 
-# The two ways to show the cost of a plan: predicted seconds, or the operations that the papers count.
-
+#: The two ways to show the cost of a plan: predicted seconds, or the operations that the papers count.
 COSTS = ("seconds", "paper")
 
 
@@ -156,6 +162,10 @@ def check_view(cost: str, format: str, query: str | None, *, sharing: bool) -> N
 
 
 def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
+    """Return what a plan costs, in seconds or as the papers count."""
+    from windloom.explain.costs import PaperView, SecondsView
+    from windloom.optimizer.cost.papers import paper_costs
+
     check_cost(name)
     if name == "paper":
         return PaperView(plan, paper_costs(plan))
@@ -164,7 +174,25 @@ def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
 
 def picture_of(plan: Plan) -> str:
     """Return the plan as notebooks show it."""
+    from windloom.explain.picture.picture import explain_svg
+
     return explain_svg(plan, cost_view(plan, "seconds", load_constants()))
+
+
+def charts_as(format: str, charts: tuple[ChartView, ...]) -> str:
+    """Return the charts as text, JSON or a picture."""
+    from windloom.explain.charts import chart_json, chart_svg, charts_text
+
+    match format:
+        case "text":
+            return charts_text(charts)
+        case "json":
+            return json.dumps([chart_json(chart) for chart in charts], indent=2, ensure_ascii=False)
+        case "svg":
+            return Picture(chart_svg(charts))
+    raise WindloomError(
+        f"unknown format '{format}'", "a chart is text, data or a picture", "use 'text', 'json' or 'svg'"
+    )
 
 
 Plan.drawn = picture_of

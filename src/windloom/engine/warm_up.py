@@ -31,6 +31,7 @@ from windloom.kernels.locate import sliding_lanes
 from windloom.kernels.merge import place_starts, places_of
 from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.kernels.tuples.slices import moved, places_by_code
+from windloom.kernels.tuples.sorted_tuples import SortedTuples
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
 from windloom.model.join import (
@@ -55,16 +56,13 @@ from windloom.optimizer.workloads import zipf_workload
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session import JavaHome, archive_path, can_archive, draft_of, end_session, find_java, local_session
 from windloom.spark.sources.read import synthetic_trades
-from windloom.weave.sorted_tuples import merge_examples
-
-# Folds of two tiny sides that use every kernel, so that set-up compiles them all.
+from windloom.weave.sorted_tuples import merge_keyed
 
 _SUMMED = ("bigint", "double", "decimal(38,2)")
-_COMPARED = _SUMMED
 #: Kinds of components with the types of their arguments: one for each family, and for each way of adding up.
 _KEPT = (
     *(("sum", kind) for kind in _SUMMED),
-    *((extreme, kind) for kind in _COMPARED for extreme in ("min", "max")),
+    *((extreme, kind) for kind in _SUMMED for extreme in ("min", "max")),
     ("moments", "double"),
     ("bit_or", "bigint"),
     ("bit_xor", "bigint"),
@@ -73,7 +71,7 @@ _KEPT = (
 
 
 def fold_examples() -> None:
-    """Fold everything that can be asked for, by every technique."""
+    """Fold everything that can be asked for, of two tiny sides, by every technique."""
     components = (
         PlannedComponent(COUNT_STAR, None),
         *(PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse(name)) for kind, name in _KEPT),
@@ -102,7 +100,7 @@ def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...
         examples.append(
             (SumOfProducts(products, Product(1, (number_of_sum, number_of_sum))), components[number_of_sum])
         )
-    for name in _COMPARED:
+    for name in _SUMMED:
         low, high = numbers["min", name], numbers["max", name]
         kind = DataType.parse("decimal(38,4)" if name.startswith("decimal") else name)
         result = PlannedComponent(components[high].component, kind)
@@ -274,7 +272,13 @@ def folds(spark: SparkSession) -> None:
         _trades(spark).write.parquet(f"{folder}/parquet")
         results = _loom(spark.read.parquet(f"{folder}/parquet"), _TUPLE_JOINS).run(intake="woven", fold="slice_matrix")
         assert all(join.tuples for join in results.plan.joins)
-    merge_examples()
+    starts = np.array([1]), np.array([0])  # the second portion comes before the first
+    merge_keyed(
+        [
+            {(0, 0): SortedTuples(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), start, (), (0,))}
+            for start in starts
+        ]
+    )
 
 
 def sharing(spark: SparkSession) -> None:
@@ -322,7 +326,10 @@ def prepare(say: Callable[[str], None]) -> None:
         if wants_archive:
             say("writing an archive of Spark's classes")
         end_session(session, _EXIT_SECONDS)
-    say(f"{compilations()} kernels compiled, kept in {_common_folder()}{_of_archive(java)}")
+    folder = os.path.commonpath(kept_in())
+    if not Path(folder).is_relative_to(Path(__file__).parents[1]):
+        folder = f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
+    say(f"{compilations()} kernels compiled, kept in {folder}{_of_archive(java)}")
 
 
 def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
@@ -339,13 +346,6 @@ def _of_archive(java: JavaHome) -> str:
     if archive_path(java).is_file():
         return "; Spark starts from an archive of its classes"
     return f"; Spark starts without an archive of its classes, which Java {java.major} did not write"
-
-
-def _common_folder() -> str:
-    """Return the folder of the kernels: beside the sources, or where Numba puts them if that is not writable."""
-    folder = os.path.commonpath(kept_in())
-    beside = Path(folder).is_relative_to(Path(__file__).parents[1])
-    return folder if beside else f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
 
 
 def _trades(spark: SparkSession) -> DataFrame:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from windloom.checkpoint.checkpoint import LEAST_COMMITS, Checkpoint
-from windloom.engine.results import Results
 from windloom.engine.views import facts_table
-from windloom.errors import WindloomError
-from windloom.explain.charts import damaged_text
 from windloom.explain.costs import work
 from windloom.explain.rows import kept_texts, made_by
 from windloom.explain.words import tree_name
-from windloom.model.clauses import USUAL_PRIORITY, Urgency
 from windloom.model.formatting import amount, count, share
 from windloom.model.query import Query
-from windloom.model.stream import Version
-from windloom.model.time import parse_duration
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.plan_cost import estimate_plan
 from windloom.optimizer.sharing_report import report_sharing
 from windloom.plan.plan import Plan
-from windloom.statistics.estimates import Estimates, Memory, estimates_of
-from windloom.statistics.observations import RoundObserved
-from windloom.statistics.set_statistics import Ongoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +110,6 @@ def compare_plans(
 
     `files` has, by stream, the columns that the driver can read itself, if the plans were made with them.
     """
-    if query.join is not None:
-        return _compare_joined(before, after, query, constants, files)
     if query.rows is not None:
         # For rows, the prediction is how many tuples are kept for them, not how long making them takes.
         planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
@@ -132,130 +117,31 @@ def compare_plans(
         text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
         alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
         return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
-    partial_set, tree, _ = after.find(query.name)
-    without = None if before is None else before.by_identity.get(partial_set.identity)
-    added = partial_set.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
+    report = report_sharing(after, constants, files)
+    if query.join is None:
+        partial_set, tree, _ = after.find(query.name)
+        trees, own_names, alone = [(partial_set, tree)], {query.name}, report.queries[query.name].alone
+    else:  # its trees are those of its sides
+        join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
+        places = dict.fromkeys(join.sides)
+        trees = [(after.sets[place.set], after.side(place)[1]) for place in places]
+        own_names, alone = {place.name for place in places}, report.joins[query.name].alone
+    names = dict.fromkeys(tree_name(after, partial_set, tree) for partial_set, tree in trees)
+    place = next(iter(names)) if query.join is None else f"{join.fold} of {' and '.join(names)}"
+    sets = {partial_set.number: partial_set for partial_set, _ in trees}.values()
+    earlier = {} if before is None else before.by_identity
+    pairs = [(partial_set, earlier.get(partial_set.identity)) for partial_set in sets]
     return WhatIf(
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
-        report_sharing(after, constants, files).queries[query.name].alone,
-        tree_name(after, partial_set, tree),
-        len(tree.queries) - 1,
-        without is None,
-        partial_set.statistics.pace * added,
-        partial_set.edges.density.exact and (without is None or without.edges.density.exact),
+        alone,
+        place,
+        len({planned.name for _, tree in trees for planned in tree.queries} - own_names),
+        all(had is None for _, had in pairs),
+        sum(
+            now.statistics.pace * (now.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
+            for now, had in pairs
+        ),
+        all(each.edges.density.exact for pair in pairs for each in pair if each is not None),
     )
-
-
-def _compare_joined(
-    before: Plan | None,
-    after: Plan,
-    query: Query,
-    constants: Constants,
-    files: Mapping[str, frozenset[str]] | None,
-) -> WhatIf:
-    """Return what a join adds; its trees are those of its sides."""
-    join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
-    places = dict.fromkeys(join.sides)
-    sets = {place.set: after.sets[place.set] for place in places}
-    without = {} if before is None else before.by_identity
-    known = {number: without.get(partial_set.identity) for number, partial_set in sets.items()}
-    added = sum(
-        partial_set.statistics.pace
-        * (partial_set.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
-        for partial_set, had in zip(sets.values(), known.values(), strict=True)
-    )
-    names = [tree_name(after, after.sets[place.set], after.side(place)[1]) for place in places]
-    partners = {query.name for place in places for query in after.side(place)[1].queries} - {
-        side_place.name for side_place in places
-    }
-    every = [*sets.values(), *(had for had in known.values() if had is not None)]
-    return WhatIf(
-        " ".join(query.text.split()),
-        0.0 if before is None else estimate_plan(before, constants).total,
-        estimate_plan(after, constants).total,
-        report_sharing(after, constants, files).joins[query.name].alone,
-        f"{join.fold} of {' and '.join(dict.fromkeys(names))}",
-        len(partners),
-        all(had is None for had in known.values()),
-        added,
-        all(partial_set.edges.density.exact for partial_set in every),
-    )
-
-
-# A loom's observations of its data, from its own runs or from the rounds of a stream.
-
-
-class ObservedData:
-    """A run has seen all data, so it replaces earlier runs. Sets that it did not have keep their estimates."""
-
-    def __init__(self) -> None:
-        self.estimates = Estimates()
-        self.ongoing: Ongoing | None = None
-        self.versions: dict[str, Version] = {}  # versions of relations that the last run has read
-        self.rounds: list[RoundObserved] = []  # rounds of the stream that was learned from
-
-    @property
-    def known(self) -> PlanningFacts:
-        return PlanningFacts(estimates=self.estimates, ongoing=self.ongoing, versions=self.versions)
-
-    def known_with(self, files: Mapping[str, frozenset[str]]) -> PlanningFacts:
-        """Return `known` with the columns that the driver can read from files, by stream; a running stream has none."""
-        return self.known if self.ongoing is not None else replace(self.known, files=files)
-
-    def add(self, results: Results) -> bool:
-        """Keep rates, groups and sizes of relations as a run observed them; return whether any of it is new."""
-        estimates = estimates_of(results.observed).before(self.estimates)
-        versions = {**self.versions, **results.versions}
-        if (estimates, versions) == (self.estimates, self.versions):
-            return False
-        self.estimates, self.versions = estimates, versions
-        return True
-
-    def read(self, checkpoint: Checkpoint, place: str) -> list[str]:
-        """Read what the last rounds of a stream have observed; return files that were left out as damaged."""
-        memory, newest = Memory(), checkpoint.newest_plan()
-        self.rounds = checkpoint.recent_observed(LEAST_COMMITS)
-        if checkpoint.damaged and not self.rounds:
-            raise WindloomError(
-                f"nothing can be learned from '{place}'",
-                damaged_text(list(checkpoint.damaged)),
-                "plan without it, or let the stream run a round",
-            )
-        for observed in self.rounds:
-            memory.add(observed)
-        self.estimates = memory.estimates(trends=True).before(self.estimates)
-        self.ongoing = None if newest is None else newest.ongoing
-        return list(checkpoint.damaged)
-
-
-# A query's text with the urgency that was given beside it.
-
-_OPTIONS = re.compile(r"\s*(WITHIN|PRIORITY)\b", re.IGNORECASE)
-
-
-def with_urgency(name: str, text: str, within: str | timedelta | None, priority: int | None) -> str:
-    """Return the text as it is registered: urgency is part of it, so that it is kept wherever the text is kept.
-
-    >>> with_urgency("q", "SELECT …", "30 seconds", 2)
-    'WITHIN 30 seconds PRIORITY 2 AS SELECT …'
-    """
-    if within is None and priority is None:
-        return text
-    if _OPTIONS.match(text):
-        raise WindloomError(
-            f"query '{name}' says twice how urgent it is",
-            "its text begins with WITHIN or PRIORITY",
-            "leave within and priority out, or take them out of the text",
-        )
-    if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int)):
-        raise WindloomError(
-            f"query '{name}': a priority is a whole number", f"it is {priority!r}", "1 is answered first, 9 last"
-        )
-    try:
-        ticks = None if within is None else parse_duration(within)
-        urgency = Urgency(ticks, USUAL_PRIORITY if priority is None else priority)
-    except WindloomError as error:
-        raise WindloomError(f"query '{name}': {error.message}", error.detail, error.hint) from None
-    return f"{urgency} AS {text}" if str(urgency) else text

@@ -39,12 +39,12 @@ def choose(
     tasks: Sequence[Task], schedule: Schedule, costs: JointCosts, seconds: float, round_seconds: float
 ) -> ChosenAnswers:
     """Return the tasks to answer within `seconds`: at least one, unless all of them can wait."""
-    every = _Taking(costs)
+    everything = _Taking(costs)
     for task in tasks:
-        every.take(task, task.windows)
-    wanted = every.total
+        everything.take(task, task.windows)
+    wanted = everything.total
     if wanted <= seconds:
-        return ChosenAnswers(every.windows, wanted, wanted)
+        return ChosenAnswers(everything.windows, wanted, wanted)
     taking = _Taking(costs)
     starving = max(
         (task for task in tasks if task.passed >= MOST_PASSES),
@@ -222,9 +222,9 @@ def _due(planned: PlannedQuery | PlannedJoin, state: State, moved: State) -> Due
 def tasks_of(
     due: Sequence[tuple[int, DueWindows]], elapsed: float, counting_from: Mapping[str, int], passed: Mapping[str, int]
 ) -> dict[Task, list[DueWindows]]:
-    """The tasks of a round, `elapsed` seconds after it has begun, and which windows each consists of.
+    """Return the tasks of a round, `elapsed` seconds after it has begun, and which windows each consists of.
 
-    By query, `counting_from` is the tick from which on deadlines count, `passed` how many rounds have passed it over.
+    By query, `counting_from` is the tick from which deadlines count, `passed` how many rounds have passed it over.
     """
     due_by_key: dict[tuple[int, int, int, int], list[DueWindows]] = {}
     for number, due_query in due:

@@ -92,17 +92,14 @@ def count_late(
                 own_missed, own_open = own_missed & wanted, own_open & wanted
                 missed |= own_missed
                 is_open |= own_open
-                late_count = _summed(entries, own_missed, own_open)
-                if late_count != LateCount():
+                if (late_count := _summed(entries, own_missed, own_open)) != LateCount():
                     queries[name] = queries.get(name, LateCount()) + late_count
         for name, own_missed, own_open in _of_rows(plan, scan, entries, state):
             missed |= own_missed
             is_open |= own_open
-            late_count = _summed(entries, own_missed, own_open)
-            if late_count != LateCount():
+            if (late_count := _summed(entries, own_missed, own_open)) != LateCount():
                 queries[name] = late_count
-        late_count = _summed(entries, missed, is_open)
-        if late_count != LateCount():
+        if (late_count := _summed(entries, missed, is_open)) != LateCount():
             # An enriched stream has scans of its own, which see the same tuples: the largest count is the stream's.
             base = plan.base_of(scan.stream)
             streams[base] = max(streams.get(base, LateCount()), late_count, key=lambda late: late.partly + late.dropped)

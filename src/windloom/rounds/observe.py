@@ -6,7 +6,7 @@ import numpy as np
 
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.plan import PartialSet, Plan
-from windloom.plan.scans import NativeScan, Scan
+from windloom.plan.scans import NativeScan
 from windloom.rounds.step import StepCounts
 from windloom.state.state import State
 from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
@@ -25,13 +25,18 @@ def observe(plan: Plan, before: State, round_input: RoundInput, counts: StepCoun
     for partial_set in plan.sets:
         if partial_set.is_relation:
             continue
-        pace = _positions_per_second(partial_set, streams[partial_set.stream], counts)
+        number, seconds, pace = partial_set.number, streams[partial_set.stream].seconds, 1.0
+        tuples, groups = counts.tuples.get(number, 0), counts.groups.get(number, 0)
+        if partial_set.counted_by is not None:
+            # How many million positions pass per second, of one key if keys are counted separately.
+            keys = max(1, counts.groups.get(number, 1)) if partial_set.counted_by else 1
+            pace = 0.0 if seconds <= 0 else tuples / keys / TICKS_PER_SECOND / seconds
         sets[partial_set.identity] = SetRound(
-            counts.tuples.get(partial_set.number, 0),
-            counts.partials.get(partial_set.number, 0),
-            counts.groups.get(partial_set.number, 0),
-            counts.held.get(partial_set.number, 0),
-            partial_set.edges.edges_per_second * streams[partial_set.stream].seconds * pace,
+            tuples,
+            counts.partials.get(number, 0),
+            groups,
+            counts.held.get(number, 0),
+            partial_set.edges.edges_per_second * seconds * pace,
         )
     joins = {
         join.name: tuple(counts.links[index, number] for number in range(len(join.join.links)))
@@ -50,21 +55,20 @@ def _stream(plan: Plan, name: str, before: State, round_input: RoundInput, count
         if partial_set.counted_by is None or partial_set.number in counts.tuples
     ]
     tuples = round_input.events.get(name, max(taken, default=0))
-    scanned = next(
-        (round_input.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, round_input)), ScanCounts()
+    # The scan of the stream that has slices of time shows how far the stream has come.
+    timed = (
+        scan.number
+        for scan in plan.scans
+        if scan.stream == name and (scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None)
     )
+    scanned_by = round_input.taken.scanned
+    scanned = next((scanned_by[number] for number in timed if number in scanned_by), ScanCounts())
     conditions = dict(scanned.conditions)
     for partial_set in sets:
         if partial_set.predicate is not None and partial_set.counted_by is None:
             conditions[partial_set.predicate.sql] = counts.tuples.get(partial_set.number, 0)
     seconds, span = _passed(sets, plan.base_of(name), before, round_input)
     return StreamRound(tuples, seconds, span, conditions, scanned.signatures)
-
-
-def _tells(scan: Scan, name: str, round_input: RoundInput) -> bool:
-    """Return whether this is the scan of the stream that has slices of time and shows how far the stream has come."""
-    timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
-    return scan.stream == name and timed and scan.number in round_input.taken.scanned
 
 
 def _passed(sets: list[PartialSet], name: str, before: State, round_input: RoundInput) -> tuple[float, float]:
@@ -81,13 +85,3 @@ def _passed(sets: list[PartialSet], name: str, before: State, round_input: Round
             starts = int(np.max(cells.starts)) - int(np.min(cells.starts))
             spans.append(starts / TICKS_PER_SECOND + 1 / partial_set.edges.edges_per_second if starts else 0.0)
     return max(spans), max(spans)
-
-
-def _positions_per_second(partial_set: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
-    """Return how many million positions pass per second, of one key if keys are counted separately."""
-    if partial_set.counted_by is None:
-        return 1.0
-    if stream.seconds <= 0:
-        return 0.0
-    keys = max(1, counts.groups.get(partial_set.number, 1)) if partial_set.counted_by else 1
-    return counts.tuples.get(partial_set.number, 0) / keys / TICKS_PER_SECOND / stream.seconds

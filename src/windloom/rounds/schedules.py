@@ -1,4 +1,8 @@
-"""A task: queries whose closed windows are answered together or not at all."""
+"""Schedules, by name: which tasks a round answers together, and which may wait. `choose` decides how much is answered.
+
+A task is queries whose closed windows are answered together or not at all. The schedules are those of source E, section
+8.4; a new one is a class here, and an entry in `SCHEDULES`.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +56,9 @@ class JointCosts(Protocol):
         ...
 
 
-# `edf`: the earliest deadline first, every task by itself (source E, algorithm 9).
-
-
 class Edf:
+    """Answers every task by itself (source E, algorithm 9)."""
+
     name = "edf"
     about = "the earliest deadline first, every task by itself"
 
@@ -66,10 +69,9 @@ class Edf:
         return set()
 
 
-# `conservative`: tasks of a tree that are due in the same round are answered together (source E, algorithm 10).
-
-
 class Conservative(Edf):
+    """Answers tasks of a tree that are due in the same round together (source E, algorithm 10)."""
+
     name = "conservative"
     about = "the earliest deadline first, with tasks of its tree that are due in the same round"
 
@@ -77,14 +79,13 @@ class Conservative(Edf):
         return [other for other in others if other.due_round(round_seconds) == task.due_round(round_seconds)]
 
 
-# `aggressive`: a tree is one task, due with the first of its queries (source E, section 8.4.3).
-#
-# The thesis then refreshes all queries of the tree, even those that are not due. Here a window is answered once, when
-# it is closed. So the windows that are answered along with those that are due are the closed ones that are not due yet;
-# no other window is reported.
-
-
 class Aggressive(Edf):
+    """Answers a tree as one task, due with the first of its queries (source E, section 8.4.3).
+
+    The thesis then refreshes all queries of the tree. Here a window is answered once, when it is closed, so only closed
+    windows that are not due yet are answered along.
+    """
+
     name = "aggressive"
     about = "the earliest deadline first, with all tasks of its tree"
 
@@ -153,18 +154,17 @@ def shortened(periods: Sequence[int]) -> list[list[int]]:
     return [sorted({period, *(other for other in periods if other < period)}) for period in periods]
 
 
-# `hybrid`: as conservative, but tasks may wait for each other where that is predicted to be cheaper.
-#
-# The thesis shortens some periods, so that tasks of a tree meet more often (source E, section 8.4.4). A window that is
-# not closed cannot be answered, so here the same search lengthens periods instead, as far as deadlines allow: a task
-# that is in no hurry is passed over for some rounds, and then answers several windows in one pass, with others of its
-# tree.
-
 #: The longest period that is tried, in rounds, and how many different ones.
 LONGEST_PERIOD, TRIED_PERIODS = 64, 6
 
 
 class Hybrid(Conservative):
+    """Lets tasks of a tree also wait for each other where that is predicted to be cheaper.
+
+    The thesis shortens some periods, so that tasks meet more often (source E, section 8.4.4). A window that is not
+    closed cannot be answered, so here the same search lengthens periods instead, as far as deadlines allow.
+    """
+
     name = "hybrid"
     about = "conservative, and tasks without hurry wait for others of their tree"
 
@@ -173,8 +173,7 @@ class Hybrid(Conservative):
         for group in sorted({task.group for task in tasks}):
             group_tasks = [task for task in tasks if task.group == group]
             if len(group_tasks) > 1:
-                # The number of rounds after which each task is answered; tasks can share a pass over the cells of the
-                # tree.
+                # The rounds after which each task is answered; tasks can share a pass over the cells of the tree.
                 once = [costs.seconds([(task, 0)]) for task in group_tasks]
                 periods = cheapest_periods(once, [_candidates(task, round_seconds) for task in group_tasks])
                 waiting |= {
@@ -196,10 +195,9 @@ def _candidates(task: Task, round_seconds: float) -> list[int]:
     return sorted({*range(own_period, longest, step), longest})
 
 
-# `late`: as hybrid, but a late task is answered with all late tasks of its tree (source E, section 8.4.5).
-
-
 class LateSchedule(Hybrid):
+    """Answers a late task with all late tasks of its tree (source E, section 8.4.5)."""
+
     name = "late"
     about = "hybrid, and a late task is answered with all late tasks of its tree"
 
@@ -209,10 +207,9 @@ class LateSchedule(Hybrid):
         return super().together(task, others, round_seconds)
 
 
-# `late_pending`: as late, but also with tasks of its tree that would be late after this round (algorithm 11).
-
-
 class LatePending(Hybrid):
+    """Answers a late task also with those of its tree that would be late after this round (algorithm 11)."""
+
     name = "late_pending"
     about = "hybrid, and a late task is answered with all tasks of its tree that are late or about to be"
 
@@ -222,14 +219,8 @@ class LatePending(Hybrid):
         return super().together(task, others, round_seconds)
 
 
-# The schedules by name; a new one is one file and one line here.
-
-
 class Schedule(Protocol):
-    """Decides what is answered together; `choose` decides in which order, and how much.
-
-    `round_seconds` is how long it takes until the next round is done.
-    """
+    """Decides what is answered together; `round_seconds` is how long it takes until the next round is done."""
 
     @property
     def name(self) -> str: ...
@@ -255,6 +246,7 @@ DEFAULT_SCHEDULE = "late_pending"
 
 
 def find_schedule(name: str) -> Schedule:
+    """Return the schedule with a name; raise for an unknown one."""
     if name not in SCHEDULES:
         raise WindloomError(
             f"unknown schedule '{name}'",

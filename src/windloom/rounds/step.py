@@ -60,10 +60,10 @@ class StepCounts:
 def step(
     state: State, round_input: RoundInput, plan: Plan, *, history_ticks: int = 0
 ) -> tuple[State, Answers, StepCounts]:
-    """Runs one round. Each query closes windows up to the least frontier of its inputs.
+    """Return the state after a round, its answers, and its counts.
 
-    A frontier never moves backwards. Cells are kept as long as an open window
-    may cover them, and for `history_ticks` behind where their set is closed.
+    Each query closes windows up to the least frontier of its inputs; a frontier never moves backwards. Cells are kept
+    as long as an open window may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
     state = without_lost(state, round_input, plan)
@@ -77,11 +77,16 @@ def step(
         sets.take(partial_set)
     intervals = _intervals(state, plan, until, answered)
     rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
-    answers = replace(
-        _with_open(sets, intervals, plan, state, advanced_state),
-        rows=rows.answered,
-        keyed=round_input.taken.keyed,
-    )
+    early = [name for name, turn in early_turns(plan, state, advanced_state).items() if turn.is_due]
+    if early:
+        # Their open windows are answered too, as if the streams ended here: one without tuples has no row.
+        ended = dict.fromkeys(all_inputs(plan), TICK_MAX)
+        landmarks_now = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, ended)
+        open_intervals = {**intervals, **{name: (intervals[name][0], TICK_MAX) for name in early}}
+        answers = sets.answers(open_intervals, landmarks_now)
+    else:
+        answers = sets.answers(intervals, landmarks)
+    answers = replace(answers, rows=rows.answered, keyed=round_input.taken.keyed)
     since = _since(state, plan, until, answered)
     after_round = replace(
         advanced_state,
@@ -162,10 +167,9 @@ class _Sets:
             lineage = self.lineages.get(number) or CellVersions(current)
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
-    def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark] | None = None) -> Answers:
+    def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark]) -> Answers:
         """Return the answers, in several passes if late tuples came; a set is merged only if a pass needs it."""
         *earlier, last = passes_of(self._plan, self.lineages, intervals)
-        landmarks = self._now.landmarks if landmarks is None else landmarks
         before = tuple(self._pass(each, landmarks) for each in earlier)
         return replace(self._pass(last, landmarks), spans=self.spans, earlier=before)
 
@@ -179,21 +183,8 @@ class _Sets:
         return Answers(self._plan, cells, turn.intervals, landmarks, since=self._state.since)
 
 
-def _with_open(sets: _Sets, intervals: Intervals, plan: Plan, state: State, after: State) -> Answers:
-    """The answers of the round; queries that report early rows now also answer their open windows.
-
-    Open windows are answered as if the streams ended here: a window that no tuple lies in yet has no row.
-    """
-    due = [name for name, turn in early_turns(plan, state, after).items() if turn.is_due]
-    if not due:
-        return sets.answers(intervals)
-    ended = dict.fromkeys(all_inputs(plan), TICK_MAX)
-    landmarks = landmarks_of(plan, state.since, after.first, after.seen, ended)
-    return sets.answers({**intervals, **{name: (intervals[name][0], TICK_MAX) for name in due}}, landmarks)
-
-
 def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state with the frontier of every stream moved, and the versions of the round; everything else unchanged."""
+    """Return the state with the new frontiers and versions of the round; everything else is unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(
         state,
@@ -206,7 +197,7 @@ def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
 
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[ReportedWindows]:
-    """The row queries of which a round reports windows, and which windows; known once its frontiers are."""
+    """Return the row queries of which a round reports windows, and which windows, from its frontiers alone."""
     state = without_lost(state, round_input, plan)
     advanced_state = moved(state, round_input, plan)
     until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
@@ -214,8 +205,8 @@ def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[Repo
 
 
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
-    """For queries that are not answered as far as they are closed: the tick up to which they are after the round."""
-    found = {}
+    """Return up to which tick queries are answered after the round, of those that are closed further."""
+    ticks_by_query = {}
     for planned in plan.queries if postponed else ():
         query = planned.query
         closed = until[query.inputs]
@@ -223,23 +214,23 @@ def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: 
             before = TICK_MIN if planned.name in state.fresh else state.answered_by(query)
             tick = max(postponed[planned.name], before)
             if tick < closed:
-                found[planned.name] = tick
-    return found
+                ticks_by_query[planned.name] = tick
+    return ticks_by_query
 
 
 def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> Intervals:
-    """The interval `(after, until]` of the ends of the windows that each query reports."""
-    found = {}
+    """Return the interval `(after, until]` of the ends of the windows that each query reports."""
+    intervals = {}
     for planned in plan.queries:
         query, life = planned.query, life_of(planned.query.window)
         last = answered.get(planned.name, until[query.inputs])
         after = life.own_after(planned, state, state.answered_by(query))
-        found[planned.name] = after, life.interval(after, last)[1]
-    return found
+        intervals[planned.name] = after, life.interval(after, last)[1]
+    return intervals
 
 
 def _since(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> dict[str, int]:
-    """`since` without the queries for which it no longer matters, because they have passed all earlier windows."""
+    """Return `since` of the queries for which it still matters: they have not passed all earlier windows."""
     since = {}
     sides = (planned for partial_set in plan.sets for planned in partial_set.queries if planned.query.is_side)
     for planned in (*plan.queries, *sides) if state.since else ():

@@ -37,10 +37,20 @@ def woven_again(
     parts: list[Cells] = []
     history: CellCoverage | None = None
     for round in newest_first:
-        source = _scan_of(round, partial_set)
-        if source is None:
+        scan = next(
+            (
+                scan
+                for scan in round.plan.scans
+                if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan)
+            ),
+            None,
+        )
+        if scan is None:
             break
-        scan, table, fed = source
+        table = round.tuples[scan.number]
+        fed = _fed(scan, partial_set, table.num_columns - 1 - scan.signature.words)
+        if fed is None:
+            break
         if table.num_rows:
             tuples = Tuples.of(table, scan.signature.words, partial_set.edges)
             parts.append(weave_set(tuples, fed, partial_set))
@@ -50,16 +60,6 @@ def woven_again(
         return None
     non_empty = [part for part in parts if len(part)]
     return merge_all(non_empty) if non_empty else None, history
-
-
-def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa.Table, WovenFeed] | None:
-    """Return the scan from whose tuples the set can be made, these tuples, and how the scan would feed the set."""
-    for scan in round.plan.scans:
-        if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
-            table = round.tuples[scan.number]
-            fed = _fed(scan, partial_set, table.num_columns - 1 - scan.signature.words)
-            return None if fed is None else (scan, table, fed)
-    return None
 
 
 def _fed(scan: WovenScan, partial_set: PartialSet, logged: int) -> WovenFeed | None:

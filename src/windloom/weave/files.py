@@ -36,39 +36,33 @@ from windloom.model.time import INTEGER_UNITS
 from windloom.model.types import DataType, TypeKind, arrow_type, as_array
 from windloom.plan.scans import LocalColumn, LocalProjection, Signature, WovenScan
 
-# The projection of a woven scan, evaluated on Arrow columns: what Spark would project, or declined.
-
 
 def project_tuples(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
-    """`tick`, `s0…` (the signature), `x0…`: the columns of `spark.intake.projection`, of tuples that are wanted.
+    """Return `tick`, `s0…` (the signature), `x0…`, as Spark would project them, of tuples that are wanted.
 
     Tuples without a tick are always wanted. Raises DeclinedError if Spark may refuse a tuple.
     """
     try:
-        return _projected(local, signature, table, tick)
+        if local.where is not None:
+            selected = pa.array(_holds(local.where, DecodedColumns(table)) | _untimed(tick))
+            table, tick = table.filter(selected), tick.filter(selected)
+        rows = DecodedColumns(table)
+        words, has_bit = _signature(local.predicates, signature, rows)
+        arrays = [tick, *words, *(_column(column, rows) for column in local.columns)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # an overflow, or a decimal that does not fit
         raise DeclinedError(str(error)) from None
-
-
-def _projected(local: LocalProjection, signature: Signature, table: pa.Table, tick: pa.Array) -> pa.Table:
-    if local.where is not None:
-        kept = pa.array(_holds(local.where, DecodedColumns(table)) | _untimed(tick))
-        table, tick = table.filter(kept), tick.filter(kept)
-    rows = DecodedColumns(table)
-    words, has_bit = _signature(local.predicates, signature, rows)
-    arrays = [tick, *words, *(_column(column, rows) for column in local.columns)]
     names = ["tick", *(f"s{i}" for i in range(len(words))), *(f"x{i}" for i in range(len(local.columns)))]
-    found = pa.Table.from_arrays(arrays, names)
+    tuples = pa.Table.from_arrays(arrays, names)
     if has_bit is None:
-        return found
+        return tuples
     wanted = has_bit | _untimed(tick) if tick.null_count else has_bit
-    return found if wanted.all() else found.filter(pa.array(wanted))
+    return tuples if wanted.all() else tuples.filter(pa.array(wanted))
 
 
 def _signature(
     predicates: tuple[Node, ...], signature: Signature, rows: DecodedColumns
 ) -> tuple[list[pa.Array], Mask | None]:
-    """The words of the signature of every tuple; and, if others are left out, which tuples have a bit of a set.
+    """Return the words of the signature of every tuple; and, if others are left out, which tuples have a bit of a set.
 
     If one table has all predicates, the words are encoded by its distinct words, the same in all parts of a stream.
     """
@@ -78,16 +72,16 @@ def _signature(
         arrays = [pa.array(word) for word in words]
         wanted = _wanted(signature, words)
         return arrays if coded is None else [array.dictionary_encode() for array in arrays], wanted
-    table, own = coded
+    table, distinct_words = coded
     entries = table.entries_of(rows)
     wanted = _wanted(signature, list(table.words))
     if wanted is not None:
         wanted = None if wanted.all() else take_codes(entries, wanted)
-    return [word.column(entries) for word in own], wanted
+    return [word.column(entries) for word in distinct_words], wanted
 
 
 def _wanted(signature: Signature, words: Sequence[NDArray[np.int64]]) -> Mask | None:
-    """Which signatures have a bit of a set; None if no tuples are left out."""
+    """Return which signatures have a bit of a set; None if no tuples are left out."""
     if not signature.only_signed:
         return None
     wanted = np.zeros(len(words[0]), np.bool_)
@@ -97,7 +91,7 @@ def _wanted(signature: Signature, words: Sequence[NDArray[np.int64]]) -> Mask | 
 
 
 def _words(predicates: tuple[Node, ...], count: int, rows: DecodedColumns) -> list[NDArray[np.int64]]:
-    """The signature of every tuple: predicates are looked up in tables where that is possible and pays."""
+    """Return the signature of every tuple: predicates are looked up in tables where that is possible and pays."""
     words = [np.zeros(rows.table.num_rows, np.int64) for _ in range(count)]
     looked_up: set[int] = set()
     for table in _tables(predicates, count):
@@ -112,20 +106,20 @@ def _words(predicates: tuple[Node, ...], count: int, rows: DecodedColumns) -> li
 
 @lru_cache(maxsize=16)
 def _tables(predicates: tuple[Node, ...], count: int) -> tuple[PredicateTable, ...]:
-    """Made once for all parts of a stream."""
-    found = []
+    """Return the tables in which predicates are looked up, made once for all parts of a stream."""
+    tables = []
     for cluster in clusters(predicates):
         rows, words = examples(cluster), np.zeros((count, cluster.entries), np.int64)
         for bit in cluster.bits:
             holds = _holds(over_examples(predicates[bit], cluster), rows)
             words[bit // SIGNATURE_BITS] |= holds * np.int64(1 << bit % SIGNATURE_BITS)
-        found.append(PredicateTable(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
-    return tuple(found)
+        tables.append(PredicateTable(tuple(cluster.subjects.values()), tuple(cluster.bits), words))
+    return tuple(tables)
 
 
 @lru_cache(maxsize=16)
 def _coded(predicates: tuple[Node, ...], count: int) -> tuple[PredicateTable, tuple[DistinctWords, ...]] | None:
-    """The table that has all predicates, and its distinct words; None if there is no such table."""
+    """Return the table that has all predicates, and its distinct words; None if there is no such table."""
     tables = _tables(predicates, count)
     if len(tables) != 1 or len(tables[0].bits) != len(predicates):
         return None
@@ -133,24 +127,24 @@ def _coded(predicates: tuple[Node, ...], count: int) -> tuple[PredicateTable, tu
 
 
 def _holds(node: Node, rows: DecodedColumns) -> Mask:
-    """Where a condition is TRUE."""
+    """Return where a condition is TRUE."""
     if node.op in ("and", "or") and not any(map(may_refuse, node.operands[1:])):
         combine = np.logical_and if node.op == "and" else np.logical_or
         return reduce(combine, (_holds(operand, rows) for operand in node.operands))
     if (coded := _only_coded(node, rows)) is not None:
         # Once per distinct value, not once per tuple.
         of_values = _holds(node, DecodedColumns(pa.table({coded[0]: coded[1].dictionary})))
-        found: Mask = of_values[coded[1].indices.to_numpy()]
-        return found
+        mask: Mask = of_values[coded[1].indices.to_numpy()]
+        return mask
     value = evaluate(node, rows)
     if isinstance(value, pa.Scalar):
         return np.full(rows.table.num_rows, bool(value.as_py()))
-    mask: Mask = (pc.fill_null(value, False) if value.null_count else value).to_numpy(zero_copy_only=False)
+    mask = (pc.fill_null(value, False) if value.null_count else value).to_numpy(zero_copy_only=False)
     return mask
 
 
 def _only_coded(node: Node, rows: DecodedColumns) -> tuple[str, pa.DictionaryArray] | None:
-    """The column that an expression reads, if it is only one and has a dictionary, and no NULL."""
+    """Return the column that an expression reads, if it is only one and has a dictionary, and no NULL."""
     names = columns_of(node)
     if len(names) != 1:
         return None
@@ -170,8 +164,8 @@ def _column(column: LocalColumn, rows: DecodedColumns) -> pa.Array | pa.ChunkedA
     if node.op == "read" and column.component is None:
         return rows.table[node.value]  # as it is, with its dictionary
     value = evaluate(node, rows)
-    found = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
-    return found if column.component is None else column.component.aggregator.woven_arrow(found)
+    values = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
+    return values if column.component is None else column.component.aggregator.woven_arrow(values)
 
 
 def readable_columns(schema: pq.ParquetSchema, kinds: Mapping[str, DataType]) -> frozenset[str]:
@@ -232,14 +226,14 @@ def file_tuples(
     assert local is not None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            units = [unit for found in pool.map(lambda path: _units(path, local, stream), paths) for unit in found]
+            units = [unit for each in pool.map(lambda path: _units(path, local, stream), paths) for unit in each]
             if not units:
                 raise DeclinedError("files without tuples")
             waiting: list[Future[pa.Table]] = []
-            for own in [*_portions(units, max(1, portion // _width(scan, local))), []]:
+            for chunks in [*_portions(units, max(1, portion // _width(scan, local))), []]:
                 tables = [read.result() for read in waiting]
                 # The next portion is read while this one is woven.
-                waiting = [pool.submit(_read, unit, scan, local, stream) for unit in own]
+                waiting = [pool.submit(_read, unit, scan, local, stream) for unit in chunks]
                 if tables:
                     yield pa.concat_tables(tables).unify_dictionaries()
                     del tables
@@ -270,26 +264,27 @@ def _width(scan: WovenScan, local: LocalProjection) -> int:
 
 
 def _portions(units: Sequence[FileChunk], most: int, together: int = 1) -> Iterator[list[FileChunk]]:
-    """Portions of consecutive units, with about equally many rows each, at most `most` unless one unit has more.
+    """Yield portions of consecutive units, with about equally many rows each, at most `most` unless one unit has more.
 
     The number of portions is a multiple of `together` if units are small enough.
     """
     rows = sum(unit.rows for unit in units)
     even = rows / max(1, -(-rows // (most * together)) * together)
-    own: list[FileChunk] = []
-    held = 0
+    chunks: list[FileChunk] = []
+    count = 0
     for unit in units:
-        if own and (held + unit.rows > most or held + unit.rows / 2 > even):  # as near to even as whole units allow
-            yield own
-            own, held = [], 0
-        own.append(unit)
-        held += unit.rows
-    if own:
-        yield own
+        # As near to even as whole units allow.
+        if chunks and (count + unit.rows > most or count + unit.rows / 2 > even):
+            yield chunks
+            chunks, count = [], 0
+        chunks.append(unit)
+        count += unit.rows
+    if chunks:
+        yield chunks
 
 
 def units_of(local: LocalProjection, stream: Stream, paths: Sequence[str]) -> list[FileChunk]:
-    """Files in parts that are read one by one; raises DeclinedError if their metadata show that Spark must read."""
+    """Return files in parts that are read one by one; DeclinedError if their metadata show that Spark must read."""
     try:
         return [unit for path in paths for unit in _units(path, local, stream)]
     except (OSError, pa.ArrowException) as error:
@@ -332,18 +327,14 @@ def _read(unit: FileChunk, scan: WovenScan, local: LocalProjection, stream: Stre
     table = file.read_row_groups(list(unit.groups), columns=list(local.reads), use_threads=False)
     for place, name in enumerate(table.column_names):
         kind = stream.columns[name]
-        _refuse_early(table[name], kind)
+        if kind.kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE):
+            is_date = kind.kind is TypeKind.DATE
+            least = pc.min(table[name].cast(pa.int32() if is_date else pa.int64())).as_py()
+            if least is not None and least < (_FIRST_DAY if is_date else _FIRST_MICRO):
+                raise DeclinedError("a date before 1900")
         if kind.kind is TypeKind.TIMESTAMP and table[name].type != arrow_type(kind):  # an instant, whatever the zone
             table = table.set_column(place, name, table[name].cast(arrow_type(kind)))
     return project_tuples(local, scan.signature, table, _ticks(as_array(table[stream.time]), stream))
-
-
-def _refuse_early(column: pa.ChunkedArray, kind: DataType) -> None:
-    if kind.kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE):
-        first = _FIRST_DAY if kind.kind is TypeKind.DATE else _FIRST_MICRO
-        least = pc.min(column.cast(pa.int32() if kind.kind is TypeKind.DATE else pa.int64())).as_py()
-        if least is not None and least < first:
-            raise DeclinedError("a date before 1900")
 
 
 def _ticks(time: pa.Array, stream: Stream) -> pa.Array:

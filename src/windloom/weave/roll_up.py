@@ -29,7 +29,7 @@ from windloom.kernels.tuples.updates import fold_values
 from windloom.model.arrays import Codes
 from windloom.model.types import arrow_type
 from windloom.plan.plan import PartialSet, Plan
-from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, NativeFeed, NativeScan, WovenFeed
+from windloom.plan.scans import FEW_CELLS, FEWEST_SIGNED, SIGNED_SHARE, KeyedFeed, NativeFeed, NativeScan, WovenFeed
 from windloom.slicing.edges import EdgeSet
 from windloom.state.cells import Cells, CellsBuilder, group_of_cells, last_edges, number_groups
 
@@ -64,10 +64,15 @@ class SignedCells:
         self._lifted[reading] = made
 
     def cells(self, fed: WovenFeed, partial_set: PartialSet) -> Cells:
-        """The cells of one set. Components that cannot be rolled up are made from tuples."""
+        """Return the cells of one set. Components that cannot be rolled up are made from tuples."""
         own = bits_of(fed)
         if all(map(_rolls_up, partial_set.components)):
-            grid = self._coarser(fed.groups, partial_set.edges)
+            # The cells by slice and group alone; sets of the same slices share them, if one is made before the others.
+            grid = self._grids.get(partial_set.edges)
+            if grid is None:
+                slices, grouping = self._tuples.slices, self._tuples.grouping(fed.groups)
+                grid = self._grid.coarser(slices, slices.slicing(partial_set.edges), grouping)
+                self._grids[partial_set.edges] = grid
             of_signed = grid.cells
         else:
             grid = self._tuples.grid(fed.groups, partial_set.edges)
@@ -108,18 +113,9 @@ class SignedCells:
         rows = np.empty(len(self._grid) if bits else 0, np.int32)
         return rows[: _with_bits(self._signature_of, self._signatures.have(bits), rows)] if bits else rows
 
-    def _coarser(self, groups: tuple[int, ...], edges: EdgeSet) -> Grid:
-        """The cells by slice and group alone. Sets of the same slices share them, if one is made before the others."""
-        found = self._grids.get(edges)
-        if found is None:
-            slices = self._tuples.slices
-            grouping = self._tuples.grouping(groups)
-            found = self._grids[edges] = self._grid.coarser(slices, slices.slicing(edges), grouping)
-        return found
 
-
-def bits_of(fed: WovenFeed) -> Bits:
-    """The signature bits of a set's tuples."""
+def bits_of(fed: WovenFeed | KeyedFeed) -> Bits:
+    """Return the signature bits of the tuples of a feed."""
     return () if fed.bit is None else (fed.bit,)
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from windloom.aggregates.registry import neutral
 from windloom.kernels.folds.bands import SLICE_BITS
 from windloom.kernels.tuples.set_tuples import ComponentInput
-from windloom.kernels.tuples.signatures import Bits
 from windloom.kernels.tuples.sorted_tuples import (
     MOST_OUTS,
     MOST_SLICES,
@@ -33,6 +32,7 @@ from windloom.model.types import arrow_type
 from windloom.plan.plan import FeedPlace, Plan, PlannedJoin
 from windloom.plan.scans import KeyedFeed, KeyedSet, WovenFeed, WovenScan
 from windloom.state.cells import Cells, number_groups
+from windloom.weave.roll_up import bits_of
 from windloom.weave.weave import share_columns, weave_set
 
 #: Making cells takes, per tuple, about as long as this many steps of a tuple along its row of the band.
@@ -89,7 +89,7 @@ def plan_weaving(
     keyed_by_place: dict[FeedPlace, SortedTuples] = {}
 
     def make(index: int, feed: KeyedFeed) -> None:
-        keyed = key_tuples(tuples, feed.key, _bits(feed), feed.outs, feed.values, feed.edges)
+        keyed = key_tuples(tuples, feed.key, bits_of(feed), feed.outs, feed.values, feed.edges)
         if keyed is None:
             raise NotKeyedError
         if len(keyed):
@@ -100,10 +100,6 @@ def plan_weaving(
     return WeavingPlan(
         *_left(plan, scan, wanted), [partial(make, index, feed) for index, feed in wanted.items()], keyed_by_place
     )
-
-
-def _bits(feed: KeyedFeed) -> Bits:
-    return () if feed.bit is None else (feed.bit,)
 
 
 def _can_be_keyed(feed: KeyedFeed, tuples: Tuples) -> bool:
@@ -120,7 +116,7 @@ def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
     sizes = [len(tuples.column(position).coded.dictionary) for position in (feed.key, *feed.outs)]
     if slices > MOST_SLICES or math.prod(sizes[1:]) > MOST_OUTS:
         return False
-    count = max(1, tuples.count(_bits(feed)))
+    count = max(1, tuples.count(bits_of(feed)))
     possible = float(slices * math.prod(sizes))
     cells = possible * -math.expm1(-count / possible)  # expected, if tuples are spread evenly
     return (1 - cells / count) * (_STEPS_PER_TUPLE + feed.width) < _STEPS_PER_CELL
@@ -174,16 +170,6 @@ def _merged(parts: Sequence[SortedTuples]) -> SortedTuples:
     bounds, records = joined_records(parts, own_keys, own_outs, own_slices, len(keys[0]))
     sizes = tuple(max(each) for each in zip(*(part.sizes for part in parts), strict=True))
     return SortedTuples(keys[0], bounds, records, starts, tuple(distinct), sizes)
-
-
-def merge_examples() -> None:
-    """Merge two portions, the second before the first, so that the kernels for this are compiled."""
-    _merged(
-        [
-            SortedTuples(pa.array([1]), np.array([0, 1]), np.zeros((1, 2), np.int32), np.array([start]), (), (0,))
-            for start in (1, 0)
-        ]
-    )
 
 
 class KeyedSides:

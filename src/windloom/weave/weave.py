@@ -89,12 +89,17 @@ def weave(
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             if workers > 1 and tuples.known_signatures is None and any(fed.via for fed in lot):
                 list(each(call, _choices(tuples, lot)))  # to decide, tuples are counted
-            finer = {fed.number: _finer(tuples, made, fed) for fed in lot}
+            finer: dict[int, int | None] = {}  # the set from whose cells a set is rolled up
+            for fed in lot:
+                source = min(fed.via, key=lambda number: len(made[number]), default=None)
+                if source is not None and FEW_CELLS * len(made[source]) > tuples.count(bits_of(fed)):
+                    source = None
+                finer[fed.number] = source
             signed: dict[int, SignedCells] = {}
             if by_signature is not False:
                 others = [(fed, plan.sets[fed.number]) for fed in lot if finer[fed.number] is None]
                 signed = sign_sets(tuples, others, always=by_signature is True)
-            list(each(call, [maker for own in dict.fromkeys(signed.values()) for maker in own.makers()]))
+            list(each(call, [maker for cells in dict.fromkeys(signed.values()) for maker in cells.makers()]))
             from_tuples = [fed for fed in lot if fed.number not in signed and finer[fed.number] is None]
             if workers > 1:
                 list(each(call, _choices(tuples, from_tuples)))
@@ -144,24 +149,24 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
 
 
 def _choices(tuples: Tuples, sets: Sequence[WovenFeed]) -> list[Callable[[], object]]:
-    """Makers of the lists of tuples of each predicate."""
+    """Return makers of the lists of tuples of each predicate."""
     return [partial(tuples.chosen, bits) for bits in sorted({bits_of(fed) for fed in sets})]
 
 
 def _moved(plan: Plan, tuples: Tuples, sets: Sequence[WovenFeed]) -> list[Callable[[], object]]:
-    """Makers of columns in the order in which sets need them."""
-    found: dict[tuple[int, int, str], Callable[[], object]] = {}
+    """Return makers of columns in the order in which sets need them."""
+    makers: dict[tuple[int, int, str], Callable[[], object]] = {}
     for fed in sets:
         column = _sorted_by(tuples, fed, plan.sets[fed.number])
         if column is None:
             continue
-        own = tuples.by(column)
+        ordered = tuples.by(column)
         for position in fed.groups:
-            found[column, position, "coded"] = partial(getattr, own.column(position), "coded")
+            makers[column, position, "coded"] = partial(getattr, ordered.column(position), "coded")
         for position in {read.argument for read in fed.components if read.argument is not None}:
-            if pa.types.is_integer(own.column(position).type):
-                found[column, position, "integers"] = partial(getattr, own.column(position), "integers")
-    return list(found.values())
+            if pa.types.is_integer(ordered.column(position).type):
+                makers[column, position, "integers"] = partial(getattr, ordered.column(position), "integers")
+    return list(makers.values())
 
 
 def _sorted_by(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> int | None:
@@ -183,14 +188,6 @@ def _sorted_by(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> int |
     return None if many < MANY_TUPLES or 2 * many < len(tuples) else fed.groups[int(np.argmax(sizes))]
 
 
-def _finer(tuples: Tuples, made: Mapping[int, Cells], fed: WovenFeed) -> int | None:
-    """The set from whose cells this one is rolled up."""
-    finer = min(fed.via, key=lambda number: len(made[number]), default=None)
-    if finer is None or FEW_CELLS * len(made[finer]) > tuples.count(bits_of(fed)):
-        return None
-    return finer
-
-
 def _work(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> int:
     components = sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
     return tuples.count(bits_of(fed)) * components
@@ -203,10 +200,10 @@ def weave_set(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet, closed: i
     column = _sorted_by(tuples, fed, partial_set)
     if column is not None:
         tuples = tuples.by(column)
-    own = bits_of(fed)
+    bits = bits_of(fed)
     grid = life.grid(tuples, fed, partial_set)
-    kept = grid.every if not own else grid.holding(tuples.counts(grid, own))
-    cut = SetTuples(tuples, grid, own, kept)
+    kept = grid.every if not bits else grid.holding(tuples.counts(grid, bits))
+    cut = SetTuples(tuples, grid, bits, kept)
     keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
     built = CellsBuilder(keys, kept.bounds, grid.starts_of(kept))
     for planned, read in zip(partial_set.components, fed.components, strict=True):
@@ -294,8 +291,8 @@ def scanned_partials(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: Ints
 
 
 def _named(plan: Plan, scan: Scan, counts: Ints) -> dict[str, int]:
-    found = conditions_of(plan, scan)
-    return {sql: int(counts[bit // SIGNATURE_BITS, bit % SIGNATURE_BITS]) for sql, bit in found.items()}
+    bits = conditions_of(plan, scan)
+    return {sql: int(counts[bit // SIGNATURE_BITS, bit % SIGNATURE_BITS]) for sql, bit in bits.items()}
 
 
 def _distinct(words: Sequence[Ints]) -> int:
