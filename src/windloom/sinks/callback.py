@@ -8,10 +8,11 @@ rows, so what the function does must be safe to repeat for the same number.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import pyarrow as pa
 
-from windloom.sinks.sink import RoundAnswers, Sink
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 
@@ -19,6 +20,10 @@ from windloom.spark.frames import arrow_frame, ddl_of_columns
 class CallbackSink(Sink):
     def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
         self._spark, self._function = spark, function
+
+    @classmethod
+    def open(cls, place: SinkPlace, *, function: Callable[[DataFrame, int], object]) -> Self:
+        return cls(place.spark, function)
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         parts_by_table: dict[str, list[pa.Table]] = {}

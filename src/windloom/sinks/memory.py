@@ -37,11 +37,11 @@ class MemorySink:
         """Do nothing: the rows stay readable when the stream has ended."""
 
 
-# Held: the answers of a batch run as they were made, finished query by query when they are asked for.
-
-
 class HeldAnswers:
-    """Holds blocks if the driver ran the step, otherwise a frame that Spark holds."""
+    """Holds the answers of a batch run as they were made, to be finished query by query when they are asked for.
+
+    These are blocks if the driver ran the step, otherwise a frame that Spark holds.
+    """
 
     pieces = None
 

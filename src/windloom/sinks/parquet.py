@@ -3,6 +3,9 @@
 `<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many rows for
 a table writes them itself, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
 `manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+
+The files of a batch run, which is one round, are written into a directory with another name, and moved to their target
+when everything is complete: a run that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -33,18 +37,23 @@ from windloom.spark.executors.answers import WideAnswers
 from windloom.spark.frames import arrow_frame, finish, union_all
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 
-# The manifest of answers in Parquet: which table holds which queries, and which checkpoint they belong to.
-
 MANIFEST = "manifest.json"
 _FORMAT = "windloom-answers/1"
+#: How many rows of a table Spark writes into one file.
+_FILE_ROWS = 5_000_000
+#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
+_UNITED_SHAPES = 50
 
 
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run."""
+    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run.
 
-    def __init__(self, checkpoint: str | None, tables: Mapping[str, Any] | None = None) -> None:
-        self.checkpoint = checkpoint
-        self._tables: dict[str, dict[str, Any]] = dict(tables or {})
+    `tables` has the columns and the queries of each table, by its name.
+    """
+
+    checkpoint: str | None
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest | None:
@@ -55,19 +64,15 @@ class Manifest:
         except (ValueError, LookupError, TypeError):
             return None
 
-    @property
-    def tables(self) -> list[str]:
-        return list(self._tables)
-
     def to_bytes(self) -> bytes:
-        whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self._tables}
+        whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self.tables}
         return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
 
     def describe(self, tables: Mapping[str, TableInfo]) -> bool:
         """Add new tables and queries; return whether there were any. Removed queries stay, as their answers do."""
         changed = False
         for name, info in tables.items():
-            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
+            entry = self.tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
             queries = sorted({*entry["queries"], *info.queries})
             changed |= queries != entry["queries"]
             entry["queries"] = queries
@@ -103,14 +108,14 @@ class ParquetSink:
         return cls(storage_at(place.spark, where), where, place.checkpoint_id)
 
     def write(self, round: int, answers: RoundAnswers) -> None:
-        written = _Written(self._storage, round)
+        writer = _RoundWriter(self._storage, round)
         try:
-            written.take(answers.rows(with_pieces=self.pieces is None))
+            writer.take(answers.rows(with_pieces=self.pieces is None))
             self.describe(answers.tables)
             if not self._has_written:
                 # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
                 # have.
-                names = {*written.names, *(piece.shown for piece in answers.pieces)}
+                names = {*writer.names, *(piece.shown for piece in answers.pieces)}
                 prefix = round_file(round).removesuffix(".parquet")
                 for table in self._manifest.tables:
                     for name in self._storage.list(table):
@@ -118,10 +123,10 @@ class ParquetSink:
                             self._storage.delete(f"{table}/{name}")
             if self.pieces is not None:
                 self.pieces.show(answers.pieces)
-            written.finish()
+            writer.finish()
             self._has_written = True
         except BaseException:
-            written.discard()
+            writer.discard()
             raise
 
     def rows(self, table: str) -> pa.Table | None:
@@ -139,7 +144,7 @@ class ParquetSink:
             self._storage.write(MANIFEST, self._manifest.to_bytes())
 
 
-class _Written:
+class _RoundWriter:
     """The files of a round: written while rows come, then shown one after another."""
 
     def __init__(self, storage: Storage, round: int) -> None:
@@ -153,19 +158,16 @@ class _Written:
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
         for name, rows in pieces:
             if name not in self._files:
-                self._files[name] = self._opened(f"{name}/{round_file(self._round)}", rows.schema)
+                file = self._storage.create(f"{name}/{round_file(self._round)}")
+                try:
+                    with _failing(file):
+                        self._files[name] = file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd")
+                except BaseException:
+                    file.discard()
+                    raise
             file, writer = self._files[name]
             with _failing(file):
                 writer.write_table(rows)
-
-    def _opened(self, name: str, schema: pa.Schema) -> tuple[NewFile, pq.ParquetWriter]:
-        file = self._storage.create(name)
-        try:
-            with _failing(file):
-                return file, pq.ParquetWriter(file.stream, schema, compression="zstd")
-        except BaseException:
-            file.discard()
-            raise
 
     def finish(self) -> None:
         for file, writer in self._files.values():
@@ -192,17 +194,6 @@ def _failing(file: NewFile) -> Iterator[None]:
 
 def round_file(round: int) -> str:
     return f"round-{round:09d}.parquet"
-
-
-# Answers of a batch run as Parquet: the files of one round, all of which appear at once.
-#
-# They are written into a directory with another name, and moved to their target when everything is complete: a run that
-# fails leaves nothing behind.
-
-#: How many rows of a table Spark writes into one file.
-_FILE_ROWS = 5_000_000
-#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
-_UNITED_SHAPES = 50
 
 
 def check_empty(out: Path) -> None:
@@ -281,11 +272,9 @@ class ParquetStore:
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
-                    done = union_all(
-                        [data_frame for number in numbers for data_frame in self._named(wide, number, lookup)]
-                    )
-                    done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
-                    done.write.mode("append").parquet(f"file://{self._work / name}")
+                    rows = union_all([frame for number in numbers for frame in self._named(wide, number, lookup)])
+                    rows = rows.coalesce(1 + wide.totals.rows // _FILE_ROWS)
+                    rows.write.mode("append").parquet(f"file://{self._work / name}")
 
     def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
         """Return the finished rows of a shape with the names of their queries."""
@@ -315,8 +304,9 @@ class ParquetStore:
 
     def _complete(self, round: int) -> None:
         """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
-        for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
-            note.unlink()
+        for path in list(self._work.rglob("*")):
+            if path.name.startswith(("_", ".")) and path.is_file():
+                path.unlink()
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
                 pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))
