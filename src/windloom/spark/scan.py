@@ -133,7 +133,7 @@ class ScanJobs:
                     try:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
-                            for taken in chunks.each(partial(chunks.cells, plan, before), chunks.chunks):
+                            for taken in chunks.each(chunks.task(plan, before), chunks.chunks):
                                 made.append(taken)
                                 cell_bytes += 0 if reading.limit is None else taken.nbytes
                                 if reading.limit is not None and cell_bytes > reading.limit:
@@ -180,12 +180,16 @@ class _Chunks:
     fetched: FetchResult = field(default_factory=FetchResult)
     only: list[pa.Table] = field(default_factory=list)
 
-    def cells(self, plan: Plan, before: LateBounds, chunk: Any) -> ScanResult:
-        """Return the cells that a chunk makes."""
+    def task(self, plan: Plan, before: LateBounds) -> Callable[[Any], ScanResult]:
+        """Return the function that makes the cells of a chunk."""
         if isinstance(self.scan, NativeScan):
-            table, ticks = timed_partials(self.scan, chunk)
-            return take_partials(plan, self.scan, table, before, ticks)
-        return take_tuples(plan, self.scan, chunk, before=before, threads=self.threads, choice=self.choice)
+            return partial(_take_partials, plan, self.scan, before)
+        return partial(take_tuples, plan, self.scan, before=before, threads=self.threads, choice=self.choice)
+
+
+def _take_partials(plan: Plan, scan: NativeScan, before: LateBounds, table: pa.Table) -> ScanResult:
+    table, ticks = timed_partials(scan, table)
+    return take_partials(plan, scan, table, before, ticks)
 
 
 @contextmanager
