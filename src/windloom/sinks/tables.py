@@ -27,7 +27,7 @@ from windloom.plan.plan import Plan, Shape
 from windloom.sinks.sink import TableInfo
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of_columns, finish_together, has_usual_meaning, output_types
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, finish_together, has_usual_meaning
 
 #: The most rows that one Spark job gets, unless a single block has more.
 PORTION_ROWS = 1 << 20
@@ -50,9 +50,10 @@ class RowFinisher:
         """Return names and Spark types of the answer columns."""
         if shape not in self._types:
             kinds = output_kinds(shape) if self.may_be_here(shape) else None
-            known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
-            added = added_types(shape.emits, shape.time.name)
-            self._types[shape] = {**(known or output_types(self._spark, shape)), **added}
+            types = {name: kind.name for name, kind in (kinds or {}).items()}
+            if not types:  # from Spark's analyzer
+                types = dict(finish(self._spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
+            self._types[shape] = {**types, **added_types(shape.emits, shape.time.name)}
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:

@@ -1,4 +1,4 @@
-"""The tuples of strands, from the files in which a stream keeps them."""
+"""The tuples of strands, from the files in which a stream keeps them: for row queries, questions and later queries."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class StoredTuples:
         """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
         ddl = _ddl(stream, columns)
         if files:
-            paths = [spark_path(self.folder.place, file.name) for file in files]
+            paths = [f"{self.folder.place}/{file.name}" for file in files]
+            if not is_remote(self.folder.place):
+                paths = [local_path(Path(path)) for path in paths]
             # Damage is an error, never a wrong row. The schema is given, so that no job must look for it in the files.
             frame = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
@@ -108,9 +110,7 @@ class StoredTuples:
         return table.select(names).combine_chunks()
 
     def near(self, kept: TupleStores, asked_rows: ReportedWindows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
-        """Return an interval join that the driver makes, with its tuples; None for other queries, and for very many
-        tuples.
-        """
+        """Return an interval join that the driver makes, with its tuples; None for others, or for very many tuples."""
         join = near_join(asked_rows.planned, self.streams)
         if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
@@ -155,17 +155,9 @@ def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFram
     return frame.selectExpr(*named, TICK, ROUND)
 
 
-def spark_path(place: str, name: str) -> str:
-    """Return a file of a checkpoint in the form that Spark takes literally."""
-    return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)
-
-
-# Cells and rows from tuples that are kept, for questions and for queries that are added later.
-
-
 @dataclass(frozen=True, slots=True)
 class SparkHistory:
-    """Makes cells and rows from kept tuples, if no cells were kept."""
+    """Makes cells and rows from kept tuples, if no cells were kept: for questions, and queries that are added later."""
 
     stored: StoredTuples
 
