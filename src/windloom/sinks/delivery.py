@@ -74,30 +74,30 @@ class Delivery:
 
     def give(self, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, dict[str, float]]:
         """Give a round to all sinks; return figures by sink. The seconds of the first include making the rows."""
-        return {name: self._give(name, sink, round, answers, watch) for name, sink in self._sinks.items()}
+        figures_by_sink = {}
+        for name, sink in self._sinks.items():
+            outage: _Outage | None = None
+            while True:
+                begun = time.monotonic()
+                try:
+                    with watch("answers"):
+                        figures = sink.write(round, answers) or {}
+                    break
+                except SinkDownError as error:
+                    outage = outage or _Outage(name, round, self._patience)
+                    with watch("waiting"):
+                        self._wait(outage, error)
+            waited = {} if outage is None else {"waited": begun - outage.begun}
+            if outage is not None:
+                self.waiting = None
+                self._on_wait(None)
+            figures_by_sink[name] = {"seconds": time.monotonic() - begun, **waited, **figures}
+        return figures_by_sink
 
     def stop(self) -> None:
         """End a wait, and refuse to wait from now on; called with the lock held."""
         self._is_stopped = True
         self._wake.notify_all()
-
-    def _give(self, name: str, sink: Sink, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, float]:
-        outage: _Outage | None = None
-        while True:
-            begun = time.monotonic()
-            try:
-                with watch("answers"):
-                    figures = sink.write(round, answers) or {}
-            except SinkDownError as error:
-                outage = outage or _Outage(name, round, self._patience)
-                with watch("waiting"):
-                    self._wait(outage, error)
-                continue
-            waited = {} if outage is None else {"waited": begun - outage.begun}
-            if outage is not None:
-                self.waiting = None
-                self._on_wait(None)
-            return {"seconds": time.monotonic() - begun, **waited, **figures}
 
     def _wait(self, outage: _Outage, error: SinkDownError) -> None:
         pause, self.waiting = outage.wait(error)

@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 
 from windloom.checkpoint.storage import Storage, fault
 from windloom.model.clauses import CHANGE, Emits
-from windloom.sinks.sink import RoundAnswers, SinkPlace, TableInfo, present, replaced
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo, present, replaced
 from windloom.spark.sources.hadoop import storage_at
 
 
-class LiveSink:
+class LiveSink(Sink):
     target: ClassVar[str | None] = None
-    pieces = None
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -58,9 +57,6 @@ class LiveSink:
 
     def rows(self, table: str) -> pa.Table | None:
         return self._latest.get(table)
-
-    def close(self) -> None:
-        """Do nothing: the last answers stay readable."""
 
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:

@@ -16,7 +16,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -29,7 +28,7 @@ from windloom.checkpoint.storage import LocalStorage, NewFile, Storage, StorageE
 from windloom.errors import WindloomError
 from windloom.model.clauses import Emits
 from windloom.plan.plan import Plan
-from windloom.sinks.sink import RoundAnswers, SinkPlace, TableInfo
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.sinks.tables import AnswerTables, queries_text
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -45,42 +44,9 @@ _FILE_ROWS = 5_000_000
 _UNITED_SHAPES = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run.
-
-    `tables` has the columns and the queries of each table, by its name.
-    """
-
-    checkpoint: str | None
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Manifest | None:
-        """Read a manifest; None if the data are not a manifest."""
-        try:
-            fields = json.loads(data)
-            return cls(fields["checkpoint"], fields["tables"]) if fields["format"] == _FORMAT else None
-        except (ValueError, LookupError, TypeError):
-            return None
-
-    def to_bytes(self) -> bytes:
-        whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self.tables}
-        return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
-
-    def describe(self, tables: Mapping[str, TableInfo]) -> bool:
-        """Add new tables and queries; return whether there were any. Removed queries stay, as their answers do."""
-        changed = False
-        for name, info in tables.items():
-            entry = self.tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
-            queries = sorted({*entry["queries"], *info.queries})
-            changed |= queries != entry["queries"]
-            entry["queries"] = queries
-        return changed
-
-
-class ParquetSink:
+class ParquetSink(Sink):
     target: ClassVar[str | None] = "path"
+    pieces: PieceFolder | None = None
 
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
@@ -89,18 +55,23 @@ class ParquetSink:
         is_directory = isinstance(storage, LocalStorage)
         self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
-        self._manifest = Manifest(checkpoint)
-        written_manifest = storage.read(MANIFEST)
-        if written_manifest is None:
+        self._checkpoint = checkpoint
+        self._tables: dict[str, dict[str, Any]] = {}  # columns and queries of each table
+        data = storage.read(MANIFEST)
+        if data is None:
             return
-        manifest = Manifest.from_bytes(written_manifest)
-        if manifest is None or manifest.checkpoint != checkpoint:
+        try:
+            manifest = json.loads(data)
+            is_own = (manifest["format"], manifest["checkpoint"]) == (_FORMAT, checkpoint)
+            self._tables = dict(manifest["tables"])
+        except (ValueError, LookupError, TypeError):
+            is_own = False
+        if not is_own:
             raise WindloomError(
                 f"the output directory '{path}' holds the answers of another run",
                 "its rounds belong to another checkpoint, or to a batch run",
                 "give a new directory, or the checkpoint these answers were made with",
             )
-        self._manifest = manifest
 
     @classmethod
     def open(cls, place: SinkPlace, *, path: str | Path) -> Self:
@@ -115,9 +86,9 @@ class ParquetSink:
             if not self._has_written:
                 # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
                 # have.
-                names = {*writer.names, *(piece.shown for piece in answers.pieces)}
+                names = {*writer.files, *(piece.shown for piece in answers.pieces)}
                 prefix = round_file(round).removesuffix(".parquet")
-                for table in self._manifest.tables:
+                for table in self._tables:
                     for name in self._storage.list(table):
                         if name.startswith(prefix) and f"{table}/{name}" not in names:
                             self._storage.delete(f"{table}/{name}")
@@ -135,13 +106,20 @@ class ParquetSink:
         tables = [pq.read_table(pa.BufferReader(data)) for data in contents if data is not None]
         return pa.concat_tables(tables) if tables else None
 
-    def close(self) -> None:
-        """Do nothing: every round is complete by itself."""
-
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """Write the manifest, before the files: no reader finds a table that the manifest does not name."""
-        if self._manifest.describe(tables):
-            self._storage.write(MANIFEST, self._manifest.to_bytes())
+        """Write the manifest, before the files: no reader finds a table that the manifest does not name.
+
+        Removed queries stay in it, as their answers do.
+        """
+        is_changed = False
+        for name, info in tables.items():
+            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
+            queries = sorted({*entry["queries"], *info.queries})
+            is_changed |= queries != entry["queries"]
+            entry["queries"] = queries
+        if is_changed:
+            manifest = {"format": _FORMAT, "checkpoint": self._checkpoint, "tables": self._tables}
+            self._storage.write(MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 class _RoundWriter:
@@ -149,28 +127,25 @@ class _RoundWriter:
 
     def __init__(self, storage: Storage, round: int) -> None:
         self._storage, self._round = storage, round
-        self._files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
-
-    @property
-    def names(self) -> list[str]:
-        return [f"{table}/{round_file(self._round)}" for table in self._files]
+        self.files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
 
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
-        for name, rows in pieces:
-            if name not in self._files:
-                file = self._storage.create(f"{name}/{round_file(self._round)}")
+        for table, rows in pieces:
+            name = f"{table}/{round_file(self._round)}"
+            if name not in self.files:
+                file = self._storage.create(name)
                 try:
                     with _failing(file):
-                        self._files[name] = file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd")
+                        self.files[name] = file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd")
                 except BaseException:
                     file.discard()
                     raise
-            file, writer = self._files[name]
+            file, writer = self.files[name]
             with _failing(file):
                 writer.write_table(rows)
 
     def finish(self) -> None:
-        for file, writer in self._files.values():
+        for file, writer in self.files.values():
             with _failing(file):
                 writer.close()
             fault("before sink")
@@ -178,7 +153,7 @@ class _RoundWriter:
             fault("after sink")
 
     def discard(self) -> None:
-        for file, writer in self._files.values():
+        for file, writer in self.files.values():
             with suppress(OSError, ValueError):  # the file is closed, or takes no more
                 writer.close()
             file.discard()
@@ -216,10 +191,8 @@ def check_empty(out: Path) -> None:
         )
 
 
-class ParquetStore:
+class ParquetStore(Sink):
     """The Parquet sink over a hidden directory. `tables` gives the final place of each shape's rows, by its number."""
-
-    pieces = None
 
     def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
         check_empty(out)
@@ -254,13 +227,6 @@ class ParquetStore:
             self._write_wide(answers.wide)
             sink.describe(answers.tables)
         self._complete(round)
-
-    def rows(self, table: str) -> pa.Table | None:
-        """Return nothing: rows can be read only when the run is complete."""
-        return None
-
-    def close(self) -> None:
-        """Do nothing: the files are shown when the run has ended."""
 
     def _write_wide(self, wide: WideAnswers) -> None:
         """Let Spark write answers that live on executors, one table after another, in few files."""

@@ -16,7 +16,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from windloom.checkpoint.storage import fault
 from windloom.errors import SinkDownError, WindloomError
-from windloom.sinks.postgres_tables import PostgresTable, csv_of, split_rows, tables_of, view_name
+from windloom.model.clauses import Emits
+from windloom.sinks.postgres_tables import PostgresTable, csv_of, split_rows, view_name
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 
 ROUNDS = "windloom_rounds"
@@ -149,7 +150,18 @@ class PostgresSink(Sink):
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
         """Create the tables and views that do not exist yet."""
         for name, info in infos.items():
-            wanted = tables_of(self._schema, info)
+            # Tables may differ, as a column may be a group of one query and an aggregate of another.
+            columns, early = tuple(info.columns.items()), info.emitting(Emits.EARLY)
+            wanted = {
+                query: PostgresTable(
+                    self._schema,
+                    columns,
+                    groups=None if query in info.rows else groups,
+                    has_windows=query not in info.pairs,
+                    withdraws=query in early,
+                )
+                for query, groups in info.queries.items()
+            }
             known = self._known.get(name, {})
             if wanted == known:
                 continue

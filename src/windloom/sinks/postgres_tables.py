@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from psycopg import sql
 
-from windloom.model.clauses import REPORT, Emits
+from windloom.model.clauses import REPORT
 from windloom.model.formatting import plain
-from windloom.sinks.sink import WITHDRAWN, TableInfo
+from windloom.sinks.sink import WITHDRAWN
 
 #: The greatest length of a name in PostgreSQL.
 _NAME_BYTES = 63
@@ -153,19 +153,6 @@ class PostgresTable:
     @property
     def _column_names(self) -> sql.Composed:
         return _names([name for name, _ in self.columns])
-
-
-def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
-    """Return the table of each query; they may differ, as a column may be a group of one query and an aggregate of
-    another.
-    """
-    columns, early = tuple(info.columns.items()), set(info.emitting(Emits.EARLY))
-    return {
-        query: PostgresTable(
-            schema, columns, None if query in info.rows else groups, query not in info.pairs, query in early
-        )
-        for query, groups in info.queries.items()
-    }
 
 
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:

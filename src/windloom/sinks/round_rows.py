@@ -92,10 +92,6 @@ class RoundEmission:
         by_shape = chain(self._queries[Emits.CHANGES].values(), self._queries[Emits.EMPTY].values())
         return paces_of(chain.from_iterable(by_shape), self._state)
 
-    def until(self, planned: Planned) -> int:
-        """Return the tick up to which all windows of a query have been reported."""
-        return paces_of([planned], self._state)[planned.name].until
-
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Yield the blocks of the step, then rows of windows without tuples, for queries that report them."""
         filled = self._queries[Emits.EMPTY]
@@ -184,14 +180,11 @@ class RoundRows:
     ) -> None:
         self._plan, self._outcome, self._tables, self._on_rows = plan, outcome, tables, on_rows
         self._folder, self._is_shared, self._emission = folder, is_shared, emission
+        self.wide, self.pieces = outcome.wide, outcome.pieces
         self._shared: list[tuple[str, pa.Table]] | None = None
         self._wide_rows = 0 if outcome.wide is None else outcome.wide.totals.rows
         self.made = self._wide_rows
         self.finished = self._finished_before = self.made + sum(piece.rows for piece in outcome.pieces)
-
-    @property
-    def wide(self) -> WideAnswers | None:
-        return self._outcome.wide
 
     @cached_property
     def tables(self) -> Mapping[str, TableInfo]:
@@ -204,10 +197,6 @@ class RoundRows:
             yield block
             self._on_rows(self.made)
 
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        return self._outcome.pieces
-
     def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
         rows: Iterable[tuple[str, pa.Table]] = self._rows()
         if self._is_shared:
@@ -216,7 +205,7 @@ class RoundRows:
         return chain(rows, self._read_pieces()) if with_pieces else rows
 
     def until(self, query: str) -> int:
-        return self._emission.until(self._plan.query(query))
+        return paces_of([self._plan.query(query)], self._outcome.state)[query].until
 
     def schema(self, query: str) -> pa.Schema:
         shape = self._plan.shapes[self._plan.query(query).shape]

@@ -117,14 +117,13 @@ class Portion:
         self._queries: dict[Shape, set[str]] = {}
         self._rows = 0
 
-    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> None:
+    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Add a table; yield the answers of all waiting tables if these are enough for a job."""
         self._waiting.setdefault(shape, []).append(plain(table))
         self._queries.setdefault(shape, set()).update(queries)
         self._rows += table.num_rows
-
-    @property
-    def is_full(self) -> bool:
-        return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
+        if self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES:
+            yield from self.take()
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield the answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
@@ -161,33 +160,27 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-class AnswerTables:
+class AnswerTables(RowFinisher):
     """The names, columns and rows of the tables that hold answers."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._finishing = RowFinisher(spark)
 
     def columns(self, shape: Shape) -> dict[str, str]:
         """Return names and Spark types of the columns, `query` first."""
-        return {"query": "string", **self._finishing.types(shape)}
+        return {"query": "string", **self.types(shape)}
 
     def name(self, shape: Shape) -> str:
-        return table_name(dict(self._finishing.types(shape)))
+        return table_name(dict(self.types(shape)))
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield every block as rows of its shape's table; blocks that need Spark come later, many from one job."""
-        waiting = Portion(self._finishing, self._spark)
+        waiting = Portion(self, self._spark)
         for block in blocks:
             shape = plan.shapes[block.shape]
             table = with_query(block)
-            rows = self._finishing.here(shape, table, keep=("query",))
+            rows = self.here(shape, table, keep=("query",))
             if rows is not None:
                 yield shape, rows
             else:
-                waiting.add(shape, table, block.queries)
-                if waiting.is_full:
-                    yield from waiting.take()
+                yield from waiting.add(shape, table, block.queries)
         yield from waiting.take()
 
     def infos(self, plan: Plan) -> dict[str, TableInfo]:
@@ -208,11 +201,8 @@ class AnswerTables:
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
         """Return the table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
         # With EMIT, a part of the rows cannot be finished without knowing the others.
-        is_apart = [shape.emits is Emits.FINAL and self._finishing.may_be_here(shape) for shape in plan.shapes]
+        is_apart = [shape.emits is Emits.FINAL and self.may_be_here(shape) for shape in plan.shapes]
         return tuple(self.name(shape) if apart else None for shape, apart in zip(plan.shapes, is_apart, strict=True))
-
-    def empty(self, shape: Shape) -> pa.Table:
-        return self._finishing.empty(shape)
 
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
         return arrow_frame(self._spark, rows, ddl_of_columns(columns))

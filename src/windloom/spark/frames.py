@@ -98,7 +98,17 @@ def expression_types(
             return {sql: kind for expression in wanted for sql, kind in expression_types(frame, [expression]).items()}
         hint = _hint(frame.sparkSession, error) if one_by_one else "correct it"
         raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), hint) from None
-    _refuse_nondeterministic(analyzed, wanted)
+    try:
+        columns = analyzed._jdf.queryExecution().analyzed().expressions()
+        flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
+    except Exception:  # a remote session does not show it; the parser refuses such functions by name
+        flags = [True] * len(wanted)
+    if not all(flags):
+        raise WindloomError(
+            f"'{wanted[flags.index(False)]}' gives another value every time it is evaluated",
+            "an answer must not depend on when or how often a tuple is read",
+            "compute it once, into a column of the stream",
+        )
     return {expression.sql: DataType.parse(kind) for expression, kind in zip(wanted, kinds, strict=True)}
 
 
@@ -114,21 +124,6 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
     close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
     return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
-
-
-def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> None:
-    try:
-        columns = analyzed._jdf.queryExecution().analyzed().expressions()
-        flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
-    except Exception:  # a remote session does not show it; the parser refuses such functions by name
-        return
-    for expression, deterministic in zip(wanted, flags, strict=True):
-        if not deterministic:
-            raise WindloomError(
-                f"'{expression}' gives another value every time it is evaluated",
-                "an answer must not depend on when or how often a tuple is read",
-                "compute it once, into a column of the stream",
-            )
 
 
 def has_usual_types(spark: SparkSession) -> bool:

@@ -119,8 +119,10 @@ class ScanJobs:
             for scan in plan.scans:
                 if _is_counted(scan):
                     continue
-                stream, clock = plan.stream(scan.stream), ticks.clock_of(scan)
+                stream = plan.stream(scan.stream)
                 # A clock, which sees tuples that no query wants, needs Spark.
+                is_unseen = plan.base_of(scan.stream) in ticks.unseen and _tells(scan)
+                clock = Clock(stream) if is_unseen else None
                 local = scan if isinstance(scan, WovenScan) and scan.local is not None and clock is None else None
                 paths = None if local is None else reading.files(scan.stream)
                 is_keyed = local is not None and reading.is_whole and bool(local.keyed)
@@ -255,19 +257,17 @@ def _pass_on(
 
 
 class _StreamTicks:
-    """The ticks that the tuples of each stream span: from scans that see all of them, observed by Spark, or by jobs."""
+    """The ticks that the tuples of each stream span: from scans that see all of them, observed by Spark, or by jobs.
+
+    `unseen` are the bases of streams whose tuples nothing has seen completely yet.
+    """
 
     def __init__(self, plan: Plan, frames: Mapping[str, DataFrame], reading: RoundReading) -> None:
         self._plan, self._frames, self._reading = plan, frames, reading
         self._streams = {stream.name: stream for stream in (*plan.streams, *reading.timed)}
         seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
-        self._unseen = {stream.name for stream in reading.timed} - seeing | bases_unread(plan)
+        self.unseen = {stream.name for stream in reading.timed} - seeing | bases_unread(plan)
         self._ticks: dict[str, Ticks] = {}
-
-    def clock_of(self, scan: Scan) -> Clock | None:
-        """Return a clock if this scan may observe a stream of which no scan sees all tuples."""
-        is_needed = self._plan.base_of(scan.stream) in self._unseen and _tells(scan)
-        return Clock(self._plan.stream(scan.stream)) if is_needed else None
 
     def add(self, scan: Scan, parts: Sequence[ScanResult], clock: Clock | None) -> None:
         """Add the ticks that a scan has read, and those that its clock has observed."""
@@ -282,11 +282,11 @@ class _StreamTicks:
         if observed is not None:
             # A scan of the stream itself counts tuples without a time; a scan of an enriched stream does not see all.
             self._add(base, replace(observed, untimed=0 if is_base else observed.untimed))
-            self._unseen.remove(base)
+            self.unseen.remove(base)
 
     def of_all(self) -> dict[str, Ticks]:
         """Return the ticks of all streams, after looking for those that nothing has seen yet."""
-        for name in self._unseen:
+        for name in self.unseen:
             observed = clock(self._streams[name], self._frames[name])
             self._add(name, replace(observed, untimed=0 if name in self._ticks else observed.untimed))
         for name in self._ticks:

@@ -28,8 +28,7 @@ from windloom.model.expression import Expression
 from windloom.model.rows import RowInput
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, arrow_type
-from windloom.plan.plan import Plan, Shape
-from windloom.plan.rows import PlannedRows
+from windloom.plan.plan import Plan
 from windloom.spark.collect import collected, estimated_bytes
 from windloom.spark.frames import arrow_frame, slot_names
 from windloom.spark.native import instant_sql, tick_sql
@@ -149,15 +148,12 @@ def row_blocks(plan: Plan, asked: Sequence[ReportedWindows], views: TupleViews) 
         for number, asked_rows in enumerate(asked):
             mine = table if len(asked) == 1 else table.filter(pc.equal(table[_TAG], number))
             if mine.num_rows:
-                yield _block(asked_rows.planned, shapes[number], mine.select(list(slots[number])))
-
-
-def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
-    """Return rows in the types of their shape: Spark returns timestamps in the zone of the session."""
-    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-    schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
-    named = table.rename_columns([name for name, _ in columns]).cast(schema)
-    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)
+                planned, shape = asked_rows.planned, shapes[number]
+                columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+                # In the types of the shape: Spark returns timestamps in the zone of the session.
+                schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
+                rows = mine.select(list(slots[number])).rename_columns(schema.names).cast(schema)
+                yield Block(planned.shape, (planned.name,), np.array([0, rows.num_rows], np.int64), rows)
 
 
 class JobSessions:

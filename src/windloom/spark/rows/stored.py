@@ -64,8 +64,8 @@ class StoredTuples:
         def tuples(strand: RowInput, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
             stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
             if is_few:
-                files_of_stream = list(files[strand.stream].values())
-                return stream.name, lambda: self._held(spark, stream, columns, files_of_stream)
+                own = list(files[strand.stream].values())
+                return stream.name, lambda: self.frame(spark, stream, columns, own, on_driver=True)
             named = _files(kept, strand, begin, end)
             key = (stream.name, tuple(file.name for file in named))
             return key, lambda: self.frame(spark, stream, columns, named)
@@ -73,11 +73,23 @@ class StoredTuples:
         return TupleViews(spark, tuples, has_rounds=True)
 
     def frame(
-        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
+        self,
+        spark: SparkSession,
+        stream: Stream,
+        columns: Sequence[str],
+        files: Sequence[TupleFile],
+        *,
+        on_driver: bool = False,
     ) -> DataFrame:
-        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
-        ddl = _ddl(stream, columns)
-        if files:
+        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them.
+
+        With `on_driver`, the driver reads them now.
+        """
+        fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
+        ddl = ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
+        if files and on_driver:
+            frame = arrow_frame(spark, self.table(stream, columns, files), ddl).coalesce(1)
+        elif files:
             paths = [f"{self.folder.place}/{file.name}" for file in files]
             if not is_remote(self.folder.place):
                 paths = [local_path(Path(path)) for path in paths]
@@ -85,16 +97,8 @@ class StoredTuples:
             frame = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
             frame = spark.createDataFrame([], ddl)
-        return _named(frame, stream, columns)
-
-    def _held(
-        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
-    ) -> DataFrame:
-        """Return what `frame` does, read on the driver."""
-        if not files:
-            return self.frame(spark, stream, columns, files)
-        frame = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
-        return _named(frame.coalesce(1), stream, columns)
+        named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
+        return frame.selectExpr(*named, TICK, ROUND)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
         """Return columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
@@ -142,17 +146,6 @@ def _read(kept: TupleStores, asked: Sequence[ReportedWindows]) -> list[tuple[Row
 
 def _files(kept: TupleStores, strand: RowInput, begin: int, end: int) -> tuple[TupleFile, ...]:
     return kept[strand.stream].between(begin, end) if strand.stream in kept else ()
-
-
-def _ddl(stream: Stream, columns: Sequence[str]) -> str:
-    fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
-    return ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
-
-
-def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
-    """Return the columns under the names that the stream has for them."""
-    named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
-    return frame.selectExpr(*named, TICK, ROUND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.sources.read import FORMATS, DataSource, files_in, find_format, local_path, look_at, separator_of
+from windloom.spark.sources.read import FORMATS, DataSource, files_in, find_format, local_path, look_at
 from windloom.weave.files import readable_columns
 
 _FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
@@ -105,8 +105,7 @@ def _unseen(stream: Stream, place: str, path: str, pattern: str | None) -> FileS
             "names that begin with '.' or '_' do not count, and there is no other file yet",
             f"say which files are to come, for example --stream '{stream.name}={path.rstrip('/')}/*.parquet'",
         )
-    kind, suffix = find_format([Path(pattern)], stream)
-    return FileStream(DataSource(stream, place, kind, separator_of(suffix), has_header=True), pattern)
+    return FileStream(DataSource(stream, place, *find_format([Path(pattern)], stream), has_header=True), pattern)
 
 
 @dataclass(frozen=True, slots=True)

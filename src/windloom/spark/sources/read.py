@@ -97,8 +97,7 @@ class DataSource:
 def find_source(stream: Stream, path: str) -> DataSource:
     """Inspect a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
-        kind, suffix = find_format([Path(path)], stream)
-        return DataSource(stream, path, kind, separator_of(suffix), has_header=True)
+        return DataSource(stream, path, *find_format([Path(path)], stream), has_header=True)
     place = Path(path)
     if not place.exists():
         raise WindloomError(
@@ -118,11 +117,11 @@ def find_source(stream: Stream, path: str) -> DataSource:
 
 def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> DataSource:
     """Return the source at `place`, from the files in it: at least one, all of one format."""
-    kind, suffix = find_format(files, stream)
+    kind, separator = find_format(files, stream)
     literal = local_path(path)
     try:
         if kind == "csv":
-            return _look_at_csv(stream, literal, files, separator_of(suffix))
+            return _look_at_csv(stream, literal, files, separator)
         if kind == "json":
             return DataSource(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
@@ -149,7 +148,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
-    """Return the format of all files, and the ending that shows it."""
+    """Return the format of all files, and what separates the fields of text."""
     endings = [
         next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() in FORMATS), "") for file in files
     ]
@@ -166,11 +165,7 @@ def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
                 f"'{files[0].name}' and '{file.name}'",
                 "give a directory with files of one format",
             )
-    return FORMATS[endings[0]], endings[0]
-
-
-def separator_of(suffix: str) -> str:
-    return "\t" if suffix == ".tsv" else ","
+    return FORMATS[endings[0]], "\t" if endings[0] == ".tsv" else ","
 
 
 def _open(file: Path) -> TextIO | None:

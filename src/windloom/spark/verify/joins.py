@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from windloom.aggregates.aggregator import EXACT
 from windloom.model.aggregate import Aggregate
-from windloom.model.join import Join, Link, Product, Side, SumOfProducts
+from windloom.model.join import Join, Link, Side, SumOfProducts
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.windows import LandmarkWindow
@@ -47,19 +47,15 @@ def size_of(aggregate: Aggregate, query: Query) -> str | None:
     folded = join.folded[index] if index < len(join.folded) else None
     if not isinstance(folded, SumOfProducts):
         return None
-    size = " + ".join(_product(product, join) for product in folded.products)
+    terms = []
+    for product in folded.products:
+        sides = enumerate(zip(join.sides, product.factors, strict=True))
+        sums = [(number, factor) for number, (side, factor) in sides if side.components[factor].kind == "sum"]
+        terms.append(" * ".join(f"coalesce(__m{number}_{factor}, 0D)" for number, factor in sums) or "1D")
+    size = " + ".join(terms)
     if aggregate.where is not None:
         size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
     return f"{aggregate.function}({size})" if folded.products else EXACT
-
-
-def _product(product: Product, join: Join) -> str:
-    sizes = [
-        f"coalesce(__m{number}_{factor}, 0D)"
-        for number, (side, factor) in enumerate(zip(join.sides, product.factors, strict=True))
-        if side.components[factor].kind == "sum"
-    ]
-    return " * ".join(sizes) if sizes else "1D"
 
 
 def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> dict[str, Bounds]:
