@@ -8,22 +8,17 @@ rows, so what the function does must be safe to repeat for the same number.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
 
 import pyarrow as pa
 
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
-from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.api import DataFrame
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
 class CallbackSink(Sink):
-    def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
-        self._spark, self._function = spark, function
-
-    @classmethod
-    def open(cls, place: SinkPlace, *, function: Callable[[DataFrame, int], object]) -> Self:
-        return cls(place.spark, function)
+    def __init__(self, place: SinkPlace, function: Callable[[DataFrame, int], object]) -> None:
+        self._spark, self._function = place.spark, function
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         parts_by_table: dict[str, list[pa.Table]] = {}

@@ -113,7 +113,7 @@ def choose_sinks(
     is_used = False
     for one in choices:
         if callable(one):
-            openers[_unused("function", openers)] = partial(CallbackSink.open, function=one)
+            openers[_unused("function", openers)] = partial(CallbackSink, function=one)
             continue
         chosen = one if isinstance(one, ChosenSink) else ChosenSink(str(one))
         kind = find_sink(chosen.name)

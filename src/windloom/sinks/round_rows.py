@@ -116,10 +116,10 @@ class RoundEmission:
 
     def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield the rows that queries report: all finished rows, or their changes, or early rows."""
-        held: dict[Shape, list[pa.Table]] = {}
+        waiting: dict[Shape, list[pa.Table]] = {}
         for shape, table in finished:
             if shape.emits in ADDED_COLUMNS:
-                held.setdefault(shape, []).append(plain(table))
+                waiting.setdefault(shape, []).append(plain(table))
             else:
                 yield shape, table
         left = []
@@ -127,7 +127,7 @@ class RoundEmission:
             shape = self._plan.shapes[number]
             name, names = self._tables.name(shape), [query.name for query in queries]
             standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
-            parts = held.get(shape, [] if standing is None else [standing.slice(0, 0)])
+            parts = waiting.get(shape, [] if standing is None else [standing.slice(0, 0)])
             if not parts:
                 continue
             rows = pa.concat_tables(parts)

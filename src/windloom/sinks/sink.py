@@ -173,8 +173,7 @@ class NamedSink(Sink, Protocol):
     open: ClassVar[Callable[..., Any]]
 
 
-# Rows of EMIT EARLY, where each report of a window and group replaces the one before it.
-
+#: How EMIT EARLY reports that a row no longer stands; each report of a window and group replaces the one before it.
 WITHDRAWN = "withdrawn"
 
 

@@ -143,10 +143,10 @@ class SparkBatchJobs(ScanJobs):
 class SparkRelationJobs:
     """Jobs over relations; versions of more bytes than the driver holds are refused.
 
-    `_held` are versions that several scans of the current round read: all scans must see the same rows.
+    `_persisted` are versions that several scans of the current round read: all scans must see the same rows.
     """
 
-    _held: list[DataFrame] = field(default_factory=list)
+    _persisted: list[DataFrame] = field(default_factory=list)
 
     def seen(self, frame: DataFrame) -> SeenFrame:
         return SeenFrame.of(frame)
@@ -165,9 +165,9 @@ class SparkRelationJobs:
             name for scan in plan.scans if scan.stream in enriched for name in enriched[scan.stream].relations
         )
         read_often = {name: frame for name, frame in versions.items() if readers[name] > 1}
-        self._held.extend(frame.persist() for frame in read_often.values())
+        self._persisted.extend(frame.persist() for frame in read_often.values())
         return RoundFrames(plan, frames, versions)
 
     def release(self) -> None:
-        while self._held:
-            self._held.pop().unpersist()
+        while self._persisted:
+            self._persisted.pop().unpersist()

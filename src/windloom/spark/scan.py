@@ -127,7 +127,7 @@ class ScanJobs:
                 paths = None if local is None else reading.files(scan.stream)
                 is_keyed = local is not None and reading.is_whole and bool(local.keyed)
                 while True:
-                    made, taken, cell_bytes = list[ScanResult](), ScanResult(), size
+                    results, taken, cell_bytes = list[ScanResult](), ScanResult(), size
                     if paths is not None:
                         source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
                     else:
@@ -136,11 +136,11 @@ class ScanJobs:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
                             for taken in chunks.each(chunks.task(plan, before), chunks.chunks):
-                                made.append(taken)
+                                results.append(taken)
                                 cell_bytes += 0 if reading.limit is None else taken.nbytes
                                 if reading.limit is not None and cell_bytes > reading.limit:
                                     raise TooLargeError(stream.name, cell_bytes, reading.limit)
-                        made = with_keyed_merged(made)
+                        results = with_keyed_merged(results)
                         break
                     except NotKeyedError:
                         is_keyed = False
@@ -148,12 +148,12 @@ class ScanJobs:
                         if paths is None:
                             raise
                         paths = None
-                ticks.add(scan, made, clock if chunks.fetched.at_once else None)
+                ticks.add(scan, results, clock if chunks.fetched.at_once else None)
                 if chunks.only:
                     tuples[scan.number] = timed_tuples(chunks.only[0])[0]
-                parts += made
-                size += 0 if reading.limit is None else sum(part.nbytes for part in made)
-                del made, taken  # so that the memory of cells is freed while they are merged
+                parts += results
+                size += 0 if reading.limit is None else sum(part.nbytes for part in results)
+                del results, taken  # so that the memory of cells is freed while they are merged
             by_stream = ticks.of_all()
             taken = take_together(parts) if parts else ScanResult()
             return RoundScans(

@@ -67,24 +67,24 @@ class TupleViews:
     spark: SparkSession
     tuples: Callable[[RowInput, int, int], tuple[object, Callable[[], DataFrame]]]
     has_rounds: bool
-    _made: dict[object, str] = field(default_factory=dict)
+    _names: dict[object, str] = field(default_factory=dict)
     _scope: ExitStack = field(default_factory=ExitStack)
 
     def view(self, strand: RowInput, begin: int, end: int) -> str:
         key, make = self.tuples(strand, begin, end)
-        if key not in self._made:
+        if key not in self._names:
             name = f"__windloom_{uuid4().hex}"
             make().createOrReplaceTempView(name)
             self._scope.callback(self.spark.catalog.dropTempView, name)
-            self._made[key] = name
-        return self._made[key]
+            self._names[key] = name
+        return self._names[key]
 
     def analysed(self, text: str) -> DataFrame:
         try:
             return self.spark.sql(text)
         finally:
             self._scope.close()
-            self._made = {}
+            self._names = {}
 
 
 def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
@@ -161,11 +161,11 @@ class JobSessions:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._made: dict[bool, SparkSession] = {}
+        self._sessions: dict[bool, SparkSession] = {}
 
     def of(self, *, is_few: bool) -> SparkSession:
         """Return the session for a job that reads few tuples, or many."""
-        if is_few not in self._made:
+        if is_few not in self._sessions:
             try:
                 java: Any = self._spark._jsparkSession
                 session = SparkSession(self._spark.sparkContext, java.cloneSession())
@@ -174,12 +174,12 @@ class JobSessions:
             else:
                 for name, value in (_SMALL if is_few else _LARGE).items():
                     session.conf.set(name, value)
-            self._made[is_few] = session
-        return self._made[is_few]
+            self._sessions[is_few] = session
+        return self._sessions[is_few]
 
     def forget(self) -> None:
         """Forget the sessions, so that the next job sees what the user has registered since."""
-        self._made = {}
+        self._sessions = {}
 
 
 def batch_views(

@@ -164,20 +164,17 @@ class SparkHistory:
             (scan,) = stream_plan.scans
             if isinstance(scan, WovenScan) and _is_plain(scan, stream):
                 woven = take_tuples(stream_plan, scan, self._read(scan, stream, files, tick)).cells
-            else:
-                woven = self._by_spark(stream_plan, stream, files, tick)
+            else:  # expressions that only Spark can evaluate
+                sets = stream_plan.sets
+                columns = {stream.time, *(column for partial_set in sets for column in columns_of(partial_set))}
+                spark, names = self.stored.sessions.of(is_few=False), sorted(columns & stream.columns.keys())
+                frame = self.stored.frame(spark, stream, names, files).where(f"{TICK} >= {tick}L")
+                timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
+                scanned = ScanJobs().take_in(replace(stream_plan, streams=(timed,)), {name: frame}, None, State())
+                woven = scanned.taken.cells
             numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
             cells_by_set |= {numbers[index]: cells for index, cells in woven.items()}
         return cells_by_set
-
-    def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
-        """Return the cells, made by Spark, for expressions that only Spark can evaluate."""
-        spark = self.stored.sessions.of(is_few=False)
-        columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
-        columns = [name for name in columns if name in stream.columns]
-        frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
-        timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
-        return ScanJobs().take_in(replace(plan, streams=(timed,)), {stream.name: frame}, None, State()).taken.cells
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
         """Return projected tuples, read on the driver, for scans that project columns and nothing else."""

@@ -132,7 +132,7 @@ class LocalFiles:
 
     def paths(self) -> list[str] | None:
         """Return the files in Spark's order; None if Spark would not read them now, because it holds their rows."""
-        if _converts(self.frame.sparkSession) or _is_held(self.frame):
+        if _converts(self.frame.sparkSession) or _is_persisted(self.frame):
             return None
         return _paths(self.frame.sparkSession, self.location)
 
@@ -201,7 +201,7 @@ def _location(plan: Any, harmless: set[str]) -> Any | None:
     return relation.location() if is_plain else None
 
 
-def _is_held(frame: DataFrame) -> bool:
+def _is_persisted(frame: DataFrame) -> bool:
     """Return whether Spark has persisted the frame, or one that it selects from: the files may have changed since."""
     if frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty():
         return False

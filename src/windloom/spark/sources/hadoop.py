@@ -145,7 +145,7 @@ class HadoopStorage:
             raise _failed("delete", self.root, name, error) from error
 
     def lock(self, owner: str) -> None:
-        holder = self._held()
+        holder = self._lock_holder()
         if holder is not None and time.time() - holder[1] < STALE_SECONDS:
             raise refuse_second(self.root, holder[0])
         if holder is None:
@@ -175,7 +175,7 @@ class HadoopStorage:
             with suppress(WindloomError, Py4JError):
                 self._write_lock(owner)
 
-    def _held(self) -> tuple[str, float] | None:
+    def _lock_holder(self) -> tuple[str, float] | None:
         """Return the owner of the lock, and the time of its last renewal; None if nobody holds it."""
         lock = self.read(LOCK_FILE)
         if lock is None:

@@ -46,33 +46,28 @@ class RowFrames:
     def reported(self) -> DataFrame:
         """Return `window_start`, `window_end` and the columns of rows that stand in, enter or leave windows."""
         names = [f"c{i}" for i in range(len(self.rows.columns))]
+        slide, entering = self.rows.window.slide_ticks, self.rows.reports is Reports.ENTERING
         if self.rows.has_lifetimes:
-            rows = self._by_tuples(names)
+            parts = []
+            for selection in self.rows.selections:
+                ids = [f"__i{i}" for i in range(selection.joined)]
+                part = self._selected(selection, ids)
+                if self.rows.reports is not Reports.STANDING:
+                    end = F.min(_END) if entering else F.max(_END) + slide
+                    # Rows of the same tuples are equal, so any of them will do.
+                    row = F.element_at(F.collect_list(F.struct(*names)), 1).alias("__row")
+                    part = part.groupBy(*ids).agg(end.alias(_END), row).select(_END, "__row.*")
+                parts.append(part.select(_END, *names))
+            rows = reduce(DataFrame.unionAll, parts)
         else:
             rows = self._body(self.rows.body).select(_END, *names)
             if self.rows.reports is not Reports.STANDING:
-                shifted = rows.withColumn(_END, F.col(_END) + self.rows.window.slide_ticks)
-                entering = self.rows.reports is Reports.ENTERING
+                shifted = rows.withColumn(_END, F.col(_END) + slide)
                 rows = rows.exceptAll(shifted) if entering else shifted.exceptAll(rows)
         edges = [f"({_END} - {self.rows.window.range_ticks}L)", _END]
         shown = [F.expr(instant_sql(edge, self._kind)) for edge in edges]
         columns = (column.name for column in self.rows.columns)
         return rows.select(*shown, *names).toDF("window_start", "window_end", *columns)
-
-    def _by_tuples(self, names: list[str]) -> DataFrame:
-        slide = self.rows.window.slide_ticks
-        parts = []
-        for selection in self.rows.selections:
-            ids = [f"__i{i}" for i in range(selection.joined)]
-            rows = self._selected(selection, ids)
-            if self.rows.reports is not Reports.STANDING:
-                entering = self.rows.reports is Reports.ENTERING
-                end = F.min(_END) if entering else F.max(_END) + slide
-                # Rows of the same tuples are equal, so any of them will do.
-                row = F.element_at(F.collect_list(F.struct(*names)), 1).alias("__row")
-                rows = rows.groupBy(*ids).agg(end.alias(_END), row).select(_END, "__row.*")
-            parts.append(rows.select(_END, *names))
-        return reduce(DataFrame.unionAll, parts)
 
     def _body(self, body: Body) -> DataFrame:
         if isinstance(body, Selection):

@@ -164,19 +164,14 @@ def verify_query(
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
-    if query.rows is not None and query.rows.columns:
-        return compare_bags(query, expected, answers)
-    return compare(query, expected, rows_of_windows(query, answers, expected))
-
-
-def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compare the rows of a row query, which may repeat and come in any order."""
+    if query.rows is None or not query.rows.columns:
+        return compare(query, expected, rows_of_windows(query, answers, expected))
+    # The rows of a row query may repeat and come in any order.
     left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
     missing, extra = left - right, right - left
     what = ""
     if missing or extra:
-        columns = () if query.rows is None else query.rows.columns
-        names = ["window_start", "window_end", *(column.name for column in columns)]
+        names = ["window_start", "window_end", *(column.name for column in query.rows.columns)]
         values = min(missing or extra)
         shown = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
         what = f"missing is {shown}" if missing else f"Spark does not have {shown}"
